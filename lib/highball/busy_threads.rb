@@ -10,17 +10,22 @@ module Highball
     MOST = 8
     LINES = 20
 
-    # The busy threads of a Server, as fields of the message `threads`.
-    def self.of(server)
-      busy = server.threads.each_with_index.select { |thread, _| thread&.alive? && !idle?(thread) }
-      busy.first(MOST).map { |thread, number| describe(thread, server.ticket(number)) }
+    # The busy threads of a Server, as fields of the message `threads`. With `all`, the application's others, too.
+    def self.of(server, all: false)
+      serving = server.threads
+      busy = serving.each_with_index.select { |thread, _| thread&.alive? && !idle?(thread) }
+      places = busy.first(MOST).map { |thread, number| describe(thread, server.ticket(number)) }
+      return places unless all
+
+      others = (Thread.list - serving - [Thread.current]).map { |thread| describe(thread, 0) }
+      (places + others.reject { |place| place[:backtrace].empty? }).first(MOST) # Highball's own have none
     end
 
     def self.describe(thread, ticket)
       calls = Calls.new(thread.backtrace, App::FOLDER)
       file, line = calls.place
-      { name: thread.name, ticket: ticket, tid: thread.native_thread_id, state: state(thread), file: file, line: line,
-        backtrace: calls.first(LINES) }
+      { name: thread.name || "unnamed thread", ticket: ticket, tid: thread.native_thread_id, state: state(thread),
+        file: file, line: line, backtrace: calls.first(LINES) }
     end
 
     # `run`, `sleep` or `sleep_forever`. (Thread#status does not tell the last two apart.)

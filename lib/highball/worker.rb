@@ -151,7 +151,7 @@ module Highball
       when "promote" then return :promote
       when "may_promote" then report_fitness
       when "heap" then report_heap(collect: message[:gc])
-      when "threads" then @control.say(:threads, threads: server ? BusyThreads.of(server) : [])
+      when "threads" then @control.say(:threads, threads: server ? BusyThreads.of(server, all: message[:all]) : [])
       when "interrupt" then server&.interrupt(message[:ticket])
       else warn "highball: worker #{@number} received an unknown message: #{message[:type]}"
       end

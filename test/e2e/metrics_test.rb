@@ -13,6 +13,7 @@ class MetricsTest < UpgradeTestCase
     run lambda { |env|
       Process.kill("KILL", Process.pid) if env["PATH_INFO"] == "/die"
       sleep 0.05 if env["PATH_INFO"] == "/slow"
+      10.times { GC.start } if env["PATH_INFO"] == "/gc"
       [env["PATH_INFO"] == "/bad" ? 404 : 200, {}, ["ok"]]
     }
   RUBY
@@ -66,6 +67,26 @@ class MetricsTest < UpgradeTestCase
     assert_operator metrics["process_resident_memory_bytes"], :>, MIB
   ensure
     clients&.each(&:close)
+  end
+
+  # Sums outlive the worker that has collected, and one that is stopped holds up nothing.
+  def test_garbage_collectors_of_workers
+    server = serve(app_named("blog"), *admin)
+    majors = -> { metrics.fetch('highball_ruby_gc_total{app="blog",kind="major"}') }
+    assert_equal 0, majors.call
+    server.get("/gc")
+    wait_for("the collections", within: 20) { majors.call >= 10 }
+    known = metrics
+    assert_operator known['highball_ruby_heap_slots{app="blog",state="live"}'], :>, 10_000
+    assert_operator known['highball_ruby_heap_bytes{app="blog"}'], :>, 100_000
+    worker = server.worker_pids.first
+    HighballServer.kill(worker, "STOP")
+    assert_operator majors.call, :>=, 10
+    HighballServer.kill(worker)
+    wait_for("another worker") { server.settled? && server.worker_pids != [worker] }
+    assert_operator majors.call, :>=, 10
+  ensure
+    HighballServer.kill(worker) if worker
   end
 
   # Whatever clients send, the number of series is the same.

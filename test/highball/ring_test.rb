@@ -48,7 +48,9 @@ class RingTest < ServerTestCase
     refute envs[4].key?("REMOTE_ADDR")
     assert_equal ["GET"], envs.map { |env| env["REQUEST_METHOD"] }.uniq
     @front.ring.leave(0)
-    assert_equal envs.first, env_of({ "rack.version" => [1, 6] }, {}), "the next thread, with its own template"
+    own = ->(env) { env.except("highball.queue_time") } # goes on
+    other = env_of({ "rack.version" => [1, 6] }, {})
+    assert_equal own.call(envs.first), own.call(other), "the next thread, with its own template"
   end
 
   # It was read while looking for another request's, and kept until a request with a file used the same slot.

@@ -10,7 +10,7 @@ require_relative "deadline"
 # has no futex): threads that wait in the ring are woken as by an interrupt, and look again.
 class FakeFront
   MAGIC = "HBRING\0\x01".b
-  VERSION = 5
+  VERSION = 6
   ENTRIES_AT = 4096
   SLOTS_AT = 8192
   REQUEST_BYTES = 64 * 1024
@@ -175,7 +175,7 @@ class FakeFront
 
   def write_request(slot, fields, body, flags)
     block = fields.map { |name, value| field(name, value) }.join
-    fixed = [32 + block.bytesize, fields.size, flags, 0, body.bytesize, 0].pack("L<4Q<2")
+    fixed = [40 + block.bytesize, fields.size, flags, 0, body.bytesize, 0, 0].pack("L<4Q<3")
     poke(control(slot) + CONTROL, fixed + block + body)
   end
 

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::access_format::LineFormat;
 use crate::given::Origin;
 use crate::network::Network;
 use crate::settings::{
@@ -25,6 +26,9 @@ pub(crate) struct Fields {
     pub(crate) app: AppFields,
     /// Where the access log goes: the server's, or that of one application. `Some(None)`: nowhere.
     pub(crate) access_log: Option<Option<PathBuf>>,
+    /// How its lines are written, and of which share of the requests.
+    pub(crate) access_log_format: Option<LineFormat>,
+    pub(crate) access_log_sample: Option<u32>,
     /// Certificates and their keys: the server's, or those of one application.
     pub(crate) tls_certificates: Vec<PathBuf>,
     pub(crate) tls_keys: Vec<PathBuf>,
@@ -108,6 +112,9 @@ pub(crate) struct AppFields {
     pub(crate) threads: u16,
     pub(crate) early_hints: bool,
     pub(crate) timeout_header: Option<String>,
+    pub(crate) health_path: Option<String>,
+    pub(crate) request_start: bool,
+    pub(crate) server_timing: bool,
     pub(crate) ruby: Option<PathBuf>,
     pub(crate) user: Option<RunsAs>,
     pub(crate) env: BTreeMap<String, String>,

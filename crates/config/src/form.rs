@@ -6,6 +6,7 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::access_format::{self, LineFormat};
 use crate::error::ConfigError;
 use crate::fields::Fields;
 use crate::given::{Origin, Raw};
@@ -89,6 +90,10 @@ pub(crate) enum Form {
     PathTimeouts(fn(&mut Fields, Vec<PathTimeout>)),
     /// The name of a header field, or `none`; stored as its env key.
     HeaderOrNone(fn(&mut Fields, Option<String>)),
+    /// The form of the lines of an access log.
+    LineFormat(fn(&mut Fields, LineFormat)),
+    /// A percentage, in parts of [`WHOLE`](crate::access_format::WHOLE).
+    Share(fn(&mut Fields, u32)),
     /// `FOLDER` or `PREFIX=FOLDER`; may be given several times.
     SentFolders(fn(&mut Fields, Vec<SentFolder>)),
 }
@@ -125,6 +130,10 @@ impl Form {
                 }
                 set(to, all(raws, |raw| value::path_timeout(&raw.text))?);
             }
+            Form::LineFormat(set) => {
+                put(raws, |raw| access_format::line_format(&raw.text), |value| set(to, value))?;
+            }
+            Form::Share(set) => put(raws, |raw| access_format::share(&raw.text), |value| set(to, value))?,
             Form::HeaderOrNone(set) => put(raws, |raw| value::header_key(&raw.text), |key| set(to, key))?,
             Form::SentFolders(set) => {
                 if let Some(raw) = raws.get(value::SENT_FOLDERS) {
@@ -299,6 +308,8 @@ impl Form {
             Form::SentFolders(_) => "PATH",
             Form::PathTimeouts(_) => "PATH=TIME",
             Form::HeaderOrNone(_) => "FIELD",
+            Form::LineFormat(_) => "FORM",
+            Form::Share(_) => "PERCENT",
         }
     }
 }

@@ -116,6 +116,12 @@ impl Given {
         options.filter_map(|option| Some(&self.values.get(option.name)?.first()?.origin))
     }
 
+    /// Where the options that are meant were given; in the order of the table.
+    pub(crate) fn of_options(&self, is_meant: impl Fn(&Opt) -> bool) -> impl Iterator<Item = &Origin> {
+        let options = OPTIONS.iter().filter(move |option| is_meant(option));
+        options.filter_map(|option| Some(&self.values.get(option.name)?.first()?.origin))
+    }
+
     /// The user who is asked for; the option counts as not given from then on.
     pub(crate) fn take_user(&mut self) -> Result<Option<String>, ConfigError> {
         let option = OPTIONS.iter().find(|option| option.is_user());

@@ -20,6 +20,7 @@
 //! - `error`: errors in the configuration;
 //! - `manual`: `docs/configuration.md`.
 
+mod access_format;
 mod cgroups;
 mod changes;
 mod command_line;
@@ -48,6 +49,7 @@ mod value;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+pub use access_format::{LineFormat, LinePart, LogField, LogRules, Surroundings, WHOLE};
 pub use changes::Changes;
 pub use command_line::{command, COMMANDS};
 pub use deployment::Deployment;

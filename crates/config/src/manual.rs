@@ -116,6 +116,8 @@ fn range(form: &Form) -> Option<String> {
         Form::PathTimeouts(_) => Some(
             "`PATH=TIME`; `*` may stand at the end of the path, and `none` in the place of a time".into(),
         ),
+        Form::LineFormat(_) => Some("`combined`, `json`, or a text with names of fields in braces".into()),
+        Form::Share(_) => Some("`0%` to `100%`".into()),
         Form::HeaderOrNone(_) => Some("the name of a header field, or `none`".into()),
         Form::SentFolders(_) => Some("`FOLDER`, or `PREFIX=FOLDER` for URIs that begin with `PREFIX`".into()),
         _ => None,

@@ -606,6 +606,20 @@ pub(crate) static OPTIONS: &[Opt] = &[
               longest requests. With `none`, no application counts as stuck.",
     },
     Opt {
+        name: "health_path",
+        scope: Scope::App,
+        short: None,
+        env: &[],
+        form: Form::UrlPath(|f, path| f.app.health_path = Some(path)),
+        default: Default::Without("there is none"),
+        section: Section::Server,
+        example: "/up",
+        doc: "Path at which Highball answers a health check of the application by itself, at the addresses for clients, as `/readyz/NAME` \
+              does at those of `admin`: 200 or 503 with a word, also while all its threads are busy. It is a path below the \
+              application's `prefix`. The application does not get GET and HEAD requests for it. See \
+              [observability.md](observability.md#health-checks).",
+    },
+    Opt {
         name: "show_diagnosis",
         scope: Scope::App,
         short: None,
@@ -1307,6 +1321,57 @@ pub(crate) static OPTIONS: &[Opt] = &[
         doc: "File for a line about each request. `-` is standard output, `none` is no access log. Status 499 means that the client \
               left before it had its answer. Started by root, Highball \
               writes the log of an application in a folder of its user as that user; see `docs/users.md`.",
+    },
+    Opt {
+        name: "access_log_format",
+        scope: Scope::ServerAndApp,
+        short: None,
+        env: &[],
+        form: Form::LineFormat(|f, format| f.access_log_format = Some(format)),
+        default: Default::Is("combined"),
+        section: Section::Logs,
+        example: "{time} {status} {seconds} {method} {target}",
+        doc: "Form of the lines of the access log: `combined`, `json`, or a text with names of fields in braces. An application may have \
+              another one in its own `access_log`. The fields are listed in \
+              [observability.md](observability.md#form-of-the-access-log).",
+    },
+    Opt {
+        name: "access_log_sample",
+        scope: Scope::ServerAndApp,
+        short: None,
+        env: &[],
+        form: Form::Share(|f, share| f.access_log_sample = Some(share)),
+        default: Default::Is("100%"),
+        section: Section::Logs,
+        example: "10%",
+        doc: "Share of the requests that get a line in the access log, chosen at random. Requests with a status from 400 on, and those \
+              that take a second or longer, always get one.",
+    },
+    Opt {
+        name: "request_start",
+        scope: Scope::App,
+        short: None,
+        env: &[],
+        form: Form::Switch(|f, on| f.app.request_start = on),
+        default: Default::Is("off"),
+        section: Section::Logs,
+        example: "on",
+        doc: "Whether the application gets the time at which a request began to wait for a worker in `X-Request-Start`, if no proxy \
+              has sent that field or `X-Queue-Start`: milliseconds since 1970. APM gems and autoscalers compute the queue time \
+              from it. `env[\"highball.queue_time\"]` is there without this option. See `docs/observability.md`.",
+    },
+    Opt {
+        name: "server_timing",
+        scope: Scope::App,
+        short: None,
+        env: &[],
+        form: Form::Switch(|f, on| f.app.server_timing = on),
+        default: Default::Is("off"),
+        section: Section::Logs,
+        example: "on",
+        doc: "Whether the application's responses have a `Server-Timing` field, which browsers show in their developer tools: how many \
+              milliseconds the request waited for a worker (`queue`), and how long the application took to begin its answer (`app`). \
+              Everybody sees these times.",
     },
     Opt {
         name: "request_id",

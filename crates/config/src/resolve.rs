@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use highball_users::{with_rights_of, User};
 
+use crate::access_format::LogRules;
 use crate::command_line::misspelt_command;
 use crate::cpus;
 use crate::error::{reason, ConfigError, Fault};
@@ -381,8 +382,13 @@ fn app(
         Scope::App | Scope::Privileged | Scope::OneApp | Scope::Route => true,
     })?;
     let certificates = certificates(&own.fields(place, |option| is_certificate(option) && own.has(option))?)?;
+    let access_log_rules = log_rules(&fields);
     let access_log =
         fields.access_log.map_or(AccessLog::OfServer, |log| log.map_or(AccessLog::Off, AccessLog::Own));
+    if let Some(origin) = rules_without_log(own) {
+        let problem = "it is for a log of the application's own: give it an `access_log`, too";
+        return Err(ConfigError::Value { origin: origin.clone(), problem: problem.into() });
+    }
     let fields = fields.app;
     agree(&fields)?;
     let name = fields.name.clone().unwrap_or_else(|| app.name());
@@ -403,6 +409,9 @@ fn app(
         threads: fields.threads,
         early_hints: fields.early_hints,
         timeout_header: fields.timeout_header.clone(),
+        health_path: fields.health_path.clone(),
+        request_start: fields.request_start,
+        server_timing: fields.server_timing,
         prestart: fields.prestart.unwrap_or(!(many && fields.is_development())),
         environment: fields.environment,
         ruby: fields.ruby,
@@ -419,6 +428,7 @@ fn app(
         process: fields.process,
         sleep_after: fields.sleep_after,
         access_log,
+        access_log_rules,
         certificates,
         show_diagnosis: fields.show_diagnosis,
         folder: app.folder.clone(),
@@ -429,6 +439,25 @@ fn app(
         puma_notes: Vec::new(),
         fault: None,
     })
+}
+
+/// How the lines of an access log are written, by what is given for it.
+fn log_rules(fields: &Fields) -> LogRules {
+    let usual = LogRules::default();
+    LogRules {
+        format: fields.access_log_format.clone().unwrap_or(usual.format),
+        sample: fields.access_log_sample.unwrap_or(usual.sample),
+    }
+}
+
+/// Where an application says how lines are written in a log that is the server's: others read them there, and have to
+/// be able to rely on their form.
+fn rules_without_log(own: &Given) -> Option<&Origin> {
+    let of_rules = |option: &Opt| matches!(option.form, Form::LineFormat(_) | Form::Share(_));
+    if own.names("access_log") {
+        return None;
+    }
+    own.of_options(of_rules).next()
 }
 
 /// What is wrong with values that only shows beside others.
@@ -501,6 +530,7 @@ fn server(
 ) -> Result<Settings, ConfigError> {
     let fields = given.fields(place, |option| matches!(option.scope, Scope::Server | Scope::ServerAndApp))?;
     let certificates = certificates(&fields)?;
+    let access_rules = log_rules(&fields);
     let access = fields.access_log.flatten();
     let mut fields = fields.server;
     let mut tls = tls(&fields, certificates, &apps, place.env, given.names("bind"))?;
@@ -557,7 +587,7 @@ fn server(
         drain_grace: fields.drain_grace,
         drain_timeout: fields.drain_timeout,
         hijacked_drain_timeout: fields.hijacked_drain_timeout.min(fields.drain_timeout),
-        log: Log { format: fields.log_format, access },
+        log: Log { format: fields.log_format, access, access_rules },
         apps,
         named,
         ignored,

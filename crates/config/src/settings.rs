@@ -14,6 +14,7 @@ use std::time::Duration;
 use highball_users::User;
 use serde::{Deserialize, Serialize};
 
+use crate::access_format::LogRules;
 use crate::error::Fault;
 use crate::network::Network;
 
@@ -175,6 +176,12 @@ pub struct App {
     pub early_hints: bool,
     /// The env key by which it gets what is left of the time for the answer, such as `HTTP_X_REQUEST_TIMEOUT`.
     pub timeout_header: Option<String>,
+    /// The path below its prefix at which the front says whether it should get requests.
+    pub health_path: Option<String>,
+    /// Whether it gets `X-Request-Start` also where no proxy has sent it.
+    pub request_start: bool,
+    /// Whether clients get `Server-Timing`.
+    pub server_timing: bool,
     /// The Ruby interpreter to run the mold with; `None`: the one that is usual in its folder.
     pub ruby: Option<PathBuf>,
     /// The user that its processes run as.
@@ -206,6 +213,8 @@ pub struct App {
     pub sleep_after: Option<Duration>,
     /// Where its lines of the access log go.
     pub access_log: AccessLog,
+    /// How they are written, if that is no log of the server.
+    pub access_log_rules: LogRules,
     /// Certificates for its hosts, beside those of the server.
     pub certificates: Vec<CertificateFiles>,
     /// Which clients get the details of errors in development.
@@ -249,9 +258,13 @@ impl App {
             name: differing.name,
             hosts: differing.hosts,
             limits: differing.limits,
+            health_path: differing.health_path,
+            request_start: differing.request_start,
+            server_timing: differing.server_timing,
             prestart: differing.prestart,
             sleep_after: differing.sleep_after,
             access_log: differing.access_log,
+            access_log_rules: differing.access_log_rules,
             certificates: differing.certificates,
             show_diagnosis: differing.show_diagnosis,
             basic_auth: differing.basic_auth,
@@ -726,4 +739,6 @@ pub struct Log {
     pub format: LogFormat,
     /// Where the access log goes, but for applications that have their own; `None`: nowhere. `-` is standard output.
     pub access: Option<PathBuf>,
+    /// How its lines are written.
+    pub access_rules: LogRules,
 }

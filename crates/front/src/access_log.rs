@@ -1,24 +1,31 @@
-//! The access log: one line per answered request, in the Combined form with the time taken at its end.
+//! The access log: a line about each answered request, or about a share of them.
 //!
+//! - [`line`]: what a line says, in which form;
 //! - [`place`]: where a log is, and how it is opened;
 //! - [`writer`]: how lines get there.
 
+mod line;
 mod place;
 mod writer;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use highball_config::{LogRules, WHOLE};
 use highball_users::User;
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
+use line::line;
+pub(crate) use line::{Entry, Outcome};
 use place::Place;
 pub use place::{open_access_logs_by, open_log_of_root, OpenLogBy};
 use writer::Writer;
+
+use crate::clock::now_us;
 
 /// What the last lines may take at the end of the server.
 const LAST_LINES_TIME: Duration = Duration::from_secs(1);
@@ -26,30 +33,19 @@ const LAST_LINES_TIME: Duration = Duration::from_secs(1);
 /// In the place of a status: the client left before its answer was there, as nginx writes it.
 pub(crate) const CLIENT_LEFT: u16 = 499;
 
-/// What a line says of a request; the rest is known when the answer has gone.
-#[derive(Debug, Clone)]
-pub(crate) struct Entry {
-    pub(crate) request_line: String,
-    pub(crate) referer: String,
-    pub(crate) user_agent: String,
-    pub(crate) begun_us: u64,
-    /// Whether the response cache has answered it.
-    pub(crate) is_hit: bool,
-}
-
-impl Entry {
-    /// For a request whose head could not be read.
-    pub(crate) fn unreadable() -> Self {
-        let unknown = || "-".to_owned();
-        let begun_us = crate::clock::now_us();
-        Entry { request_line: unknown(), referer: unknown(), user_agent: unknown(), begun_us, is_hit: false }
-    }
-}
+/// From this time on a request is slow: it gets a line, whatever share of the requests does.
+const SLOW: Duration = Duration::from_secs(1);
+/// The first status of an error: the same.
+const FIRST_ERROR: u16 = 400;
 
 /// A log. Lines are added by the event loop, and written by another thread.
 #[derive(Debug)]
 pub(crate) struct AccessLog {
     writer: Arc<Writer>,
+    rules: LogRules,
+    measures: bool,
+    /// The state of [`AccessLog::draw`].
+    random: Cell<u64>,
     /// Whether each line is written when it is added: a developer watches.
     is_prompt: bool,
     /// The thread that was started last.
@@ -60,10 +56,17 @@ impl AccessLog {
     /// The log at `path`, which is opened at the first [`flush`](Self::flush): that of this user's application, if it is one
     /// of another user. If it cannot be opened, the log reports that once, and the server runs without it. In the terminal
     /// of a developer (`in_development`) lines stand in order with those of the application.
-    pub(crate) fn new(path: &Path, user: Option<&User>, in_development: bool) -> Self {
+    pub(crate) fn new(path: &Path, user: Option<&User>, rules: &LogRules, in_development: bool) -> Self {
         let place = Place { path: path.to_owned(), user: user.cloned() };
         let is_prompt = in_development && place.is_in_terminal();
-        AccessLog { writer: Arc::new(Writer::new(place)), is_prompt, writing: RefCell::new(None) }
+        AccessLog {
+            writer: Arc::new(Writer::new(place)),
+            measures: rules.measures_requests(),
+            rules: rules.clone(),
+            random: Cell::new(now_us()),
+            is_prompt,
+            writing: RefCell::new(None),
+        }
     }
 
     /// Whether lines go where those of the server and the application go: to standard output or standard error.
@@ -71,10 +74,10 @@ impl AccessLog {
         self.writer.place().is_in_terminal()
     }
 
-    /// Whether this is the log at that path, of that user's.
-    pub(crate) fn is_of(&self, path: &Path, user: Option<&User>) -> bool {
+    /// Whether this is the log at that path, of that user's, with these rules.
+    pub(crate) fn is_of(&self, path: &Path, user: Option<&User>, rules: &LogRules) -> bool {
         let place = self.writer.place();
-        place.path == path && place.user.as_ref() == user
+        place.path == path && place.user.as_ref() == user && self.rules == *rules
     }
 
     /// Goes on in the file that is at the log's path now: the one before may have been moved away (logrotate). If it
@@ -89,33 +92,37 @@ impl AccessLog {
         self.writer.problem()
     }
 
-    /// Adds a line; it is written soon. The client is its address, and its user if it has shown a password. The request's id
-    /// stands at the end, if requests get one.
-    pub(crate) fn add(
-        &self,
-        (remote, user): (&str, Option<&[u8]>),
-        entry: &Entry,
-        status: u16,
-        body_bytes: u64,
-        now_us: u64,
-        id: Option<&str>,
-    ) {
-        if self.writer.is_closed() {
+    /// Whether lines have times that are only known if the steps of requests are measured.
+    pub(crate) fn measures_requests(&self) -> bool {
+        self.measures
+    }
+
+    /// Adds a line, if the request gets one; it is written soon.
+    pub(crate) fn add(&self, entry: &Entry, outcome: &Outcome<'_>) {
+        if self.writer.is_closed() || !self.is_chosen(entry, outcome) {
             return;
         }
-        let when = log_date(SystemTime::now());
-        let Entry { request_line, referer, user_agent, begun_us, is_hit } = entry;
-        let seconds = now_us.saturating_sub(*begun_us) as f64 / 1e6;
-        let user = user.map_or_else(|| "-".into(), |user| quoted(user).replace(' ', "\\x20"));
-        let (space, id) = id.map_or(("", ""), |id| (" ", id));
-        let cache = if *is_hit { " cache=hit" } else { "" };
-        let line = format!(
-            "{remote} - {user} [{when}] \"{request_line}\" {status} {body_bytes} \"{referer}\" \"{user_agent}\" \
-             {seconds:.6}{cache}{space}{id}\n"
-        );
+        let line = line(&self.rules.format, entry, outcome, SystemTime::now());
         if self.writer.add(&line) || self.is_prompt {
             self.flush();
         }
+    }
+
+    /// Errors, slow requests, and of the others a share.
+    fn is_chosen(&self, entry: &Entry, outcome: &Outcome<'_>) -> bool {
+        self.rules.sample == WHOLE
+            || outcome.status >= FIRST_ERROR
+            || u128::from(outcome.took_us(entry)) >= SLOW.as_micros()
+            || self.draw() < self.rules.sample
+    }
+
+    /// A random number below [`WHOLE`] (splitmix64). A client that guesses it has its request not logged at most.
+    fn draw(&self) -> u32 {
+        let state = self.random.get().wrapping_add(0x9e37_79b9_7f4a_7c15);
+        self.random.set(state);
+        let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((mixed ^ (mixed >> 31)) % u64::from(WHOLE)) as u32
     }
 
     /// Has what was added written.
@@ -150,39 +157,31 @@ impl Drop for AccessLog {
     }
 }
 
-/// A date in the form of the Common Log Format: `06/Nov/1994:08:49:37 +0000`.
-fn log_date(time: SystemTime) -> String {
-    // "Sun, 06 Nov 1994 08:49:37 GMT"
-    let date = httpdate::fmt_http_date(time);
-    let (day, month, year, clock) = (&date[5..7], &date[8..11], &date[12..16], &date[17..25]);
-    format!("{day}/{month}/{year}:{clock} +0000")
-}
-
-/// Text of a client's, for a quoted field: nothing that could end the field or the line.
-pub(crate) fn quoted(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(bytes.len());
-    for &byte in bytes {
-        match byte {
-            b'"' | b'\\' => text.extend(['\\', byte as char]),
-            0x20..=0x7e => text.push(byte as char),
-            _ => text.push_str(&format!("\\x{byte:02x}")),
-        }
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::figures::Moments;
+    use highball_config::LineFormat;
 
     #[test]
-    fn dates_are_those_of_the_common_log_format() {
-        let time = SystemTime::UNIX_EPOCH + Duration::from_secs(784_111_777);
-        assert_eq!(log_date(time), "06/Nov/1994:08:49:37 +0000");
-    }
-
-    #[test]
-    fn a_client_cannot_forge_a_line() {
-        assert_eq!(quoted(b"a\"b\\c\nd\xff"), "a\\\"b\\\\c\\x0ad\\xff");
+    fn a_share_of_the_requests_and_all_errors_and_slow_ones_get_lines() {
+        let rules = LogRules { format: LineFormat::Json, sample: WHOLE / 10 };
+        let log = AccessLog::new(Path::new("/nonexistent"), None, &rules, false);
+        let entry = Entry::new([None; 5], "HTTP/1.1", 1);
+        let outcome = |status, now_us| Outcome {
+            address: "",
+            user: None,
+            is_tls: false,
+            app: None,
+            status,
+            body_bytes: 0,
+            moments: Moments::default(),
+            id: None,
+            now_us,
+        };
+        let chosen =
+            |status, now_us| (0..10_000).filter(|_| log.is_chosen(&entry, &outcome(status, now_us))).count();
+        assert!((800..1200).contains(&chosen(200, 2)), "a tenth");
+        assert_eq!([chosen(404, 2), chosen(499, 2), chosen(500, 2), chosen(200, 1_000_001)], [10_000; 4]);
     }
 }

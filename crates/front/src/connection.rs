@@ -3,8 +3,8 @@
 //!
 //! In reading order: [`serve`] (the life of a connection), [`proxied`] (the client that a proxy reports), [`secured`] (the TLS
 //! handshake), [`preface`] and [`http2`] (a connection that is shared by streams, each of which is a connection here),
-//! [`request`] (reading a head and deciding whose it is), [`identity`] (its ids), [`login`] (its password), [`cached`] (answers from the
-//! response cache), [`upload`] (reading a body), [`answer`] (waiting for what a worker answers),
+//! [`request`] (reading a head and deciding whose it is), [`identity`] (its ids), [`health`] (health checks), [`login`] (its password), [`cached`] (answers from the
+//! response cache), [`upload`] (reading a body), [`timing`] (when its wait begins, and how long things took), [`answer`] (waiting for what a worker answers),
 //! [`output`] (sending it), [`relay`] (a connection that the application has taken over), [`web_socket`] (what is known of
 //! it, if it is one), [`closing`] (ending it).
 
@@ -13,6 +13,7 @@ mod asked_name;
 mod cached;
 mod closing;
 mod forwarded;
+mod health;
 mod http2;
 mod identity;
 mod login;
@@ -23,6 +24,7 @@ mod received;
 mod relay;
 mod request;
 mod secured;
+mod timing;
 mod upload;
 mod web_socket;
 
@@ -47,12 +49,14 @@ use preface::Beginning;
 use received::Received;
 use secured::Secured;
 
-use crate::access_log::{AccessLog, Entry, CLIENT_LEFT};
+use crate::access_log::{AccessLog, Entry, Outcome, CLIENT_LEFT};
 use crate::budget::{Account, Origin, Share};
+use crate::clock::now_us;
 use crate::compression::Stage;
 use crate::dispatch::Dispatcher;
 use crate::exchange::response::Progress;
 use crate::exchange::{Body, Exchange};
+use crate::figures::Moments;
 use crate::files::Pending;
 use crate::message::answer::AnswerEvents;
 use crate::message::refusal::Refusal;
@@ -117,6 +121,8 @@ struct Connection {
     user: Option<Rc<[u8]>>,
     /// The id of the request at hand, if requests get one.
     request_id: Option<RequestId>,
+    /// The client gets to know how long the request at hand has waited and taken.
+    reports_timing: bool,
     /// What the access log will say of the request at hand.
     entry: Option<Entry>,
     /// The request at hand is to be counted.
@@ -325,6 +331,7 @@ impl Connection {
             cache_waits: 0,
             user: None,
             request_id: None,
+            reports_timing: false,
             entry: None,
             is_uncounted: false,
             wants_web_socket: false,
@@ -382,6 +389,7 @@ impl Connection {
                     return self.refuse(refusal, false).await;
                 }
                 self.shared.turn.activate(&app);
+                self.begin_wait(&app);
                 self.begin_limit(&app);
                 let submitted = app.submit(&self.exchange, self.audience);
                 if let Err(refusal) = submitted {
@@ -479,25 +487,36 @@ impl Connection {
     }
 
     fn log(&mut self, status: u16, body_bytes: u64) {
-        self.count(status);
+        let moments = self.count(status);
         if let (Some(log), Some(entry)) = (self.access_log(), self.entry.take()) {
-            let id = self.request_id.as_ref().map(RequestId::as_str);
-            let client = (&*self.peer.remote_addr, self.user.as_deref());
-            log.add(client, &entry, status, body_bytes, crate::clock::now_us(), id);
+            let settings = self.visit.as_ref().map(|app| app.settings());
+            let outcome = Outcome {
+                address: &self.peer.remote_addr,
+                user: self.user.as_deref(),
+                is_tls: self.peer.is_tls,
+                app: settings.as_ref().map(|settings| &*settings.name),
+                status,
+                body_bytes,
+                moments,
+                id: self.request_id.as_ref().map(RequestId::as_str),
+                now_us: now_us(),
+            };
+            log.add(&entry, &outcome);
         }
     }
 
-    /// Counts the request at hand, once.
-    fn count(&mut self, status: u16) {
+    /// Counts the request at hand, once. Returns when its steps were.
+    fn count(&mut self, status: u16) -> Moments {
+        let moments = std::mem::take(&mut self.exchange.borrow().moments);
         if !std::mem::take(&mut self.is_uncounted) {
-            return;
+            return moments;
         }
         let method = self.head.method;
-        let moments = std::mem::take(&mut self.exchange.borrow().moments);
         match &self.visit {
             Some(app) => app.figures.borrow_mut().add(method, status, moments),
             None => self.shared.unrouted.borrow_mut().add(method, status),
         }
+        moments
     }
 
     /// The request at hand, if there is one, has ended the connection in this way.

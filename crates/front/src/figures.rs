@@ -104,9 +104,9 @@ impl Figures {
     /// A request was answered.
     pub(crate) fn add(&mut self, method: Method, status: u16, moments: Moments) {
         self.requests.add(method, status);
-        let Moments { received_us, placed_us, first_us, ended_us, .. } = moments;
+        let Moments { received_us, queued_us, placed_us, first_us, ended_us, .. } = moments;
         if placed_us > 0 {
-            self.queue_time.add(placed_us.saturating_sub(received_us));
+            self.queue_time.add(placed_us.saturating_sub(queued_us));
         }
         if first_us > 0 {
             self.first_byte_time.add(first_us.saturating_sub(received_us));
@@ -120,9 +120,15 @@ impl Figures {
 /// When the steps of a request were, in microseconds of CLOCK_MONOTONIC; 0: not yet.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Moments {
-    /// Without metrics, no clock is read.
+    /// If nothing reports them, no clock is read.
     pub(crate) are_measured: bool,
     pub(crate) received_us: u64,
+    /// How long it was with proxies before that, in microseconds, if a trusted one reports it.
+    pub(crate) proxies_us: u64,
+    /// The number of the worker that has it; 0: none had.
+    pub(crate) worker: u32,
+    /// Its body was there: it began to wait for a worker.
+    pub(crate) queued_us: u64,
     /// It was given to a worker.
     pub(crate) placed_us: u64,
     /// The answer began.

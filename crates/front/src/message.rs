@@ -7,4 +7,5 @@ pub mod forwarded;
 pub mod refusal;
 pub mod request_head;
 pub(crate) mod request_id;
+pub(crate) mod request_start;
 pub(crate) mod trace_context;

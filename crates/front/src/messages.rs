@@ -270,6 +270,23 @@ pub enum Condition {
     Asleep,
 }
 
+impl Condition {
+    /// The state of an application, in a word, and whether it should get requests. `has_served`: it has come up before. One
+    /// that is stuck has had no free thread for long.
+    #[must_use]
+    pub fn state(self, has_served: bool, is_stuck: bool) -> (&'static str, bool) {
+        match self {
+            Condition::Booting if !has_served => ("booting", false),
+            Condition::Failed => ("failed", false),
+            Condition::Serving | Condition::Booting if is_stuck => ("stuck", false),
+            Condition::Serving => ("serving", true),
+            // Its workers are being replaced; requests wait meanwhile.
+            Condition::Booting => ("booting", true),
+            Condition::Asleep => ("asleep", true),
+        }
+    }
+}
+
 /// How things are with an application.
 #[derive(Debug, Clone)]
 pub struct AppLoad {

@@ -316,11 +316,16 @@ impl Shared {
         }
     }
 
+    /// Whether the server stops, or will soon.
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.leaving.get() == Leaving::Stopping || self.stops_soon.get()
+    }
+
     /// How things are.
     pub(crate) fn report(&self) -> Report {
         Report {
             apps: self.apps.borrow().iter().map(|app| app.report()).collect(),
-            is_stopping: self.leaving.get() == Leaving::Stopping || self.stops_soon.get(),
+            is_stopping: self.is_stopping(),
             accepts: !self.is_draining(),
             unrouted: self.unrouted.borrow().clone(),
             accepted: self.accepted.get(),
@@ -394,7 +399,8 @@ fn access_log(settings: &Settings) -> Option<AccessLog> {
         _ => None,
     };
     let in_development = settings.apps.iter().any(|app| app.is_development());
-    settings.log.access.as_deref().map(|path| AccessLog::new(path, user, in_development))
+    let rules = &settings.log.access_rules;
+    settings.log.access.as_deref().map(|path| AccessLog::new(path, user, rules, in_development))
 }
 
 /// One client connection, counted while this lives.

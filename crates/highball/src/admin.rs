@@ -6,14 +6,16 @@
 //! dashboards follow what happens are long, and have places apart from the others.
 //!
 //! In reading order: [`AdminThread`] (its life), [`request`] (what is asked), [`health`] (`/livez`, `/readyz`),
-//! [`metrics`] (`/metrics`, in the form that [`exposition`] writes), [`processes`] (what they take), [`dashboard`] (`/`: its page and its
-//! orders, for which there is a [`token`]), [`streams`] (`/events`: those who follow), [`agent`] (agent
+//! [`metrics`] (`/metrics`, in the form that [`exposition`] writes), [`processes`] (what they take), [`heaps`] (what Ruby's garbage
+//! collectors do), [`dashboard`] (`/`: its page and its orders, for which there is a [`token`]), [`streams`] (`/events`: those who
+//! follow), [`agent`] (agent
 //! checks), [`weight`] (the share of requests that balancers should send here).
 
 mod agent;
 mod dashboard;
 mod exposition;
 mod health;
+mod heaps;
 mod metrics;
 mod processes;
 mod request;
@@ -26,6 +28,7 @@ use crate::configuration::Configuration;
 use crate::overview::Observer;
 use crate::reports;
 use agent::Agent;
+use heaps::Heaps;
 use highball_front as front;
 use highball_supervisor::{Launcher, Order};
 pub(crate) use processes::Processes;
@@ -97,6 +100,7 @@ pub(crate) struct Sources {
     pub(crate) supervisor: mpsc::WeakSender<Order>,
     pub(crate) tls: Option<Arc<front::Tls>>,
     pub(crate) processes: Arc<Processes>,
+    pub(crate) heaps: Arc<Heaps>,
     pub(crate) agent: Arc<Agent>,
     /// For the dashboard: what the server does,
     pub(crate) observer: Arc<Observer>,

@@ -340,6 +340,7 @@ impl ListeningServer {
             supervisor: to_supervisor.downgrade(),
             tls: tls.clone(),
             processes: Arc::clone(&processes),
+            heaps: Arc::default(),
             agent: Arc::default(),
             observer: Arc::clone(&observer),
             token: Arc::clone(&token),

@@ -69,4 +69,6 @@ pub const KEYS: &[&str] = &[
     "HTTP_TRACESTATE",
     "REMOTE_USER",
     "AUTH_TYPE",
+    "HTTP_X_REQUEST_START",
+    "HTTP_X_QUEUE_START",
 ];

@@ -1,7 +1,7 @@
 //! The request area: a head block of fixed part and fields, then the body if it is small.
 
 /// Bytes of the fixed part of a head block.
-pub const FIXED_BYTES: usize = 32;
+pub const FIXED_BYTES: usize = 40;
 /// Bytes before the name and value of each field.
 pub const FIELD_BYTES: usize = 8;
 
@@ -33,6 +33,8 @@ pub struct Fixed {
     pub body_bytes: u64,
     /// When the request's first byte was read: µs, CLOCK_MONOTONIC.
     pub received_us: u64,
+    /// When its wait for a worker began, on the same clock: after its body came, earlier by what proxies report.
+    pub waiting_since_us: u64,
 }
 
 impl Fixed {
@@ -45,6 +47,7 @@ impl Fixed {
         bytes[12..16].copy_from_slice(&self.limit_ms.to_le_bytes());
         bytes[16..24].copy_from_slice(&self.body_bytes.to_le_bytes());
         bytes[24..32].copy_from_slice(&self.received_us.to_le_bytes());
+        bytes[32..40].copy_from_slice(&self.waiting_since_us.to_le_bytes());
         bytes
     }
 
@@ -59,6 +62,7 @@ impl Fixed {
             limit_ms: u32_at(12),
             body_bytes: u64_at(16),
             received_us: u64_at(24),
+            waiting_since_us: u64_at(32),
         }
     }
 }
@@ -122,6 +126,7 @@ mod tests {
             limit_ms: 60_000,
             body_bytes: u64::MAX,
             received_us: 1 << 40,
+            waiting_since_us: 1 << 41,
         };
         assert_eq!(Fixed::decode(&fixed.encode()), fixed);
     }

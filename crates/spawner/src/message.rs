@@ -14,7 +14,7 @@ pub const TEXT_BYTES: usize = 2048;
 pub const PACKET_BYTES: usize = PATH_BYTES + 32;
 
 /// The signals that the server may have sent.
-const SIGNALS: [Signal; 10] = [
+const SIGNALS: [Signal; 11] = [
     Signal::HUP,
     Signal::INT,
     Signal::QUIT,
@@ -25,6 +25,7 @@ const SIGNALS: [Signal; 10] = [
     Signal::TTIN,
     Signal::TTOU,
     Signal::URG,
+    Signal::POWER,
 ];
 
 /// What a process of an application's user is started as.

@@ -39,7 +39,7 @@ const END_PAUSE: Timespec = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
 const PANICKED: How = How::Exited(101);
 
 /// Signals that are passed on to the server.
-const PASSED_ON: [Signal; 9] = [
+const PASSED_ON: [Signal; 10] = [
     Signal::HUP,
     Signal::INT,
     Signal::QUIT,
@@ -49,6 +49,7 @@ const PASSED_ON: [Signal; 9] = [
     Signal::TTIN,
     Signal::TTOU,
     Signal::URG,
+    Signal::POWER,
 ];
 
 /// A process of an application's user.

@@ -10,6 +10,7 @@ use std::cell::{Cell, RefCell};
 use highball_ring::env_keys::{KEYS, OTHER};
 use highball_ring::request::{Field, Fields, Fixed, HTTPS, HTTP_1_0, NO_TAKEOVER};
 use rb_sys::VALUE;
+use rustix::time::{clock_gettime, ClockId};
 
 use crate::hijack::Hijacks;
 use crate::places::{self, Values, PLACES};
@@ -29,6 +30,7 @@ pub(crate) struct EnvKeys {
     is_hijack: VALUE,
     rack_version: VALUE,
     deadline: VALUE,
+    queue_time: VALUE,
     /// Those of the template's places: the fields of [`PLACED`], and last `rack.hijack`.
     places: [VALUE; PLACES],
     hijacks: Hijacks,
@@ -94,6 +96,7 @@ impl EnvKeys {
             is_hijack: immortal(b"rack.hijack?"),
             rack_version: immortal(b"rack.version"),
             deadline: immortal(b"highball.deadline"),
+            queue_time: immortal(b"highball.queue_time"),
         }
     }
 
@@ -143,6 +146,8 @@ impl EnvKeys {
                 }
             }
             places::fill(env, &self.places, &placed);
+            let waited_us = now_us().saturating_sub(fixed.waiting_since_us);
+            rb_sys::rb_hash_aset(env, self.queue_time, rb_sys::rb_float_new(waited_us as f64 / 1e6));
             if fixed.limit_ms > 0 {
                 let deadline_us = fixed.received_us.saturating_add(u64::from(fixed.limit_ms) * 1000);
                 rb_sys::rb_hash_aset(env, self.deadline, rb_sys::rb_float_new(deadline_us as f64 / 1e6));
@@ -210,6 +215,12 @@ impl EnvKeys {
         // SAFETY: with the GVL held, as for `build`.
         unsafe { rb_sys::rb_obj_freeze(binary_string(field.value)) }
     }
+}
+
+/// Microseconds of CLOCK_MONOTONIC, by which the front measures, too.
+fn now_us() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    now.tv_sec as u64 * 1_000_000 + now.tv_nsec as u64 / 1000
 }
 
 /// An Array of the items of a comma-separated list.

@@ -5,7 +5,7 @@ use std::future::poll_fn;
 use std::task::{ready, Context, Poll};
 use std::time::Duration;
 
-use super::{Answered, Connection, End, Stalled};
+use super::{timing, Answered, Connection, End, Stalled};
 use crate::aside::file_reads::FileProgress;
 use crate::message::answer::{AnswerEvent, FilePart};
 use crate::message::request_id::RequestId;
@@ -151,7 +151,12 @@ impl Connection {
                     let https = self.shared.https.as_ref().filter(|_| self.peer.is_tls && !head.is_interim());
                     let hsts = https.and_then(|https| https.hsts_beside(lines));
                     let id = self.request_id.as_ref().filter(|_| !head.has_request_id && !head.is_interim());
-                    let lines = &[lines, hsts.unwrap_or_default(), id.map_or(&[], RequestId::line)];
+                    let timing = if self.reports_timing && !head.is_interim() {
+                        timing::server_timing(self.exchange.borrow().moments)
+                    } else {
+                        Vec::new()
+                    };
+                    let lines = &[lines, hsts.unwrap_or_default(), id.map_or(&[], RequestId::line), &timing];
                     if let Err(refusal) = self.protocol.write_head(&head, lines, date, out) {
                         tracing::error!(why = refusal.details(), "the answer cannot be sent");
                         return Encoded::Ended(Answered::Refused(refusal));

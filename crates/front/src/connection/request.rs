@@ -8,11 +8,10 @@ use std::task::{ready, Context, Poll};
 use highball_config::{AppId, ShowDiagnosis};
 
 use super::{Again, Client, Connection, End, Login, Step};
-use crate::access_log::{quoted, Entry};
+use crate::access_log::Entry;
 use crate::cache::{Fill, Watch};
 use crate::clock::{now_ms, now_us};
 use crate::exchange::response_head::HeadContext;
-use crate::figures::Moments;
 use crate::files::{StaticAnswer, StaticRequest};
 use crate::message::answer::AnswerEvents;
 use crate::message::conditions::Conditions;
@@ -44,6 +43,7 @@ impl Connection {
         }
         self.forget_client();
         (self.request_id, self.login, self.user) = (None, None, None);
+        self.reports_timing = false;
         self.cache_waits = 0;
         self.protocol.finish().map_err(|_| End::Done)?;
         self.counted.rest(self.shared.settings.limits.idle_timeout);
@@ -221,6 +221,9 @@ impl Connection {
         }
         self.note(self.head.target(bytes), bytes);
         let Some((app, prefix_bytes)) = found else { return self.no_app(bytes) };
+        if let Some(step) = self.check_health(&app, prefix_bytes, bytes) {
+            return step;
+        }
         let (is_development, most_bytes) = {
             let settings = app.settings();
             (settings.is_development(), settings.limits.body_bytes)
@@ -419,6 +422,7 @@ impl Connection {
             // Highball sends the files, whatever a proxy in front could do.
             self.head.drop_fields(bytes, is_about_sending);
         }
+        let moments = self.moments_of(&settings, recipient, received_us, bytes);
         let fill = watch.as_ref().and_then(Watch::fill);
         let asked = Conditions::of(&self.head, bytes);
         if fill.is_some_and(Fill::has_conditions) {
@@ -428,7 +432,7 @@ impl Connection {
         self.compression = self.stage_of(app, bytes);
         let mut inner = self.exchange.borrow();
         inner.generation = generation;
-        inner.moments = Moments { are_measured: self.shared.measures, received_us, ..Moments::default() };
+        inner.moments = moments;
         let context = self.ring_context(&settings.prefix, prefix_bytes, received_us);
         self.head.encode_for_ring(bytes, &context, &mut inner.request.head);
         fill.iter().for_each(|fill| fill.add_conditions(&mut inner.request.head));
@@ -472,17 +476,17 @@ impl Connection {
             Version::Http11 => "HTTP/1.1",
             Version::Http2 => "HTTP/2.0",
         };
-        let (method, target) = (quoted(head.method_name(bytes)), quoted(target));
-        let field = |key| head.field(key, bytes).map_or_else(|| "-".into(), quoted);
+        let field = |key| head.field(key, bytes);
+        let texts = [
+            Some(head.method_name(bytes)),
+            Some(target),
+            field(known_key::REFERER),
+            field(known_key::USER_AGENT),
+            field(known_key::HOST),
+        ];
         // A request that has waited began before it did.
         let begun_us = self.entry.take().map_or_else(now_us, |entry| entry.begun_us);
-        self.entry = Some(Entry {
-            request_line: format!("{method} {target} {version}"),
-            referer: field(known_key::REFERER),
-            user_agent: field(known_key::USER_AGENT),
-            begun_us,
-            is_hit: false,
-        });
+        self.entry = Some(Entry::new(texts, version, begun_us));
     }
 }
 

@@ -100,6 +100,7 @@ impl Dispatcher {
         match ticket {
             Ok(Some(ticket)) => {
                 inner.place = Place::Worker(worker.number, ticket);
+                inner.moments.worker = worker.number;
                 if inner.moments.are_measured {
                     inner.moments.placed_us = now_us();
                 }

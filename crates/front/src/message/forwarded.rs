@@ -6,9 +6,9 @@ use std::net::{IpAddr, SocketAddr};
 
 use super::request_head::{known_key, RequestHead};
 
-/// Beside those that begin with `x-forwarded-`, the fields in which proxies, and services in front, report who asks, where
-/// and how.
-const NAMES: [&[u8]; 13] = [
+/// Beside those that begin with `x-forwarded-`, the fields in which proxies, and services in front, report who asks, where,
+/// how and when.
+const NAMES: [&[u8]; 15] = [
     b"forwarded",
     b"client-ip",
     b"x-real-ip",
@@ -22,6 +22,8 @@ const NAMES: [&[u8]; 13] = [
     b"true-client-ip",
     b"fastly-client-ip",
     b"fly-client-ip",
+    b"x-request-start",
+    b"x-queue-start",
 ];
 
 /// Whether proxies report something of the client in a field of this name.

@@ -13,7 +13,9 @@ use field_names::{FieldName, KEY_DROPPED};
 
 pub use field_names::{known_key, FieldKey};
 pub(crate) use ring::append_field;
-pub use ring::{append_content_length, append_mark_of_probe, patch_body, patch_limit, RingContext};
+pub use ring::{
+    append_content_length, append_mark_of_probe, patch_body, patch_limit, patch_wait, RingContext,
+};
 pub use target::Host;
 
 /// Most header fields of a request, whatever the limits say.

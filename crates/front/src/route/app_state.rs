@@ -178,7 +178,9 @@ impl AppState {
     /// Whether its requests are logged where they would be if this were configured.
     fn has_log_of(&self, app: &App, log: Option<&Rc<AccessLog>>) -> bool {
         match (&app.access_log, &*self.access_log.borrow(), log) {
-            (LogPlace::Own(path), Some(own), _) => own.is_of(path, app.runs_as.another()),
+            (LogPlace::Own(path), Some(own), _) => {
+                own.is_of(path, app.runs_as.another(), &app.access_log_rules)
+            }
             (LogPlace::OfServer, Some(now), Some(log)) => Rc::ptr_eq(now, log),
             (LogPlace::Off, None, _) | (LogPlace::OfServer, None, None) => true,
             _ => false,
@@ -447,20 +449,30 @@ impl AppState {
         RunningRequests { app: self.id, oldest, more }
     }
 
+    /// How long it has had no free thread, and ended no answer.
+    fn busy_for(&self) -> Duration {
+        let is_busy = !self.dispatcher.borrow().has_thread_free() && self.should_be_free();
+        let since_ms = if is_busy { self.free_ms.get() } else { now_ms() };
+        Duration::from_millis(now_ms().saturating_sub(since_ms))
+    }
+
+    /// Its state in a word, and whether it should get requests.
+    pub(crate) fn state(&self, stuck_after: Option<Duration>) -> (&'static str, bool) {
+        let is_stuck = stuck_after.is_some_and(|limit| self.busy_for() >= limit);
+        self.condition().state(self.has_served.get(), is_stuck)
+    }
+
     pub(crate) fn report(&self) -> AppLoad {
         let dispatcher = self.dispatcher.borrow();
         let (workers, queue) = (dispatcher.report(), dispatcher.queue_length());
         let log_problem = self.own_log().and_then(|log| log.problem());
-        let busy_for = Duration::from_millis(now_ms().saturating_sub(self.free_ms.get()));
-        let is_busy = !dispatcher.has_thread_free();
         drop(dispatcher);
         let cache = self.cache().map(|cache| cache.report());
-        let busy_for = Some(busy_for).filter(|_| is_busy && self.should_be_free());
         AppLoad {
             app: self.id,
             condition: self.condition(),
             has_served: self.has_served.get(),
-            busy_for: busy_for.unwrap_or_default(),
+            busy_for: self.busy_for(),
             workers,
             queue,
             spool_bytes: self.spool.used(),
@@ -476,7 +488,8 @@ fn access_log(app: &App, log: Option<&Rc<AccessLog>>) -> Option<Rc<AccessLog>> {
     match &app.access_log {
         LogPlace::OfServer => log.map(Rc::clone),
         LogPlace::Own(path) => {
-            Some(Rc::new(AccessLog::new(path, app.runs_as.another(), app.is_development())))
+            let (user, rules) = (app.runs_as.another(), &app.access_log_rules);
+            Some(Rc::new(AccessLog::new(path, user, rules, app.is_development())))
         }
         LogPlace::Off => None,
     }

@@ -5,7 +5,7 @@
 
 use super::request::{Request, Response};
 use super::Sources;
-use highball_front::{AppLoad, Condition, Report};
+use highball_front::{AppLoad, Report};
 use serde::Serialize;
 use std::time::Duration;
 
@@ -97,15 +97,7 @@ pub(super) fn apps(sources: &Sources, report: &Report) -> Vec<AppHealth> {
 impl AppHealth {
     fn of(name: String, load: &AppLoad, stuck_after: Option<Duration>) -> AppHealth {
         let is_stuck = stuck_after.is_some_and(|limit| load.busy_for >= limit);
-        let (state, is_ready) = match load.condition {
-            Condition::Booting if !load.has_served => ("booting", false),
-            Condition::Failed => ("failed", false),
-            Condition::Serving | Condition::Booting if is_stuck => ("stuck", false),
-            Condition::Serving => ("serving", true),
-            // Its workers are being replaced; requests wait meanwhile.
-            Condition::Booting => ("booting", true),
-            Condition::Asleep => ("asleep", true),
-        };
+        let (state, is_ready) = load.condition.state(load.has_served, is_stuck);
         let serving = || load.workers.iter().filter(|worker| worker.serves);
         AppHealth {
             name,
@@ -149,6 +141,7 @@ mod tests {
     use super::*;
     use highball_config::AppId;
     use highball_front::figures::Figures;
+    use highball_front::Condition;
 
     fn app(condition: Condition, has_served: bool, busy_seconds: u64) -> AppHealth {
         let load = AppLoad {

@@ -2,10 +2,11 @@
 //! and grows with the configuration alone: applications and certificates.
 
 use super::exposition::Exposition;
+use super::heaps::AppHeaps;
 use super::processes::Taken;
 use super::request::Response;
 use super::Sources;
-use highball_config::Settings;
+use highball_config::{AppId, Settings};
 use highball_front::figures::{Figures, Times};
 use highball_front::{AppLoad, Report as FrontReport, TlsReport};
 use highball_supervisor::{AppReport, Report};
@@ -45,6 +46,9 @@ pub(super) async fn metrics(sources: &Sources) -> Response {
     load(&mut text, &front, &apps);
     workers(&mut text, &apps);
     memory(&mut text, &apps, &taken);
+    if supervisor.is_some() {
+        garbage(&mut text, &apps, &sources.heaps.of(sources.supervisor.upgrade()).await);
+    }
     if let Some(tls) = &sources.tls {
         certificates(&mut text, &tls.report());
     }
@@ -219,6 +223,32 @@ fn memory(text: &mut Exposition, apps: &[App<'_>], taken: &BTreeMap<i32, Taken>)
             }
         }
     }
+}
+
+/// What Ruby's garbage collectors do in the workers.
+fn garbage(text: &mut Exposition, apps: &[App<'_>], heaps: &BTreeMap<AppId, AppHeaps>) {
+    let known = || apps.iter().filter_map(|app| Some((&*app.name, heaps.get(&app.load.app)?)));
+    let help = "Garbage collections in workers, of young objects (minor) and of all objects (major).";
+    let mut family = text.family("highball_ruby_gc_total", "counter", help);
+    for (name, heap) in known() {
+        family.sample(&[("app", name), ("kind", "minor")], heap.minor_collections);
+        family.sample(&[("app", name), ("kind", "major")], heap.major_collections);
+    }
+    let help = "Time that garbage collections in workers have taken.";
+    let mut family = text.family("highball_ruby_gc_seconds_total", "counter", help);
+    known().for_each(|(name, heap)| family.sample(&[("app", name)], heap.collecting_ms as f64 / 1000.0));
+    let help = "Objects that workers have allocated.";
+    let mut family = text.family("highball_ruby_allocated_objects_total", "counter", help);
+    known().for_each(|(name, heap)| family.sample(&[("app", name)], heap.allocated_objects));
+    let help = "Slots of the workers' Ruby heaps: with an object (live), or without one (free).";
+    let mut family = text.family("highball_ruby_heap_slots", "gauge", help);
+    for (name, heap) in known() {
+        family.sample(&[("app", name), ("state", "live")], heap.live_slots);
+        family.sample(&[("app", name), ("state", "free")], heap.free_slots);
+    }
+    let help = "Pages of the workers' Ruby heaps; what processes share counts for each.";
+    let mut family = text.family("highball_ruby_heap_bytes", "gauge", help);
+    known().for_each(|(name, heap)| family.sample(&[("app", name)], heap.page_bytes));
 }
 
 fn certificates(text: &mut Exposition, report: &TlsReport) {

@@ -44,6 +44,8 @@ pub(crate) enum ReceivedSignal {
     MoreWorkers,
     /// TTOU.
     FewerWorkers,
+    /// PWR.
+    DumpThreads,
     /// CHLD.
     ChildEnded,
 }

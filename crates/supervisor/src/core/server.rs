@@ -199,7 +199,8 @@ impl Server {
             return;
         }
         match signal {
-            ReceivedSignal::ChildEnded => {}
+            // The shell's: it changes nothing.
+            ReceivedSignal::ChildEnded | ReceivedSignal::DumpThreads => {}
             ReceivedSignal::Hangup => {
                 self.act(Action::Hangup);
                 self.hang_up_successor();

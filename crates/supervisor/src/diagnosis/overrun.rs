@@ -18,6 +18,7 @@ const COMPUTES_PERCENT: u128 = 50;
 /// Limits on what is kept and logged of a backtrace.
 const LINES: usize = 20;
 const LINE_CHARACTERS: usize = 300;
+const NAME_CHARACTERS: usize = 80;
 /// Requests that are remembered for `highball status`.
 const REMEMBERED: usize = 4;
 
@@ -81,6 +82,21 @@ pub(crate) fn describe(
     let place = threads.iter().find(|place| place.ticket == ticket)?;
     let thread = seen.iter().find(|seen| place.tid == Some(seen.load.tid));
     Some((of_thread(place, thread), backtrace(place)))
+}
+
+/// Where each of these threads of a worker is: its name, what it does, and the calls that led there. `threads`: what the worker
+/// answered, if it did; else all there is to say is what the kernel shows.
+pub(crate) fn describe_all(
+    threads: Option<&[ThreadPlace]>,
+    seen: &[Seen],
+) -> Vec<(Option<String>, String, Option<String>)> {
+    let Some(threads) = threads else { return vec![(None, of_silent(seen), None)] };
+    let described = threads.iter().map(|place| {
+        let thread = seen.iter().find(|seen| place.tid == Some(seen.load.tid));
+        let name: String = place.name.chars().take(NAME_CHARACTERS).collect();
+        (Some(visible(&name).into_owned()), of_thread(place, thread), backtrace(place))
+    });
+    described.collect()
 }
 
 /// Looks at the threads of a worker for [`LOOK`]. None are found where the kernel does not show them.

@@ -85,14 +85,14 @@ impl WorkerHandle {
         self.heap_questions.ask(|| self.control.send(&ToWorker::Heap { gc }, &[]))
     }
 
-    /// Asks where its threads are that are at a request.
-    pub(crate) fn ask_threads(&mut self) -> Result<Answer<Vec<ThreadPlace>>, NotAsked> {
-        self.thread_questions.ask(|| self.control.send(&ToWorker::Threads, &[]))
+    /// Asks where its threads are that are at a request; with `all`, also where the others are.
+    pub(crate) fn ask_threads(&mut self, all: bool) -> Result<Answer<Vec<ThreadPlace>>, NotAsked> {
+        self.thread_questions.ask(|| self.control.send(&ToWorker::Threads { all }, &[]))
     }
 
     /// The same, for those who look all the time.
     pub(crate) fn ask_threads_unless_silent(&mut self) -> Result<Answer<Vec<ThreadPlace>>, NotAsked> {
-        self.thread_questions.ask_unless_silent(|| self.control.send(&ToWorker::Threads, &[]))
+        self.thread_questions.ask_unless_silent(|| self.control.send(&ToWorker::Threads { all: false }, &[]))
     }
 
     /// It has become the mold of this boot; `None` if it never sent `hello`.

@@ -97,7 +97,10 @@ pub(crate) enum ToWorker {
         gc: bool,
     },
     /// Say where the threads are that are at a request.
-    Threads,
+    Threads {
+        /// Also of those that are at no request.
+        all: bool,
+    },
     /// Interrupt the thread that is at this request.
     Interrupt {
         /// The number by which the front knows the request.

@@ -26,7 +26,7 @@ use tracing::dispatcher::with_default;
 use tracing::{error, info, warn, Dispatch, Span};
 
 /// How long a worker may take to report where its threads are: it cannot while one of them does not let the others run.
-const THREADS_TIME: Duration = Duration::from_secs(1);
+pub(super) const THREADS_TIME: Duration = Duration::from_secs(1);
 
 impl Supervisor {
     /// A process of an application has sent a message, or closed its control socket.
@@ -217,7 +217,7 @@ impl AppSupervisor {
     fn diagnose_request(&mut self, failure: RequestFailure, mut to: oneshot::Sender<Diagnosis>, core: &Core) {
         let death = failure.dead_worker().and_then(|worker| self.deaths.of(worker));
         let stuck = failure.stuck_worker().filter(|worker| hears(core, *worker));
-        let asked = stuck.and_then(|worker| self.workers.get_mut(&worker)?.ask_threads().ok());
+        let asked = stuck.and_then(|worker| self.workers.get_mut(&worker)?.ask_threads(false).ok());
         let (app, folder) = (Arc::clone(&self.app), core.current.folder.clone());
         let turn = self.files.turn();
         tokio::spawn(async move {
@@ -255,7 +255,7 @@ impl AppSupervisor {
         let is_allowed = self.overrun_lines.allows(now);
         let handle = self.workers.get_mut(&worker).filter(|_| is_allowed && hears(core, worker));
         // One that has not answered earlier questions was described then.
-        let Some(asked) = handle.and_then(|handle| handle.ask_threads().ok()) else {
+        let Some(asked) = handle.and_then(|handle| handle.ask_threads(false).ok()) else {
             self.overruns_left_out += 1;
             return;
         };
@@ -305,7 +305,7 @@ impl AppSupervisor {
 }
 
 /// Whether the worker's main thread waits for questions.
-fn hears(core: &Core, worker: u32) -> bool {
+pub(super) fn hears(core: &Core, worker: u32) -> bool {
     let hears = |state| matches!(state, WorkerState::Serving | WorkerState::Retiring);
     core.staff.workers.get(worker).is_some_and(|worker| hears(worker.state))
 }

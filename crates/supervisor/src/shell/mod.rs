@@ -25,6 +25,7 @@ pub(crate) mod questions;
 pub(crate) mod reaper;
 mod reports;
 pub(crate) mod signals;
+mod thread_dump;
 mod upgrading;
 pub(crate) mod watched_fd;
 
@@ -51,6 +52,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use thread_dump::Dumps;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 use tracing::instrument::WithSubscriber;
@@ -77,6 +79,7 @@ pub struct Supervisor {
     last_ticket: u64,
     upgrading: Upgrading,
     memory: MemorySampler,
+    dumps: Dumps,
     has_ended: bool,
     /// Children may have ended of which no signal will come.
     unreaped: bool,
@@ -111,6 +114,7 @@ impl Supervisor {
             last_ticket: 0,
             upgrading: Upgrading::default(),
             memory: MemorySampler::new(Instant::now()),
+            dumps: Dumps::default(),
             has_ended: false,
             unreaped: false,
             is_quiet: false,
@@ -178,6 +182,9 @@ impl Supervisor {
     async fn handle(&mut self, happening: Happening) {
         match happening {
             Happening::Signal(ReceivedSignal::ChildEnded) => self.reap(),
+            Happening::Signal(ReceivedSignal::DumpThreads) if self.upgrading.serving.is_none() => {
+                self.dump_threads();
+            }
             Happening::Signal(signal) => self.happened.push_back(Event::Signal(signal)),
             Happening::Order(order) => self.ordered(order).await,
             Happening::News(app, News::Ended(who)) => {

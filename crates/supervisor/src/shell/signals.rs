@@ -8,6 +8,7 @@
 //! | URG | refork |
 //! | USR2 | hot restart |
 //! | TTIN, TTOU | one worker more, one fewer |
+//! | PWR | the backtraces of all threads go to the log |
 //! | CHLD | a child has ended |
 //! | HUP | from a terminal that closes: the same as TERM; without a terminal: log files are reopened |
 
@@ -27,6 +28,7 @@ pub(crate) fn to_pass_on(signal: ReceivedSignal) -> Option<rustix::process::Sign
         ReceivedSignal::Upgrade => Some(Signal::USR2),
         ReceivedSignal::MoreWorkers => Some(Signal::TTIN),
         ReceivedSignal::FewerWorkers => Some(Signal::TTOU),
+        ReceivedSignal::DumpThreads => Some(Signal::POWER),
         ReceivedSignal::ChildEnded => None,
     }
 }
@@ -43,6 +45,7 @@ pub(crate) struct Signals {
     usr2: Signal,
     ttin: Signal,
     ttou: Signal,
+    pwr: Signal,
     child: Signal,
     /// Looked at once: a terminal that has closed is none any more.
     has_terminal: bool,
@@ -60,6 +63,7 @@ impl Signals {
             usr2: signal(SignalKind::user_defined2())?,
             ttin: signal(SignalKind::from_raw(rustix::process::Signal::TTIN.as_raw()))?,
             ttou: signal(SignalKind::from_raw(rustix::process::Signal::TTOU.as_raw()))?,
+            pwr: signal(SignalKind::from_raw(rustix::process::Signal::POWER.as_raw()))?,
             child: signal(SignalKind::child())?,
             has_terminal: io::stdin().is_terminal(),
         })
@@ -76,6 +80,7 @@ impl Signals {
             _ = self.usr2.recv() => ReceivedSignal::Upgrade,
             _ = self.ttin.recv() => ReceivedSignal::MoreWorkers,
             _ = self.ttou.recv() => ReceivedSignal::FewerWorkers,
+            _ = self.pwr.recv() => ReceivedSignal::DumpThreads,
             _ = self.child.recv() => ReceivedSignal::ChildEnded,
         }
     }

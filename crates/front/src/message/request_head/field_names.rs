@@ -66,6 +66,8 @@ pub mod known_key {
     pub const X_FORWARDED_FOR: FieldKey = key_of("HTTP_X_FORWARDED_FOR");
     pub const X_FORWARDED_PROTO: FieldKey = key_of("HTTP_X_FORWARDED_PROTO");
     pub const X_REQUEST_ID: FieldKey = key_of("HTTP_X_REQUEST_ID");
+    pub const X_REQUEST_START: FieldKey = key_of("HTTP_X_REQUEST_START");
+    pub const X_QUEUE_START: FieldKey = key_of("HTTP_X_QUEUE_START");
     pub const TRACEPARENT: FieldKey = key_of("HTTP_TRACEPARENT");
     pub const TRACESTATE: FieldKey = key_of("HTTP_TRACESTATE");
 }

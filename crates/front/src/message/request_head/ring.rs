@@ -76,6 +76,7 @@ impl RequestHead {
             limit_ms: 0,
             body_bytes: 0,
             received_us: context.received_us,
+            waiting_since_us: context.received_us,
         };
         out[..FIXED_BYTES].copy_from_slice(&fixed.encode());
     }
@@ -233,6 +234,11 @@ pub fn patch_body(block: &mut [u8], flag: u32, body_length: u64) {
 /// Adds the time for the answer to begin, from when the request was received, in ms.
 pub fn patch_limit(block: &mut [u8], limit_ms: u32) {
     block[12..16].copy_from_slice(&limit_ms.to_le_bytes());
+}
+
+/// Sets when the request's wait for a worker began: µs, CLOCK_MONOTONIC.
+pub fn patch_wait(block: &mut [u8], since_us: u64) {
+    block[32..40].copy_from_slice(&since_us.to_le_bytes());
 }
 
 /// Adds CONTENT_LENGTH, in bytes, once a body that came in chunks is whole.
