@@ -29,9 +29,7 @@ pub(crate) struct EnvKeys {
     protocol: VALUE,
     is_hijack: VALUE,
     rack_version: VALUE,
-    deadline: VALUE,
-    queue_time: VALUE,
-    /// Those of the template's places: the fields of [`PLACED`], and last `rack.hijack`.
+    /// Those of the template's places: the fields of [`PLACED`], and those from [`HIJACK`] on.
     places: [VALUE; PLACES],
     hijacks: Hijacks,
 }
@@ -47,7 +45,11 @@ const HTTP_UPGRADE: u16 = 29;
 const REPEATED: [u16; 4] = [REQUEST_METHOD, 5, 6, 8];
 
 /// Keys that nearly every request has: PATH_INFO, REQUEST_URI, HTTP_HOST.
-const PLACED: [u16; PLACES - 1] = [2, 4, 11];
+const PLACED: [u16; HIJACK] = [2, 4, 11];
+/// The places of `rack.hijack`, `highball.queue_time` and `highball.deadline`.
+const HIJACK: usize = 3;
+const QUEUE_TIME: usize = 4;
+const DEADLINE: usize = 5;
 
 /// The values of [`REPEATED`] that a template has; copies of it have them already.
 #[derive(Debug, Default)]
@@ -82,7 +84,14 @@ impl EnvKeys {
         let known: Vec<VALUE> = KEYS.iter().map(|key| immortal(key.as_bytes())).collect();
         let [path, target, host] = PLACED.map(|key| known[usize::from(key)]);
         EnvKeys {
-            places: [path, target, host, immortal(b"rack.hijack")],
+            places: [
+                path,
+                target,
+                host,
+                immortal(b"rack.hijack"),
+                immortal(b"highball.queue_time"),
+                immortal(b"highball.deadline"),
+            ],
             hijacks,
             known,
             methods: METHODS.iter().map(|name| (*name, immortal(name))).collect(),
@@ -95,8 +104,6 @@ impl EnvKeys {
             protocol: immortal(b"rack.protocol"),
             is_hijack: immortal(b"rack.hijack?"),
             rack_version: immortal(b"rack.version"),
-            deadline: immortal(b"highball.deadline"),
-            queue_time: immortal(b"highball.queue_time"),
         }
     }
 
@@ -123,7 +130,7 @@ impl EnvKeys {
             let env = rb_sys::rb_hash_dup(template);
             let mut met = [false; REPEATED.len()];
             let mut placed: Values = [0; PLACES];
-            placed[PLACES - 1] = self.hijacks.make(env);
+            placed[HIJACK] = self.hijacks.make(env);
             for field in fields {
                 if let Some(index) = PLACED.iter().position(|key| *key == field.key) {
                     placed[index] = binary_string(field.value);
@@ -145,13 +152,13 @@ impl EnvKeys {
                     rb_sys::rb_hash_delete(env, self.known[usize::from(*key)]);
                 }
             }
-            places::fill(env, &self.places, &placed);
             let waited_us = now_us().saturating_sub(fixed.waiting_since_us);
-            rb_sys::rb_hash_aset(env, self.queue_time, rb_sys::rb_float_new(waited_us as f64 / 1e6));
+            placed[QUEUE_TIME] = rb_sys::rb_float_new(waited_us as f64 / 1e6);
             if fixed.limit_ms > 0 {
                 let deadline_us = fixed.received_us.saturating_add(u64::from(fixed.limit_ms) * 1000);
-                rb_sys::rb_hash_aset(env, self.deadline, rb_sys::rb_float_new(deadline_us as f64 / 1e6));
+                placed[DEADLINE] = rb_sys::rb_float_new(deadline_us as f64 / 1e6);
             }
+            places::fill(env, &self.places, &placed);
             if flags & HTTP_1_0 != 0 {
                 rb_sys::rb_hash_aset(env, self.server_protocol, self.http_1_0);
             }
@@ -171,7 +178,7 @@ impl EnvKeys {
     unsafe fn offer_no_full_hijack(&self, env: VALUE) {
         // SAFETY: as for `build`.
         unsafe {
-            rb_sys::rb_hash_delete(env, self.places[PLACES - 1]);
+            rb_sys::rb_hash_delete(env, self.places[HIJACK]);
             if rb_sys::rb_hash_lookup(env, self.rack_version) != rb_sys::Qnil as VALUE {
                 rb_sys::rb_hash_aset(env, self.is_hijack, rb_sys::Qfalse as VALUE);
             }

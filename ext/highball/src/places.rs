@@ -6,7 +6,7 @@
 use rb_sys::VALUE;
 
 /// The number of places: [`crate::env`] says what for.
-pub(crate) const PLACES: usize = 4;
+pub(crate) const PLACES: usize = 6;
 
 /// Values for the places; 0: none.
 pub(crate) type Values = [VALUE; PLACES];
