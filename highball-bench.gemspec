@@ -13,8 +13,8 @@ Gem::Specification.new do |spec|
   spec.homepage = "https://github.com/highball-server/highball"
   spec.metadata = { "rubygems_mfa_required" => "true" }
 
-  files = ["bench/{schemes,workloads,apps}/**/*", "bench/{pstore,sessions}.rb", "exe/highball-bench", "docs/benchmarks.md",
-           "LICENSE"]
+  files = ["bench/{schemes,workloads,apps}/**/*", "bench/{pstore,sessions}.rb", "exe/highball-bench",
+           "docs/benchmarks.md", "LICENSE"]
   spec.files = Dir.chdir(__dir__) { Dir[*files].select { |path| File.file?(path) } }
   spec.bindir = "exe"
   spec.executables = ["highball-bench"]

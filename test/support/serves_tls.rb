@@ -11,8 +11,8 @@ module ServesTls
 
   # A folder with a certificate for these hosts and its key: [certificate's path, key's path, pair].
   # The block may add extensions.
-  def certificate_for(*hosts, folder: folder_with, name: "site", **options, &)
-    pair = TlsFiles.issue(hosts, by: authority, **options, &)
+  def certificate_for(*hosts, folder: folder_with, name: "site", **options, &block)
+    pair = TlsFiles.issue(hosts, by: authority, **options, &block)
     write_pair(pair, File.join(folder, "#{name}.pem"), File.join(folder, "#{name}.key"))
   end
 
