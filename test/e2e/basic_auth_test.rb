@@ -195,7 +195,7 @@ class BasicAuthTest < GatewayTestCase
     server.get("/y")
     wait_for("the access log") { File.exist?(log) && File.read(log).include?('"GET /y ') }
     lines = File.read(log)
-    assert_match(%r{^127\.0\.0\.1 - a\\x20b\\"c \[.*"GET /x HTTP/1.1" 200 }, lines)
+    assert_match(%r{^127\.0\.0\.1 - a\\x20b\\x22c \[.*"GET /x HTTP/1.1" 200 }, lines)
     assert_match(%r{^127\.0\.0\.1 - - \[.*"GET /y HTTP/1.1" 401 }, lines)
   end
 end
