@@ -68,6 +68,8 @@ class Browser
 
   def click(css, text: nil)
     find(css, text: text).click
+  rescue Selenium::WebDriver::Error::StaleElementReferenceError
+    retry # the page was drawn again meanwhile; `find` has a deadline
   end
 
   # Waits until the page shows a text.

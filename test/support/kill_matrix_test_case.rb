@@ -128,7 +128,8 @@ class KillMatrixTestCase < RestartTestCase
   # --- parts of the outcomes
 
   # Every body goes by way of a spool file.
-  def options = ["--spool-dir", @spool, "--body-memory", "0"]
+  # (Without looks at memory, for which an opener more may be needed just then.)
+  def options = ["--spool-dir", @spool, "--body-memory", "0", "--memory-budget", "none"]
 
   def settings = { workers: WORKERS, env: @checkpoints.environment }
 
