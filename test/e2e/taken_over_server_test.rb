@@ -81,8 +81,8 @@ class TakenOverServerTest < SpawnerTestCase
 
   private
 
-  # For a look at the memory of its workers the server may need an opener more. The reply to that order, and those to the
-  # test's, go to whichever reads the socket first.
+  # For a look at the memory of its workers the server may need an opener more. The reply to that order, and those to
+  # the test's, go to whichever reads the socket first.
   def serve_without_looks_at_memory(more = "")
     serve_tenants(top: "#{more}memory_budget = 'none'")
   end
