@@ -10,6 +10,7 @@ require_relative "diagnosis"
 require_relative "heap"
 require_relative "journey"
 require_relative "native"
+require_relative "own_memory"
 require_relative "ruby_version"
 
 module Highball
@@ -134,6 +135,7 @@ module Highball
           worker = fork_worker(message, descriptors)
           return worker if worker
         when "heap" then @control.say(:heap, heap: Heap.figures)
+        when "memory" then @control.say(:memory, memory: OwnMemory.figures)
         else warn "highball: the mold received an unknown message: #{message[:type]}"
         end
       end

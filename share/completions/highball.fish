@@ -107,7 +107,7 @@ complete -c highball -n "__fish_highball_needs_command" -l probe-path -d 'Path o
 complete -c highball -n "__fish_highball_needs_command" -l probe-timeout -d 'Time that a new version of the application has to answer that request [default: 30s]' -r
 complete -c highball -n "__fish_highball_needs_command" -l preload -d 'Whether the application is loaded once, before workers are forked, which then share its memory [default: on]' -r
 complete -c highball -n "__fish_highball_needs_command" -l no-new-privs -d 'Whether the application\'s processes, and all that they start, can never get more rights than their user (`no_new_privs` of Linux) [default: off]' -r
-complete -c highball -n "__fish_highball_needs_command" -l refork-after -d 'Re-fork all workers from a warm one after it has served this many requests, so that they share the memory that it has filled by then [default: off]' -r
+complete -c highball -n "__fish_highball_needs_command" -l refork-after -d 'Re-fork all workers from a warm one after it has served this many requests, so that they share the memory that it has filled by then [default: auto; in development off]' -r
 complete -c highball -n "__fish_highball_needs_command" -l max-boot-failures -d 'Give up after this many workers in a row die before serving [default: 5]' -r
 complete -c highball -n "__fish_highball_needs_command" -l max-output -d 'Most output per second of an application of another user [default: 1M]' -r
 complete -c highball -n "__fish_highball_needs_command" -l log-format -d 'Form of the log on standard error: `human` or `json` [default: human]' -r
@@ -210,7 +210,7 @@ complete -c highball -n "__fish_highball_using_subcommand serve" -l probe-path -
 complete -c highball -n "__fish_highball_using_subcommand serve" -l probe-timeout -d 'Time that a new version of the application has to answer that request [default: 30s]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l preload -d 'Whether the application is loaded once, before workers are forked, which then share its memory [default: on]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l no-new-privs -d 'Whether the application\'s processes, and all that they start, can never get more rights than their user (`no_new_privs` of Linux) [default: off]' -r
-complete -c highball -n "__fish_highball_using_subcommand serve" -l refork-after -d 'Re-fork all workers from a warm one after it has served this many requests, so that they share the memory that it has filled by then [default: off]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -l refork-after -d 'Re-fork all workers from a warm one after it has served this many requests, so that they share the memory that it has filled by then [default: auto; in development off]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l max-boot-failures -d 'Give up after this many workers in a row die before serving [default: 5]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l max-output -d 'Most output per second of an application of another user [default: 1M]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l log-format -d 'Form of the log on standard error: `human` or `json` [default: human]' -r
@@ -300,7 +300,7 @@ complete -c highball -n "__fish_highball_using_subcommand doctor" -l probe-path 
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l probe-timeout -d 'Time that a new version of the application has to answer that request [default: 30s]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l preload -d 'Whether the application is loaded once, before workers are forked, which then share its memory [default: on]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l no-new-privs -d 'Whether the application\'s processes, and all that they start, can never get more rights than their user (`no_new_privs` of Linux) [default: off]' -r
-complete -c highball -n "__fish_highball_using_subcommand doctor" -l refork-after -d 'Re-fork all workers from a warm one after it has served this many requests, so that they share the memory that it has filled by then [default: off]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l refork-after -d 'Re-fork all workers from a warm one after it has served this many requests, so that they share the memory that it has filled by then [default: auto; in development off]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l max-boot-failures -d 'Give up after this many workers in a row die before serving [default: 5]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l max-output -d 'Most output per second of an application of another user [default: 1M]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l log-format -d 'Form of the log on standard error: `human` or `json` [default: human]' -r
@@ -391,7 +391,7 @@ complete -c highball -n "__fish_highball_using_subcommand config" -l probe-path 
 complete -c highball -n "__fish_highball_using_subcommand config" -l probe-timeout -d 'Time that a new version of the application has to answer that request [default: 30s]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l preload -d 'Whether the application is loaded once, before workers are forked, which then share its memory [default: on]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l no-new-privs -d 'Whether the application\'s processes, and all that they start, can never get more rights than their user (`no_new_privs` of Linux) [default: off]' -r
-complete -c highball -n "__fish_highball_using_subcommand config" -l refork-after -d 'Re-fork all workers from a warm one after it has served this many requests, so that they share the memory that it has filled by then [default: off]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -l refork-after -d 'Re-fork all workers from a warm one after it has served this many requests, so that they share the memory that it has filled by then [default: auto; in development off]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l max-boot-failures -d 'Give up after this many workers in a row die before serving [default: 5]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l max-output -d 'Most output per second of an application of another user [default: 1M]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l log-format -d 'Form of the log on standard error: `human` or `json` [default: human]' -r

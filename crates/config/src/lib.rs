@@ -30,6 +30,7 @@ mod error;
 mod fields;
 mod file;
 mod form;
+mod free_memory;
 mod given;
 mod help;
 mod machines;
@@ -52,6 +53,7 @@ pub use changes::Changes;
 pub use command_line::{command, COMMANDS};
 pub use deployment::Deployment;
 pub use error::{ConfigError, Fault};
+pub use free_memory::free_memory;
 pub use manual::manual;
 pub use network::Network;
 pub use puma::{AskRuby, PumaAnswer, PumaQuestion};
@@ -59,7 +61,8 @@ pub use root_table::{root_table, RootTable};
 pub use settings::{
     AccessLog, AcmeSettings, AdminSettings, App, AppId, AppLimits, BasicAuth, Bind, BindAddress,
     BindProtocol, CertificateFiles, ExternalAccount, Limits, Log, LogFormat, Named, NamesOnDemand, Process,
-    ProxyProtocol, PumaNote, RunsAs, SentFolder, Settings, ShowDiagnosis, StaticFiles, TlsSettings,
+    ProxyProtocol, PumaNote, ReforkAfter, RunsAs, SentFolder, Settings, ShowDiagnosis, StaticFiles,
+    TlsSettings,
 };
 pub use trust::{reader_of, why_not_roots};
 

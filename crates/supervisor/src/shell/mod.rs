@@ -17,6 +17,7 @@ mod boot_failures;
 pub(crate) mod control_socket;
 pub(crate) mod event;
 mod log_lines;
+mod memory_sample;
 pub(crate) mod message;
 mod messages;
 mod outcome;
