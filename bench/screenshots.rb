@@ -7,11 +7,10 @@
 
 require "fileutils"
 require_relative "../test/support/browser"
+require_relative "../test/support/screens"
 
 # One report in one browser.
 class Screenshots
-  WIDTHS = { 390 => true, 1280 => false }.freeze # CSS pixels => whether it is a phone
-  SCHEMES = %w[light dark].freeze
   MOST_HEIGHT = 2400 # what lies below is cut off, so that pictures stay small
   ORIGINS = "#origins .chart"
   MARGIN = 8 # CSS pixels around what is cut out
@@ -27,24 +26,21 @@ class Screenshots
       browser.visit "file://#{@report}"
       browser.find "h1"
       browser.driver.execute_cdp("Emulation.setScrollbarsHidden", hidden: true)
-      WIDTHS.to_a.product(SCHEMES).each { |(width, phone), scheme| puts picture(browser.driver, width, phone, scheme) }
-      SCHEMES.each { |scheme| puts origins(browser.driver, scheme) } if browser.has?(ORIGINS)
+      Screens.each { |width, phone, scheme| puts picture(browser.driver, width, phone, scheme) }
+      Screens::SCHEMES.each { |scheme| puts origins(browser.driver, scheme) } if browser.has?(ORIGINS)
     end
   end
 
   private
 
   def picture(driver, width, phone, scheme)
-    show(driver, width, phone, scheme)
-    refuse_sideways_scrolling(driver, width)
-    height = driver.execute_script("return document.documentElement.scrollHeight")
-    size(driver, width, [height, MOST_HEIGHT].min, phone)
+    Screens.show_whole(driver, width, phone, scheme, MOST_HEIGHT)
     write(driver, "report-#{width}-#{scheme}.png")
   end
 
   # The first of its charts, as on a desk.
   def origins(driver, scheme)
-    show(driver, 1280, false, scheme)
+    Screens.show(driver, 1280, false, scheme)
     x, y, width, height = driver.execute_script(<<~SCRIPT, ORIGINS)
       const box = document.querySelector(arguments[0]).getBoundingClientRect();
       return [box.x + window.scrollX, box.y + window.scrollY, box.width, box.height];
@@ -53,25 +49,8 @@ class Screenshots
     write(driver, "origins-#{scheme}.png", clip: clip, captureBeyondViewport: true)
   end
 
-  def show(driver, width, phone, scheme)
-    driver.execute_cdp("Emulation.setEmulatedMedia", features: [{ name: "prefers-color-scheme", value: scheme }])
-    size(driver, width, 800, phone)
-  end
-
   def write(driver, name, **options)
-    png = driver.execute_cdp("Page.captureScreenshot", format: "png", optimizeForSpeed: false, **options)
-    File.join(@folder, name).tap { |file| File.binwrite(file, png.fetch("data").unpack1("m")) }
-  end
-
-  def size(driver, width, height, phone)
-    driver.execute_cdp("Emulation.setDeviceMetricsOverride",
-                       width: width, height: height, deviceScaleFactor: 1, mobile: phone)
-  end
-
-  # A page that is wider than the screen is a mistake that a picture of its left side would hide.
-  def refuse_sideways_scrolling(driver, width)
-    wide = driver.execute_script("return document.documentElement.scrollWidth")
-    abort "The report is #{wide} px wide on a screen of #{width} px" if wide > width
+    File.join(@folder, name).tap { |file| Screens.write(driver, file, **options) }
   end
 end
 

@@ -3,6 +3,7 @@
 require_relative "../support/e2e_test"
 require_relative "../support/admin"
 require_relative "../support/browser"
+require_relative "../support/screens"
 require_relative "../support/stuck_app"
 
 # The page at the addresses of the option `admin`.
@@ -12,7 +13,6 @@ class DashboardTest < E2ETest
 
   DRAIN = ["--drain-timeout", "1s"].freeze
   ACTIONS = %w[restart refork more-workers fewer-workers replace/1 verify].freeze
-  WIDTHS = { 390 => true, 1280 => false }.freeze # CSS pixels => whether it is a phone
 
   def test_the_page_needs_nothing_from_elsewhere
     serve("probe", *admin)
@@ -238,13 +238,10 @@ class DashboardTest < E2ETest
   end
 
   def assert_fits_each_screen(browser)
-    WIDTHS.to_a.product(%w[light dark]).each do |(width, phone), scheme|
-      emulate(browser, "EmulatedMedia", features: [{ name: "prefers-color-scheme", value: scheme }])
-      emulate(browser, "DeviceMetricsOverride", width: width, height: 900, deviceScaleFactor: 1, mobile: phone)
-      assert_operator browser.driver.execute_script("return document.documentElement.scrollWidth"), :<=, width
+    Screens.each do |width, phone, scheme|
+      Screens.show(browser.driver, width, phone, scheme)
+      assert_operator Screens.page_width(browser.driver), :<=, width
     end
     browser.driver.execute_cdp("Emulation.clearDeviceMetricsOverride")
   end
-
-  def emulate(browser, what, **options) = browser.driver.execute_cdp("Emulation.set#{what}", **options)
 end

@@ -7,11 +7,10 @@
 require "fileutils"
 require_relative "browser"
 require_relative "highball_server"
+require_relative "screens"
 
 # A shop in which some requests take long, in one browser.
 class DashboardPictures
-  WIDTHS = { 390 => true, 1280 => false }.freeze # CSS pixels => whether it is a phone
-  SCHEMES = %w[light dark].freeze
   MOST_HEIGHT = { 390 => 1500, 1280 => 1000 }.freeze
   FOLDER = "/srv/shop"
   SHOP = <<~'RUBY'
@@ -78,27 +77,15 @@ class DashboardPictures
     sleep LOOKS
     browser.click "button", text: "Backtrace"
     browser.find "pre", text: "yearly_report"
-    WIDTHS.to_a.product(SCHEMES).each { |(width, phone), scheme| picture(driver, width, phone, scheme) }
+    Screens.each { |width, phone, scheme| picture(driver, width, phone, scheme) }
     print HighballServer.run("top", "--port", server.port.to_s)[0]
   end
 
   def picture(driver, width, phone, scheme)
-    driver.execute_cdp("Emulation.setEmulatedMedia", features: [{ name: "prefers-color-scheme", value: scheme }])
-    size(driver, width, 800, phone)
-    wide, height = %w[scrollWidth scrollHeight].map do |size|
-      driver.execute_script("return document.documentElement.#{size}")
-    end
-    abort "The page is #{wide} px wide on a screen of #{width} px" if wide > width
-    size(driver, width, [height, MOST_HEIGHT.fetch(width)].min, phone)
-    png = driver.execute_cdp("Page.captureScreenshot", format: "png", optimizeForSpeed: false)
+    Screens.show_whole(driver, width, phone, scheme, MOST_HEIGHT.fetch(width))
     file = File.join(@folder, "dashboard-#{width}-#{scheme}.png")
-    File.binwrite(file, png.fetch("data").unpack1("m"))
-    system("pngquant", "--force", "--skip-if-larger", "--strip", "--output", file, "64", file)
-  end
-
-  def size(driver, width, height, phone)
-    driver.execute_cdp("Emulation.setDeviceMetricsOverride",
-                       width: width, height: height, deviceScaleFactor: 1, mobile: phone)
+    Screens.write(driver, file)
+    Screens.shrink(file)
   end
 end
 

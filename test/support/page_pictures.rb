@@ -8,11 +8,10 @@
 require "fileutils"
 require_relative "browser"
 require_relative "highball_server"
+require_relative "screens"
 
 # Applications with one mistake each, in one browser.
 class PagePictures
-  WIDTHS = { 390 => true, 1280 => false }.freeze # CSS pixels => whether it is a phone
-  SCHEMES = %w[light dark].freeze
   MOST_HEIGHT = 1600
   BOOTS_WITHIN = "10s" # the one that is to hang; the others have the time that they need
   # The folder of the applications, which the pages name.
@@ -156,26 +155,12 @@ class PagePictures
   end
 
   def pictures(driver, name)
-    WIDTHS.to_a.product(SCHEMES).each { |(width, phone), scheme| picture(driver, name, width, phone, scheme) }
-  end
-
-  def picture(driver, name, width, phone, scheme)
-    driver.execute_cdp("Emulation.setEmulatedMedia", features: [{ name: "prefers-color-scheme", value: scheme }])
-    size(driver, width, 800, phone)
-    wide, height = %w[scrollWidth scrollHeight].map do |size|
-      driver.execute_script("return document.documentElement.#{size}")
+    Screens.each do |width, phone, scheme|
+      Screens.show_whole(driver, width, phone, scheme, MOST_HEIGHT)
+      file = File.join(@folder, "#{name}-#{width}-#{scheme}.png")
+      Screens.write(driver, file)
+      Screens.shrink(file)
     end
-    abort "The page of #{name} is #{wide} px wide on a screen of #{width} px" if wide > width
-    size(driver, width, [height, MOST_HEIGHT].min, phone)
-    png = driver.execute_cdp("Page.captureScreenshot", format: "png", optimizeForSpeed: false)
-    file = File.join(@folder, "#{name}-#{width}-#{scheme}.png")
-    File.binwrite(file, png.fetch("data").unpack1("m"))
-    system("pngquant", "--force", "--skip-if-larger", "--strip", "--output", file, "64", file)
-  end
-
-  def size(driver, width, height, phone)
-    driver.execute_cdp("Emulation.setDeviceMetricsOverride",
-                       width: width, height: height, deviceScaleFactor: 1, mobile: phone)
   end
 end
 
