@@ -12,6 +12,8 @@ class CrossBuild
     Platform.new("aarch64-linux", "aarch64-unknown-linux-gnu", "arm64")
   ].to_h { |platform| [platform.name, platform] }.freeze
   GLIBC = "2.17"
+  # zig's compiler of C refuses AVX-512 in libdeflate, which then uses AVX2.
+  DEFINES = %w[AVX512VNNI VPCLMULQDQ].map { |feature| "-DLIBDEFLATE_ASSEMBLER_DOES_NOT_SUPPORT_#{feature}" }.freeze
   ZIG = %w[cargo-zigbuild==0.24.0 ziglang==0.15.2].freeze
 
   # `cache` is for tools and headers, which stay the same from one build to the next.
@@ -38,6 +40,7 @@ class CrossBuild
   def environment
     profile = "CARGO_PROFILE_#{@profile.upcase}"
     { "#{profile}_STRIP" => "symbols", "#{profile}_DEBUG" => "false", "CARGO_ENCODED_RUSTFLAGS" => flags.join("\x1F"),
+      "CFLAGS_#{@platform.target.tr('-', '_')}" => DEFINES.join(" "),
       "CARGO_TARGET_DIR" => @target, "PATH" => "#{zig}/bin:#{ENV.fetch('PATH')}",
       "CARGO_ZIGBUILD_CACHE_DIR" => File.join(@cache, "zigbuild"),
       "ZIG_GLOBAL_CACHE_DIR" => File.join(@cache, "zig-cache"),

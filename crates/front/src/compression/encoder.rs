@@ -8,12 +8,15 @@ use std::cell::RefCell;
 use brotli::enc::encode::{BrotliEncoderOperation, BrotliEncoderParameter, BrotliEncoderStateStruct};
 use brotli::enc::StandardAlloc;
 use flate2::{Compress, Compression, FlushCompress, Status};
+use libdeflater::{CompressionLvl, Compressor};
 use zstd_safe::{CCtx, CParameter, InBuffer, OutBuffer, ResetDirective};
 
 use super::accept_encoding::Coding;
 
-/// zlib's default is 6: that costs about a fifth more time, for 4 % fewer bytes of a page.
+/// zlib's default is 6: that costs about a fifth more time, for 4 % fewer bytes of a page. For a body that is there, libdeflate
+/// makes as many bytes at the same level, in about half the time.
 const GZIP_LEVEL: u32 = 4;
+const GZIP_KEPT_LEVEL: u32 = 9;
 const GZIP_WINDOW_BITS: u8 = 15;
 
 const BROTLI_QUALITY: u32 = 4;
@@ -82,6 +85,7 @@ pub(crate) struct Encoder {
 }
 
 enum Library {
+    WholeGzip(Compressor),
     Gzip(Compress),
     Brotli(Box<BrotliEncoderStateStruct<StandardAlloc>>),
     Zstd(CCtx<'static>),
@@ -96,7 +100,7 @@ impl Encoder {
         });
         spare.unwrap_or_else(|| {
             let library = match coding {
-                Coding::Gzip => Library::Gzip(gzip(shape)),
+                Coding::Gzip => gzip(shape),
                 Coding::Brotli => Library::Brotli(Box::new(brotli(shape))),
                 Coding::Zstd => Library::Zstd(zstd(shape)),
             };
@@ -107,7 +111,8 @@ impl Encoder {
     /// The most bytes of memory that one takes, as measured.
     pub(crate) fn most_bytes(coding: Coding, shape: Shape) -> u64 {
         let kib = match (coding, shape) {
-            (Coding::Gzip, _) => 400,
+            (Coding::Gzip, Shape::Whole | Shape::Kept) => 700,
+            (Coding::Gzip, Shape::Stream) => 400,
             (Coding::Brotli, Shape::Whole | Shape::Stream) => 2048,
             (Coding::Brotli, Shape::Kept) => 16 * 1024,
             (Coding::Zstd, Shape::Whole) => 1024,
@@ -136,6 +141,7 @@ impl Encoder {
     /// The body cannot be completed.
     pub(crate) fn write(&mut self, input: &[u8], then: Then, out: &mut Vec<u8>) -> Result<(), EncoderFailed> {
         let written = match &mut self.library {
+            Library::WholeGzip(library) => write_whole_gzip(library, input, out),
             Library::Gzip(library) => write_gzip(library, input, then, out),
             Library::Brotli(library) => write_brotli(library, input, then, out),
             Library::Zstd(library) if self.shape != Shape::Stream => write_whole_zstd(library, input, out),
@@ -163,6 +169,7 @@ impl Encoder {
                 library.reset();
                 true
             }
+            Library::WholeGzip(_) => true, // nothing stays of a body
             Library::Brotli(_) => false,
             Library::Zstd(library) => library.reset(ResetDirective::SessionOnly).is_ok(),
         }
@@ -177,9 +184,25 @@ impl std::fmt::Debug for Encoder {
 
 // --- gzip ------------------------------------------------------------------------------------------------
 
-fn gzip(shape: Shape) -> Compress {
-    let level = if shape == Shape::Kept { 9 } else { GZIP_LEVEL };
-    Compress::new_gzip(Compression::new(level), GZIP_WINDOW_BITS)
+fn gzip(shape: Shape) -> Library {
+    let whole = |level: u32| {
+        Library::WholeGzip(Compressor::new(
+            CompressionLvl::new(level as i32).expect("libdeflate has this level"),
+        ))
+    };
+    match shape {
+        Shape::Whole => whole(GZIP_LEVEL),
+        Shape::Kept => whole(GZIP_KEPT_LEVEL),
+        Shape::Stream => Library::Gzip(Compress::new_gzip(Compression::new(GZIP_LEVEL), GZIP_WINDOW_BITS)),
+    }
+}
+
+fn write_whole_gzip(library: &mut Compressor, input: &[u8], out: &mut Vec<u8>) -> Option<()> {
+    let start = out.len();
+    out.resize(start + library.gzip_compress_bound(input.len()), 0);
+    let length = library.gzip_compress(input, &mut out[start..]).ok()?;
+    out.truncate(start + length);
+    Some(())
 }
 
 fn write_gzip(library: &mut Compress, mut input: &[u8], then: Then, out: &mut Vec<u8>) -> Option<()> {

@@ -264,7 +264,7 @@ fn without_memory_files_are_sent_as_they_are() {
 #[test]
 fn the_file_that_was_not_requested_for_longest_makes_room() {
     // For one encoder of gzip with a large file, and little more.
-    let room = Room::new(4 * 1200 * 1024, Rc::default()).of_app("site");
+    let room = Room::new(4 * 1500 * 1024, Rc::default()).of_app("site");
     let site = Site::with(&room);
     let noisy = |seed: u64| -> Vec<u8> {
         let bytes = (0..300_000_u64).scan(seed, |state, _| {
