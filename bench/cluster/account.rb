@@ -41,9 +41,10 @@ class Account
 
   # By method and error.
   def failures
-    failed = @requests.reject { |request| request.result == "200" }
     failed.map { |request| "#{request.verb} #{request.result}" }.tally
   end
+
+  def failed = @requests.reject { |request| request.result == "200" }
 
   def by_machine = answered.map(&:machine).tally.sort.to_h
 

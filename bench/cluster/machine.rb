@@ -45,6 +45,22 @@ class Machine
     @server.wait
   end
 
+  # `highball restart` and `highball upgrade`: they return when it is done.
+  def restart = run("restart")
+  def upgrade = run("upgrade")
+
+  # Stops it as a deploy does, and yields until it has ended.
+  def stop
+    @server.signal("TERM")
+    Deadline.wait("#{@name} to end", within: 60, every: 0.02) do
+      yield if block_given?
+      !@server.running?
+    end
+  end
+
+  # It accepts no more connections for requests.
+  def stopped_accepting? = @server.log.match?(/INFO {2}stopping$/)
+
   # Its network goes, too.
   def finish
     @server&.finish
@@ -59,6 +75,11 @@ class Machine
   end
 
   def control = File.join(HighballServer::CONTROL, @name)
+
+  def run(command)
+    output, ended = HighballServer.run(command, "--port", PORT.to_s, env: { "HIGHBALL_CONTROL" => control }, within: 90)
+    raise "highball #{command}: #{output}" unless ended.success?
+  end
 
   def ready?
     Socket.tcp(@address, ADMIN_PORT, connect_timeout: 1) do |socket|

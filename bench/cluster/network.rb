@@ -5,6 +5,10 @@ require "English"
 # The balancer's network, where clients are as well, and a namespace for each machine, with a cable between the two.
 class Network
   BALANCER = "10.77.0.1"
+  # Loses packets that a machine gets, and those that it sends, where the kernel cannot do it by netem.
+  LOSS = "table inet loss { chain lost { type filter hook input priority 0; " \
+         "%<from>s numgen random mod 1000 < %<n>d drop; } }"
+
   # The problem with a program's call.
   class Failed < StandardError; end
 
@@ -35,6 +39,19 @@ class Network
 
   # A machine without power neither answers nor refuses.
   def cut(name) = ip("link", "set", "to-#{name}", "down")
+
+  # Loses this share of the packets in both directions. Returns how.
+  def lose(name, address, percent)
+    loss = ["root", "netem", "loss", "#{percent}%"]
+    run("tc", "-n", name, "qdisc", "add", "dev", "eth0", *loss)
+    run("tc", "qdisc", "add", "dev", "to-#{name}", *loss)
+    "netem"
+  rescue Failed
+    rule = ->(from) { format(LOSS, from: from, n: (percent * 10).round) }
+    run(*command_in(name), "nft", rule["iifname \"eth0\""])
+    run("nft", rule["ip saddr #{address}"])
+    "nftables, as the kernel has no netem"
+  end
 
   private
 

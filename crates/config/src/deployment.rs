@@ -607,7 +607,9 @@ mod tests {
         let of = |program: &str, options: &[&str]| text(program, folder.path(), options);
         let machines = ["--machines", "10.0.0.5,web-2:4000", "-b", "0.0.0.0:3000"];
         let haproxy = of("haproxy", &machines).unwrap();
-        for line in ["    server 10.0.0.5 10.0.0.5:3000\n", "    server web-2-4000 web-2:4000\n"] {
+        for line in
+            ["    server 10.0.0.5 10.0.0.5:3000 tcp-ut 5s\n", "    server web-2-4000 web-2:4000 tcp-ut 5s\n"]
+        {
             assert!(haproxy.contains(line), "{line} is missing in\n{haproxy}");
         }
         let kamal = of("kamal", &machines).unwrap();
