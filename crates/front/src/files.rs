@@ -36,7 +36,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use highball_ring::frame::is_token_byte;
+use highball_ring::frame::is_token;
 use highball_users::User;
 
 use crate::aside::file_reads::Ahead;
@@ -300,7 +300,7 @@ fn encode_extra_fields(headers: &[(String, String)]) -> Vec<u8> {
     ];
     let mut encoded = Vec::new();
     for (name, value) in headers {
-        let good_name = !name.is_empty() && name.bytes().all(is_token_byte);
+        let good_name = is_token(name.as_bytes());
         let good_value = !value.bytes().any(|byte| matches!(byte, b'\r' | b'\n' | 0));
         if !good_name || !good_value {
             tracing::warn!(field = name, "header field for static files left out: it cannot be sent");

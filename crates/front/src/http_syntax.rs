@@ -33,18 +33,8 @@ pub(crate) fn parse_length(value: &[u8]) -> Option<u64> {
 }
 
 /// Appends a number in decimal.
-pub(crate) fn write_number(mut number: u64, out: &mut Vec<u8>) {
-    let mut digits = [0u8; 20];
-    let mut begin = digits.len();
-    loop {
-        begin -= 1;
-        digits[begin] = b'0' + (number % 10) as u8;
-        number /= 10;
-        if number == 0 {
-            break;
-        }
-    }
-    out.extend_from_slice(&digits[begin..]);
+pub(crate) fn write_number(number: u64, out: &mut Vec<u8>) {
+    out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
 }
 
 /// The reason phrase that belongs to a status code; empty if it has none.

@@ -97,10 +97,22 @@ pub fn is_token_byte(byte: u8) -> bool {
     TOKEN_BYTES[usize::from(byte)]
 }
 
+/// Whether these bytes are a token.
+#[inline]
+pub fn is_token(bytes: &[u8]) -> bool {
+    !bytes.is_empty() && bytes.iter().all(|&byte| is_token_byte(byte))
+}
+
 /// Whether a byte may stand in the value of a field: no control character but the tab (RFC 9110 section 5.5).
 #[inline]
 pub fn is_value_byte(byte: u8) -> bool {
     byte == b'\t' || (byte >= b' ' && byte != 0x7f)
+}
+
+/// Whether these bytes may be the value of a field.
+#[inline]
+pub fn is_value(bytes: &[u8]) -> bool {
+    bytes.iter().all(|&byte| is_value_byte(byte))
 }
 
 static TOKEN_BYTES: [bool; 256] = {

@@ -8,7 +8,7 @@
 use std::ffi::c_int;
 use std::fmt;
 
-use highball_ring::frame::{is_token_byte, is_value_byte, Header, Kind, HEADER_BYTES};
+use highball_ring::frame::{is_token, is_value, Header, Kind, HEADER_BYTES};
 use rb_sys::{ruby_value_type, st_retval, VALUE};
 
 /// Why an answer could not be encoded here.
@@ -224,11 +224,11 @@ fn names_file(name: &[u8]) -> bool {
 /// RFC 9110, 5.1 and 5.5: a name is a token; a value has no control characters but tabs. The front checks the same and
 /// treats a violation as a protocol error, so it is found here, where it is only an app's mistake.
 fn check(name: &[u8], value: &[u8]) -> Result<(), Unusual> {
-    if name.is_empty() || !name.iter().all(|byte| is_token_byte(*byte)) {
+    if !is_token(name) {
         let shown = String::from_utf8_lossy(name);
         return Err(Unusual::Illegal(format!("{shown:?} is not the name of a header field")));
     }
-    if !value.iter().all(|byte| is_value_byte(*byte)) {
+    if !is_value(value) {
         let shown = String::from_utf8_lossy(name);
         return Err(Unusual::Illegal(format!(
             "the value of the header field {shown} contains a control character, such as a line break or NUL"

@@ -7,7 +7,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use highball_ring::frame::{is_token_byte, is_value_byte};
+use highball_ring::frame::{is_token, is_value};
 
 use crate::exchange::sent_file::SentFile;
 use crate::http_syntax::{has_list_token, parse_length};
@@ -141,10 +141,10 @@ fn next_field<'a>(bytes: &mut &'a [u8]) -> Result<Field<'a>, BadHead> {
     let value_length = u32::from_le_bytes([lengths[2], lengths[3], lengths[4], lengths[5]]) as usize;
     let (name, rest) = rest.split_at_checked(name_length).ok_or(CUT)?;
     let (value, rest) = rest.split_at_checked(value_length).ok_or(CUT)?;
-    if name.is_empty() || !name.iter().all(|&byte| is_token_byte(byte)) {
+    if !is_token(name) {
         return Err(BadHead::Breach("has a field name that is not a token"));
     }
-    if !value.iter().all(|&byte| is_value_byte(byte)) {
+    if !is_value(value) {
         return Err(BadHead::Breach("has a field value with a control character"));
     }
     *bytes = rest;

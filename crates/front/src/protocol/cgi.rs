@@ -22,7 +22,7 @@ use std::net::IpAddr;
 use std::ops::Range;
 
 use highball_config::Limits;
-use highball_ring::frame::{is_token_byte, is_value_byte};
+use highball_ring::frame::{is_token, is_value};
 
 use crate::http_syntax::{parse_length, write_number};
 use crate::message::refusal::Refusal;
@@ -208,7 +208,7 @@ impl<'a> Variables<'a> {
     /// # Errors
     /// The name is not a token, or Host is repeated.
     pub(super) fn note_raw_field(&mut self, name: &'a [u8], value: &'a [u8]) -> Result<(), Refusal> {
-        if name.is_empty() || !name.iter().all(|&byte| is_token_byte(byte)) {
+        if !is_token(name) {
             return Err(Refusal::BadFieldName);
         }
         if name.eq_ignore_ascii_case(b"host") {
@@ -255,7 +255,7 @@ impl<'a> Variables<'a> {
 
     /// The method.
     fn write_method(&self, text: &mut Text) -> Result<Range<usize>, Refusal> {
-        if self.method.is_empty() || !self.method.iter().all(|&byte| is_token_byte(byte)) {
+        if !is_token(self.method) {
             return Err(Refusal::BadRequestLine);
         }
         if self.method.len() > METHOD_BYTES {
@@ -351,7 +351,7 @@ impl Text {
     }
 
     fn field(&mut self, name: &[u8], value: &[u8]) -> Result<(), Refusal> {
-        if !value.iter().all(|&byte| is_value_byte(byte)) {
+        if !is_value(value) {
             return Err(Refusal::BadFieldValue);
         }
         self.field_with(name, |bytes| bytes.extend_from_slice(value));

@@ -4,7 +4,7 @@
 //! first byte on.
 
 use highball_config::Limits;
-use highball_ring::frame::is_token_byte;
+use highball_ring::frame::{is_token, is_token_byte};
 
 use crate::message::refusal::Refusal;
 use crate::message::request_head::MAX_FIELDS;
@@ -165,7 +165,7 @@ fn explain_name(head: &[u8]) -> Refusal {
             (Some(b' ' | b'\t'), _) if index == 0 => return Refusal::SpaceBeforeFirstField,
             (Some(b' ' | b'\t'), _) => return Refusal::FoldedField,
             (_, Some(b' ' | b'\t')) => return Refusal::SpaceBeforeColon,
-            _ if name.is_empty() || !name.iter().all(|&byte| is_token_byte(byte)) => break,
+            _ if !is_token(name) => break,
             _ => {}
         }
     }
@@ -181,7 +181,5 @@ fn has_bad_target(request_line: &[u8]) -> bool {
     let mut parts = request_line.trim_ascii_end().splitn(2, |&byte| byte == b' ');
     let method = parts.next().unwrap_or(b"");
     let rest = parts.next().unwrap_or(b"");
-    !method.is_empty()
-        && method.iter().all(|&byte| is_token_byte(byte))
-        && rest.iter().any(|byte| !byte.is_ascii_graphic() && *byte != b' ')
+    is_token(method) && rest.iter().any(|byte| !byte.is_ascii_graphic() && *byte != b' ')
 }
