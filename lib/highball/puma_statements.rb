@@ -63,8 +63,8 @@ module Highball
                            "reported."),
       option("threads", to: %w[threads], here: "The larger number: the threads of a worker are all started at once."),
       option("workers", to: %w[workers],
-                        here: "The number, or `:auto` for one per CPU. 0 is one worker. Without the statement and without " \
-                              "WEB_CONCURRENCY there is one worker per CPU, in development one."),
+                        here: "The number, or `:auto`, with which it follows the load. 0 is one worker. Without the statement and without " \
+                              "WEB_CONCURRENCY it is `auto`, in development one."),
       option("environment", to: %w[environment], as: :text,
                             here: "The environment. RAILS_ENV, RACK_ENV and APP_ENV outweigh it."),
       option("pidfile", to: %w[pidfile], as: :text, here: "The PID file."),

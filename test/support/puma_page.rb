@@ -49,7 +49,7 @@ module PumaPage
 
     | variable | becomes |
     | --- | --- |
-    | `WEB_CONCURRENCY` | `workers`; 0 is one worker, `auto` one for each CPU |
+    | `WEB_CONCURRENCY` | `workers`; 0 is one worker, with `auto` their number follows the load |
     | `RAILS_MAX_THREADS`, `PUMA_MAX_THREADS`, `MAX_THREADS` | `threads` |
     | `RAILS_MIN_THREADS`, `PUMA_MIN_THREADS`, `MIN_THREADS` | nothing: all threads are started at once |
     | `PUMA_PERSISTENT_TIMEOUT` | `idle_timeout` |

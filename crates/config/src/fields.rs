@@ -107,8 +107,11 @@ pub(crate) struct AppFields {
     pub(crate) hosts: Option<Vec<String>>,
     pub(crate) prefix: Option<String>,
     pub(crate) environment: String,
-    /// `None`: as many as there are CPUs.
+    /// `None`: as many as the load needs.
     pub(crate) workers: Option<u16>,
+    pub(crate) min_workers: u16,
+    /// `None`: by the number of CPUs.
+    pub(crate) max_workers: Option<u16>,
     pub(crate) threads: u16,
     pub(crate) early_hints: bool,
     pub(crate) timeout_header: Option<String>,

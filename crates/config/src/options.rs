@@ -465,8 +465,36 @@ pub(crate) static OPTIONS: &[Opt] = &[
         default: Default::InDevelopment { yes: "1", no: "auto" },
         section: Section::Server,
         example: "4",
-        doc: "Worker processes. `auto` is one for each CPU that this process may use, by its affinity and by the quota \
-              of its cgroup (a container's CPU limit), rounded up. 0 is one worker, as for Puma.",
+        doc: "Worker processes. With `auto`, their number follows the load, between `min_workers` and `max_workers`. It begins with \
+              one for each CPU that this process may use, by its affinity and by the quota of its cgroup (a container's CPU limit), \
+              rounded up. 0 is one worker, as for Puma. See [tuning.md](tuning.md#workers).",
+    },
+    Opt {
+        name: "min_workers",
+        scope: Scope::App,
+        short: None,
+        env: &[],
+        form: Form::Count(1..=512, |f, count| fit(count, &mut f.app.min_workers)),
+        default: Default::Is("1"),
+        section: Section::Server,
+        example: "2",
+        doc: "The least workers with `workers = auto`: their number when no requests arrive.",
+    },
+    Opt {
+        name: "max_workers",
+        scope: Scope::App,
+        short: None,
+        env: &[],
+        form: Form::CountOrAuto(1..=512, |f, count| {
+            f.app.max_workers = None;
+            count.map_or(Ok(()), |count| fit(count, f.app.max_workers.insert(0)))
+        }),
+        default: Default::Is("auto"),
+        section: Section::Server,
+        example: "8",
+        doc: "The most workers with `workers = auto`. `auto` is two for each CPU that this process may use, rounded up: those beyond \
+              one for each CPU serve requests that wait for something else. There are never more than the memory suffices for \
+              (`memory_budget`).",
     },
     Opt {
         name: "threads",

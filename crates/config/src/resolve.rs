@@ -7,7 +7,7 @@ use highball_users::{with_rights_of, User};
 
 use crate::access_format::LogRules;
 use crate::command_line::misspelt_command;
-use crate::cpus;
+use crate::cpus::Cpus;
 use crate::error::{reason, ConfigError, Fault};
 use crate::fields::{AppFields, Fields, ServerFields};
 use crate::file::{self, File, Rights, PLACES};
@@ -16,6 +16,7 @@ use crate::given::{Given, Origin};
 use crate::memory;
 use crate::options::{Opt, Scope};
 use crate::ownership::{maker_of_link, owner, Owner, Starter};
+use crate::pool::PoolRange;
 use crate::puma::{is_puma, AskRuby, Layer, Source};
 use crate::settings::{
     AccessLog, AcmeSettings, AdminSettings, App, AppId, BasicAuth, Bind, BindAddress, BindProtocol,
@@ -400,12 +401,15 @@ fn app(
              give the certificate for the server"
         )));
     }
+    let range = || PoolRange::new(Cpus::of_process(), fields.min_workers, fields.max_workers);
+    let pool = fields.workers.is_none().then(range);
     let runs_unasked = || Starter::now().runs_unasked(app.owner.user.clone());
     Ok(App {
         id: AppId::next(),
         hosts,
         prefix,
-        workers: fields.workers.unwrap_or_else(cpus::available),
+        workers: fields.workers.or(pool.map(|pool| pool.start())).unwrap_or(1),
+        pool,
         threads: fields.threads,
         early_hints: fields.early_hints,
         timeout_header: fields.timeout_header.clone(),
@@ -462,6 +466,11 @@ fn rules_without_log(own: &Given) -> Option<&Origin> {
 
 /// What is wrong with values that only shows beside others.
 fn agree(fields: &AppFields) -> Result<(), ConfigError> {
+    if let Some(most) = fields.max_workers.filter(|most| *most < fields.min_workers) {
+        let problem =
+            format!("min_workers is {}, and max_workers is {most}, which is less", fields.min_workers);
+        return Err(ConfigError::Usage(problem));
+    }
     match &fields.refork_origin {
         Some(origin) if !fields.process.preload && !fields.process.refork_after.is_empty() => {
             let problem =

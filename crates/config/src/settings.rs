@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use crate::access_format::LogRules;
 use crate::error::Fault;
 use crate::network::Network;
+use crate::pool::PoolRange;
 
 /// How health checks and metrics are answered.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -168,8 +169,10 @@ pub struct App {
     pub file: Option<PathBuf>,
     /// `development`, `production`, `test` or a name of the user's own.
     pub environment: String,
-    /// Worker processes; at least 1.
+    /// Worker processes; at least 1. Where their number follows the load: at the start.
     pub workers: u16,
+    /// Between which numbers that is, where it follows the load.
+    pub pool: Option<PoolRange>,
     /// Serving threads in each worker; at least 1.
     pub threads: u16,
     /// Whether it may send early hints (status 103).
@@ -270,6 +273,7 @@ impl App {
             basic_auth: differing.basic_auth,
             max_output_bytes: differing.max_output_bytes,
             memory: differing.memory,
+            pool: differing.pool,
             puma_notes: differing.puma_notes,
             ..self.clone()
         };

@@ -95,6 +95,18 @@ impl Dispatcher {
         self.queue.len()
     }
 
+    /// Requests that workers have.
+    pub(crate) fn in_flight(&self) -> usize {
+        let serving = self.workers.iter().filter(|worker| worker.state == DispatchState::Serving);
+        serving.map(|worker| worker.busy_threads() as usize + worker.unclaimed.len()).sum()
+    }
+
+    /// How long the request at the head of the queue has waited.
+    pub(crate) fn longest_wait_us(&self) -> u64 {
+        let since_us = self.queue.front().map(|exchange| exchange.borrow().moments.queued_us);
+        since_us.filter(|since_us| *since_us > 0).map_or(0, |since_us| now_us().saturating_sub(since_us))
+    }
+
     /// What keeps requests waiting.
     pub(crate) fn load(&self) -> Load {
         let oldest = self.queue.iter().map(|exchange| received_us(&exchange.borrow().request.head)).min();

@@ -196,6 +196,8 @@ pub enum AppEvent {
         /// The worker's number.
         worker: u32,
     },
+    /// How busy its workers were, while their number may follow that ([`App::pool`]).
+    Load(ReportedLoad),
     /// A request that a worker has begun has exceeded its time limit, and goes on. Sent once for each.
     RequestTimedOut(Box<TimedOutRequest>),
     /// A request goes on although some time has passed since it exceeded its time limit: its worker should be replaced.
@@ -215,6 +217,19 @@ pub enum AppEvent {
         /// The worker's number.
         worker: u32,
     },
+}
+
+/// How busy the workers of an application were since the last report.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ReportedLoad {
+    /// Time since then.
+    pub elapsed: Duration,
+    /// Requests that workers had, on average.
+    pub busy: f64,
+    /// Requests that waited for one, on average.
+    pub queue: f64,
+    /// The longest time that one of them has waited so far.
+    pub waited: Duration,
 }
 
 /// A request that has exceeded its time limit, and goes on.

@@ -3,4 +3,5 @@
 pub(crate) mod app_list;
 pub(crate) mod app_state;
 pub(crate) mod apps;
+pub(crate) mod load_meter;
 pub mod router;

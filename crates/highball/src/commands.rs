@@ -6,7 +6,7 @@ use crate::control_places::ControlPlaces;
 use crate::elsewhere;
 use crate::instance::{
     Answer, AppMemoryStatus, AppStatus, CacheStatus, DomainStatus, MoldStatus, OverrunStatus, Question,
-    ReforkStatus, RestartStatus, Status, TlsStatus, UpgradeStatus, WorkerStatus,
+    ReforkStatus, RestartStatus, SizingStatus, Status, TlsStatus, UpgradeStatus, WorkerStatus,
 };
 use crate::output::{complain, print, progress};
 use crate::process_list::user_name;
@@ -558,7 +558,7 @@ fn app_table(app: &AppStatus) -> String {
     fact(&mut text, "runs on", &format!("{framework}{ruby}"));
     fact(&mut text, "version", &format!("generation {}; restarts {restarts}", app.generation));
     fact(&mut text, "mold", &app.mold.as_ref().map_or("none".into(), mold_line));
-    fact(&mut text, "workers", &format!("{} wanted", app.workers_wanted));
+    workers_facts(&mut text, app);
     let spooled = if app.spool_bytes > 0 {
         format!(", {} in spool files", mib(app.spool_bytes))
     } else {
@@ -616,6 +616,31 @@ fn overrun_lines(overrun: &OverrunStatus) -> String {
 
 fn fact(text: &mut String, name: &str, fact: &str) {
     let _ = writeln!(text, "{name:<12} {}", fact.replace('\n', "\n             "));
+}
+
+/// How many workers there should be, and why.
+fn workers_facts(text: &mut String, app: &AppStatus) {
+    let wanted = app.workers_wanted;
+    let Some(sizing) = &app.sizing else { return fact(text, "workers", &format!("{wanted} wanted")) };
+    let SizingStatus { min, max, cpus, memory_bytes, decided, decided_seconds_ago, hindered } = sizing;
+    let memory = memory_bytes.map(|bytes| format!(", {}", gib(bytes))).unwrap_or_default();
+    fact(text, "workers", &format!("{wanted} of {min}..{max}: {cpus}{memory}"));
+    if let Some(decided) = decided {
+        fact(text, "", &format!("{decided} ({} ago)", duration(decided_seconds_ago.unwrap_or(0))));
+    }
+    if let Some(hindered) = hindered {
+        fact(text, "", &format!("no more, as {hindered}"));
+    }
+}
+
+/// `4 GiB`, `3.8 GiB`, `512 MiB`.
+fn gib(bytes: u64) -> String {
+    let (mib, gib) = (bytes >> 20, bytes as f64 / f64::from(1 << 30));
+    match mib {
+        0..1024 => format!("{mib} MiB"),
+        _ if mib % 1024 == 0 => format!("{} GiB", mib / 1024),
+        _ => format!("{gib:.1} GiB"),
+    }
 }
 
 fn mib(bytes: u64) -> String {
@@ -748,6 +773,7 @@ mod tests {
             restartable: Some(false),
             mold: Some(MoldStatus { pid: Some(43), state: "booted".into(), promoted_from: Some(7) }),
             workers_wanted: 1,
+            sizing: None,
             workers: vec![WorkerStatus {
                 worker: 1,
                 generation: 2,

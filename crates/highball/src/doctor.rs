@@ -150,7 +150,7 @@ fn application(booted: &Booted, settings: &Settings, app: &App) -> Vec<Check> {
     let gems = gems.iter().filter_map(|(name, version)| Some(format!(", {name} {}", version.as_ref()?)));
     let what = booted.framework.clone() + &gems.collect::<String>();
     let is_met = |finding: &&Finding| match finding.cause.as_str() {
-        OF_SEVERAL_WORKERS => app.workers > 1,
+        OF_SEVERAL_WORKERS => app.pool.map_or(app.workers, |pool| pool.max) > 1,
         LOCAL_SESSIONS => !settings.admin.agent_binds.is_empty(),
         SENDFILE_HEADER => app.sendfile.is_empty() && settings.trusted_proxies.is_empty(),
         _ => true,

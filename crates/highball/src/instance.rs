@@ -312,6 +312,9 @@ pub(crate) struct AppStatus {
     pub(crate) mold: Option<MoldStatus>,
     /// How many workers there should be.
     pub(crate) workers_wanted: u16,
+    /// How that follows the load, if it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) sizing: Option<SizingStatus>,
     pub(crate) workers: Vec<WorkerStatus>,
     /// Requests that wait for a worker.
     pub(crate) queue: usize,
@@ -340,6 +343,25 @@ pub(crate) struct AppStatus {
     pub(crate) last_failure: Option<String>,
     /// The last boot that failed, if one did since the start.
     pub(crate) diagnosis: Option<Diagnosis>,
+}
+
+/// How the number of workers follows the load.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct SizingStatus {
+    /// Its range.
+    pub(crate) min: u16,
+    /// As above.
+    pub(crate) max: u16,
+    /// The processors that it may use, such as `cpu.max 1.5`.
+    pub(crate) cpus: String,
+    /// The memory of the machine or container, once it was looked at.
+    pub(crate) memory_bytes: Option<u64>,
+    /// The last change and its reason,
+    pub(crate) decided: Option<String>,
+    /// and when that was.
+    pub(crate) decided_seconds_ago: Option<u64>,
+    /// What keeps it from growing although the load would need it.
+    pub(crate) hindered: Option<String>,
 }
 
 /// The memory of an application.

@@ -8,7 +8,7 @@ use crate::handover::{Candidate, News};
 use crate::instance::{
     heap_time, Answer, AppMemoryStatus, AppStatus, CacheStatus, CertificateStatus, DomainStatus,
     MachineMemoryStatus, MoldStatus, OverrunStatus, Question, ReforkStatus, RestartStatus, RubyProcess,
-    Status, TlsStatus, UpgradeStatus, WorkerStatus,
+    SizingStatus, Status, TlsStatus, UpgradeStatus, WorkerStatus,
 };
 use crate::overview::{Detail, Observer};
 use crate::readiness::Readiness;
@@ -25,8 +25,8 @@ use highball_front::{
 use highball_supervisor::{
     AppNotice, AppOrder, AppReport, AskedHeap, AssetPipeline, Assets, DigestScheme, Launcher, MachineMemory,
     MemoryReport, MoldReport, NotAsked, Notice, Order, Overrun, OverrunReport, PlainAsset, RawRequest,
-    ReadyWorker, ReforkReport, ReplacementCause, Report, RequestFailure, RestartReport, RubyHeap,
-    UpgradeReport, What, WorkerReport,
+    ReadyWorker, ReforkReport, ReplacementCause, Report, ReportedLoad, RequestFailure, RestartReport,
+    RubyHeap, SizingReport, UpgradeReport, What, WorkerReport,
 };
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
@@ -185,6 +185,10 @@ fn order(event: AppEvent) -> AppOrder {
         AppEvent::Drained => AppOrder::Drained,
         AppEvent::WorkerBroken { worker, why } => AppOrder::WorkerBroken { worker, why },
         AppEvent::RingEndsSoon { worker } => AppOrder::RingEndsSoon { worker },
+        AppEvent::Load(load) => {
+            let highball_front::ReportedLoad { elapsed, busy, queue, waited } = load;
+            AppOrder::Load(ReportedLoad { elapsed, busy, queue, waited })
+        }
         AppEvent::RequestTimedOut(request) => {
             let TimedOutRequest { worker, ticket, request } = *request;
             AppOrder::RequestTimedOut(Overrun { worker, ticket, request })
@@ -413,6 +417,7 @@ fn app_status(
         restartable: report.restartable,
         mold: report.mold.map(mold_status),
         workers_wanted: report.wanted,
+        sizing: report.sizing.map(sizing_status),
         workers: report.workers.iter().map(|worker| worker_status(worker, load)).collect(),
         queue: requests.map_or(0, |requests| requests.queue),
         spool_bytes: requests.map_or(0, |requests| requests.spool_bytes),
@@ -426,6 +431,13 @@ fn app_status(
         last_failure: report.last_failure,
         diagnosis: report.diagnosis,
     }
+}
+
+fn sizing_status(report: SizingReport) -> SizingStatus {
+    let SizingReport { min, max, cpus, memory, decided, hindered } = report;
+    let (decided, decided_at) = decided.unzip();
+    let decided_seconds_ago = decided_at.map(|ago| ago.as_secs());
+    SizingStatus { min, max, cpus, memory_bytes: memory, decided, decided_seconds_ago, hindered }
 }
 
 fn machine_memory_status(memory: MachineMemory) -> MachineMemoryStatus {

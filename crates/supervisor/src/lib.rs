@@ -52,8 +52,8 @@ pub use process::site::{may_be_served, Site};
 pub use process::spawn_journey::Step;
 pub use process::spawner_client::Client;
 pub use report::{
-    AppReport, AskedHeap, MachineMemory, MemoryReport, MoldReport, ReforkReport, Report, RestartReport,
-    UpgradeReport, WorkerReport,
+    AppReport, AskedHeap, MachineMemory, MemoryReport, MoldReport, ReforkReport, Report, ReportedLoad,
+    RestartReport, SizingReport, UpgradeReport, WorkerReport,
 };
 pub use shell::message::{
     Account, AssetPipeline, Assets, BootFailure, Booted, DigestScheme, Finding, PlainAsset, RubyError,
@@ -236,6 +236,8 @@ pub enum AppOrder {
     },
     /// This many workers more, or fewer.
     MoreWorkers(i32),
+    /// What the workers have to do: the number of workers may follow it.
+    Load(ReportedLoad),
     /// A request has exceeded its time limit, and its worker is still at it: log where.
     RequestTimedOut(Overrun),
     /// A retiring worker has nothing in flight any more that a client waits for.

@@ -47,6 +47,36 @@ pub struct MemoryReport {
     pub oom_kills: u64,
 }
 
+/// What the workers of an application had to do since the last report.
+#[derive(Debug, Clone, Copy)]
+pub struct ReportedLoad {
+    /// Time since then.
+    pub elapsed: Duration,
+    /// Requests that workers had, on average.
+    pub busy: f64,
+    /// Requests that waited for one, on average.
+    pub queue: f64,
+    /// The longest time that one of them has waited so far.
+    pub waited: Duration,
+}
+
+/// How the number of workers follows the load.
+#[derive(Debug, Clone)]
+pub struct SizingReport {
+    /// Its range.
+    pub min: u16,
+    /// As above.
+    pub max: u16,
+    /// The processors that it may use, such as `cpu.max 1.5`.
+    pub cpus: String,
+    /// The memory of the machine or container, once it was looked at.
+    pub memory: Option<u64>,
+    /// The last change, such as `1 to 2: requests wait in the queue for 40 ms`, and when it was.
+    pub decided: Option<(String, Duration)>,
+    /// What keeps it from growing although the load would need it.
+    pub hindered: Option<String>,
+}
+
 /// The state of an application.
 #[derive(Debug, Clone)]
 pub struct AppReport {
@@ -64,6 +94,8 @@ pub struct AppReport {
     pub mold: Option<MoldReport>,
     /// The wanted number of workers.
     pub wanted: u16,
+    /// How that follows the load, if it does.
+    pub sizing: Option<SizingReport>,
     /// The workers, by number.
     pub workers: Vec<WorkerReport>,
     /// Workers that were replaced for a cause that lies in them, by cause: `timeout`, `memory`, `operator`.

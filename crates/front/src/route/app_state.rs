@@ -28,6 +28,7 @@ use crate::messages::{AppEvent, AppFailure, AppLoad, Condition, Event};
 use crate::refusals::error_pages::ErrorPages;
 use crate::refusals::failure::{Failure, ShedLog};
 use crate::refusals::failure_pages::{Audience, Form, Page};
+use crate::route::load_meter::LoadMeter;
 use crate::running::RunningRequests;
 
 /// One application, as the front knows it.
@@ -65,6 +66,7 @@ pub(crate) struct AppState {
     logins: Turn,
     shed_log: ShedLog,
     access_log: RefCell<Option<Rc<AccessLog>>>,
+    load: RefCell<LoadMeter>,
     events: AppEvents,
     /// Whether it is looked at in every turn of the event loop.
     pub(crate) active: Cell<bool>,
@@ -123,6 +125,7 @@ impl AppState {
             cache_memory,
             shed_log: ShedLog::default(),
             access_log: RefCell::new(access_log(&app, log)),
+            load: RefCell::default(),
             events,
             active: Cell::new(false),
             visits: Cell::new(0),
@@ -357,8 +360,19 @@ impl AppState {
         self.own_log().iter().for_each(|log| log.flush());
         self.cache().iter().for_each(|cache| cache.tick());
         self.dispatcher.borrow_mut().report_overruns();
+        self.report_load(now_ms);
         self.look_whether_idle(now_ms);
         self.look_whether_free(now_ms);
+    }
+
+    /// Reports how busy its workers are, where their number may follow that.
+    fn report_load(&self, now_ms: u64) {
+        let dispatcher = self.dispatcher.borrow();
+        if self.settings().pool.is_none() || !dispatcher.is_served() {
+            return;
+        }
+        let load = self.load.borrow_mut().tick(&dispatcher, now_ms);
+        load.into_iter().for_each(|load| self.events.send(AppEvent::Load(load)));
     }
 
     /// Notes when it can begin a request, or has just ended one.

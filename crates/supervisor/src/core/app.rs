@@ -10,10 +10,12 @@ use crate::core::replacement::Replacements;
 use crate::core::restart::{Asked, Failure, PastRestarts, Stage, Wish};
 use crate::core::restart_policy::RestartPolicy;
 use crate::core::server::Purpose;
+use crate::core::sizing::{Room, Sizing};
 use crate::diagnosis::Diagnosis;
 use crate::report::ReforkReport;
 use crate::shell::message::Booted;
 use crate::watch::folder_state::FolderState;
+use highball_config::PoolRange;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -42,6 +44,10 @@ pub(crate) struct AppConfig {
     pub(crate) link: PathBuf,
     pub(crate) is_development: bool,
     pub(crate) workers: u16,
+    /// Between which numbers they may be, where their number follows the load.
+    pub(crate) pool: Option<PoolRange>,
+    /// Serving threads in each.
+    pub(crate) threads: u16,
     pub(crate) prestart: bool,
     /// Whether the mold loads the application.
     pub(crate) preload: bool,
@@ -182,6 +188,10 @@ pub(crate) struct Boots {
 pub(crate) struct Staff {
     pub(crate) workers: Workers,
     pub(crate) wanted: u16,
+    /// Processes beyond that number while others take the places of workers.
+    pub(crate) surge: usize,
+    /// The memory for more workers, once it was measured.
+    pub(crate) room: Option<Room>,
     /// No worker is forked before this.
     pub(crate) fork_due: Instant,
     pub(crate) policy: RestartPolicy,
@@ -286,6 +296,8 @@ pub(crate) struct App {
     pub(crate) current: Version,
     pub(crate) boots: Boots,
     pub(crate) staff: Staff,
+    /// How many workers the load needs, if their number follows it.
+    pub(crate) sizing: Option<Sizing>,
     pub(crate) restarts: Restarts,
     pub(crate) reforks: Reforks,
     pub(crate) replacements: Replacements,
@@ -329,9 +341,12 @@ impl App {
             staff: Staff {
                 workers: Workers::default(),
                 wanted: if config.source == Source::Site { 0 } else { config.workers },
+                surge: 1,
+                room: None,
                 fork_due: now,
                 policy: policy(),
             },
+            sizing: config.pool.map(|range| Sizing::new(range, now)),
             restarts: Restarts {
                 going: None,
                 wish: None,

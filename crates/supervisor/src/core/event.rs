@@ -6,6 +6,7 @@ use crate::core::memory::OverMemory;
 use crate::core::refork::ReforkCause;
 use crate::core::replacement::ReplacementCause;
 use crate::core::restart::Asked;
+use crate::core::sizing::{Load, Room};
 use crate::core::worker::StartFailure;
 use crate::diagnosis::Diagnosis;
 use crate::process::spawn_journey::Step;
@@ -177,6 +178,10 @@ pub(crate) enum AppEvent {
     OverMemory { worker: u32, over: OverMemory },
     /// A limit of memory is exceeded, and new workers would not change that.
     MemoryLimitTooSmall { over: OverMemory },
+    /// What the front and the kernel report of the load.
+    Load(Load),
+    /// The memory for more workers was measured.
+    MemoryRoom(Room),
     /// A retiring worker has nothing in flight; or, if it is stuck, only requests for which no client waits.
     WorkerIdle { worker: u32, is_stuck: bool },
     /// The canary answered the probe: the status, or why there is none.

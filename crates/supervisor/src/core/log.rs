@@ -6,6 +6,7 @@ use crate::core::memory::OverMemory;
 use crate::core::refork::ReforkCause;
 use crate::core::replacement::ReplacementCause;
 use crate::core::restart::{Asked, Failure};
+use crate::core::sizing::{Decision, Hindrance};
 use crate::core::worker::{StartFailure, WorkerState};
 use crate::diagnosis::Diagnosis;
 use crate::process::spawn_journey::Step;
@@ -117,6 +118,10 @@ pub(crate) enum AppLog {
         state: WorkerState,
     },
     WorkersWanted(u16),
+    /// The number of workers follows the load,
+    Resized(Decision),
+    /// or would, if nothing kept it from growing.
+    NotResized(Hindrance),
     // any process
     Misbehaved {
         process: Process,

@@ -1,6 +1,7 @@
 //! Which worker has to be replaced for its memory, and when to look again: pure functions of what was measured. A look is
 //! cheap and shows at most how much memory a process has; only where that would exceed a limit is the exact number asked for.
 
+use crate::core::sizing::Room;
 use crate::core::Process;
 use highball_config::{AppId, MemoryBound, MemoryLimits};
 use std::collections::{BTreeMap, BTreeSet};
@@ -172,6 +173,43 @@ impl MemoryWatch {
     /// What all may have, and what they have.
     pub(crate) fn machine(&self) -> Option<(u64, u64)> {
         self.machine
+    }
+
+    /// The memory for more workers of an application, with these limits. `available`: the memory of the machine or container.
+    /// `coming`: workers of each application that are wanted. `None`: none has been looked at while it served.
+    pub(crate) fn room(
+        &self,
+        app: AppId,
+        limits: MemoryLimits,
+        available: Option<u64>,
+        coming: &[(AppId, usize)],
+    ) -> Option<Room> {
+        let worker = self.worker_bytes(app)?;
+        // What is wanted and was not looked at yet takes as much as the others.
+        let promised = |(of, wanted): &(AppId, usize)| {
+            let seen = self.of_app(*of).filter(|(_, known)| known.at_first.is_some()).count();
+            wanted.saturating_sub(seen) as u64 * self.worker_bytes(*of).unwrap_or(NEW_WORKER)
+        };
+        let left = |limit: u64, used: u64, coming: &[(AppId, usize)]| {
+            limit.saturating_sub(used + coming.iter().map(promised).sum::<u64>())
+        };
+        let of_app: Vec<_> = coming.iter().copied().filter(|(of, _)| *of == app).collect();
+        let budget = limits.app.bytes(available.unwrap_or(u64::MAX));
+        let of_budget = budget.map(|budget| left(budget, self.bytes_of_app(app), &of_app));
+        let of_machine = self.machine.map(|(usable, used)| left(usable, used, coming));
+        let Some(free) = of_budget.into_iter().chain(of_machine).min() else { return Some(Room::UNLIMITED) };
+        // One more has to fit while a worker is replaced.
+        let workers = (free / worker).saturating_sub(1).min(u64::from(u16::MAX)) as u16;
+        Some(Room { workers, worker_bytes: worker, free_bytes: free })
+    }
+
+    /// What a worker of this application is expected to take: as much as those that serve, on average.
+    fn worker_bytes(&self, app: AppId) -> Option<u64> {
+        let serving = || self.of_app(app).filter(|(_, known)| known.is_serving && known.at_first.is_some());
+        let count = serving().count() as u64;
+        let mean = serving().map(|(_, known)| known.bytes).sum::<u64>().checked_div(count)?;
+        let first = serving().filter_map(|(_, known)| known.at_first).max().unwrap_or(0);
+        Some(mean.max(first).max(MIB))
     }
 
     fn of_app(&self, app: AppId) -> impl Iterator<Item = (Process, &Known)> {

@@ -16,7 +16,7 @@
 //! - [`step`]: the one place where events meet states, and each part of an application's life;
 //! - [`rolling`], [`restart_policy`], [`replacement`]: what comes next, and when, as pure functions; [`restart`], [`refork`]:
 //!   their stages;
-//! - [`memory`]: which worker has too much of it;
+//! - [`memory`]: which worker has too much of it; [`sizing`]: how many workers the load needs;
 //! - [`departure`], [`ending`]: the end of a process;
 //! - [`mutation`]: faults for the simulator to find.
 
@@ -41,6 +41,7 @@ mod samples;
 pub(crate) mod server;
 #[cfg(test)]
 mod sim;
+pub(crate) mod sizing;
 mod step;
 #[cfg(test)]
 mod table;

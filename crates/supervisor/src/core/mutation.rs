@@ -33,11 +33,17 @@ pub(crate) enum Mutation {
     ReplaceUnpaced,
     /// Any number of workers is replaced at a time.
     ReplaceTogether,
+    /// The number of workers changes while others take their places.
+    ResizeWhileRolling,
+    /// It grows although the memory does not suffice.
+    GrowWithoutRoom,
+    /// It grows beyond its range.
+    GrowBeyondMax,
 }
 
 #[cfg(test)]
 impl Mutation {
-    pub(crate) const ALL: [Mutation; 15] = [
+    pub(crate) const ALL: [Mutation; 18] = [
         Mutation::LoseDeath,
         Mutation::RelieveEarly,
         Mutation::ForgetProbeDeadline,
@@ -53,6 +59,9 @@ impl Mutation {
         Mutation::ReplaceEarly,
         Mutation::ReplaceUnpaced,
         Mutation::ReplaceTogether,
+        Mutation::ResizeWhileRolling,
+        Mutation::GrowWithoutRoom,
+        Mutation::GrowBeyondMax,
     ];
 }
 

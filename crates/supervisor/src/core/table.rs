@@ -376,6 +376,8 @@ fn app() -> AppConfig {
         link: PathBuf::new(),
         is_development: false,
         workers: 2,
+        pool: None,
+        threads: 3,
         prestart: true,
         preload: true,
         boot_timeout: Duration::from_secs(60),

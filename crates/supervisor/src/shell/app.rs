@@ -3,6 +3,7 @@
 
 use super::blueprint::{config, AppBlueprint};
 use super::boot_failures::{no_site, not_configured, not_started};
+use super::load_probe::LoadProbe;
 use super::log_lines;
 use crate::app_output::AppOutput;
 use crate::core::ending::Ending;
@@ -58,6 +59,8 @@ pub(super) struct AppSupervisor {
     pub(super) deaths: Deaths,
     /// Requests that have exceeded their time limits.
     pub(super) overruns: LastOverruns,
+    /// What its workers took last.
+    pub(super) load: LoadProbe,
     /// Which of them are looked at and logged.
     pub(super) overrun_lines: RateLimit,
     /// Those that were left out since the last one.
@@ -95,6 +98,7 @@ impl AppSupervisor {
             workers: BTreeMap::new(),
             deaths: Deaths::default(),
             overruns: LastOverruns::default(),
+            load: LoadProbe::default(),
             overrun_lines: RateLimit::new(1, OVERRUN_LINES, Instant::now()),
             overruns_left_out: 0,
             output,

@@ -73,6 +73,8 @@ pub(super) fn config(app: &App, source: &MoldSource, may_fail: bool, settings: &
         link: app.link.clone(),
         is_development: app.is_development(),
         workers: app.workers,
+        pool: app.pool,
+        threads: app.threads,
         prestart: app.prestart,
         preload: app.process.preload,
         boot_timeout: app.process.boot_timeout,

@@ -6,6 +6,7 @@ use crate::process::mold_process::Trouble;
 use crate::rate_limit::RateLimit;
 use crate::shell::app_files::Found;
 use crate::shell::control_socket::ControlSocket;
+use crate::shell::load_probe::SeenLoad;
 use crate::shell::memory_sampler::Measured;
 use crate::shell::message::{BootFailure, FromMold, FromWorker};
 use crate::shell::watched_fd::watched;
@@ -51,6 +52,8 @@ pub(crate) enum News {
     Ended(Who),
     /// Something was found out about the files of the application.
     Found(Found),
+    /// The load of the application was looked at.
+    Load(SeenLoad),
     /// The memory of processes was looked at.
     Measured(Box<Measured>),
 }
@@ -85,6 +88,11 @@ impl Inbox {
     /// The memory of processes was looked at. As above.
     pub(crate) async fn measured(&self, measured: Measured) {
         self.put(News::Measured(Box::new(measured))).await;
+    }
+
+    /// The load of the application was looked at. As above.
+    pub(crate) async fn load_seen(&self, load: SeenLoad) {
+        self.put(News::Load(load)).await;
     }
 
     /// `false` without a receiver: everything is ending.

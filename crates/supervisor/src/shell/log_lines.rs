@@ -71,7 +71,9 @@ pub(super) fn of_app(log: &AppLog, app: &AppSupervisor) {
         | AppLog::NotReplaced { .. }
         | AppLog::WorkerGone { .. }
         | AppLog::WorkerDied { .. }
-        | AppLog::WorkersWanted(_) => of_worker(log, app),
+        | AppLog::WorkersWanted(_)
+        | AppLog::Resized(_)
+        | AppLog::NotResized(_) => of_worker(log, app),
         AppLog::NoRestart { .. }
         | AppLog::RestartWaits { .. }
         | AppLog::Restarting { .. }
@@ -243,6 +245,8 @@ fn of_worker(log: &AppLog, app: &AppSupervisor) {
             warn!(worker, pid, %ending, state = state.name(), "the worker died");
         }
         AppLog::WorkersWanted(workers) => info!(workers, "worker count set to {workers}"),
+        AppLog::Resized(decision) => info!(workers = decision.to, "worker count changed from {decision}"),
+        AppLog::NotResized(hindrance) => info!("more workers would serve the load sooner, but {hindrance}"),
         _ => {}
     }
 }

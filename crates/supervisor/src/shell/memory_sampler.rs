@@ -11,6 +11,7 @@ use crate::core::app::App as Core;
 use crate::core::ending::Ending;
 use crate::core::memory::{MemoryWatch, Reading, Verdict, Watched};
 use crate::core::replacement::ReplacementCause;
+use crate::core::sizing::Room;
 use crate::core::worker::WorkerState;
 use crate::core::{AppEvent, Event, FrontNews, Process};
 use crate::report::{MachineMemory, MemoryReport};
@@ -174,6 +175,16 @@ impl MemorySampler {
         }
     }
 
+    /// The memory for more workers of an application. `wanted`: the workers of all of them.
+    pub(super) fn room(&self, app: &AppSupervisor, wanted: &[(AppId, usize)]) -> Option<Room> {
+        self.watch.room(app.app.id, app.app.memory, self.available, wanted)
+    }
+
+    /// The memory of the machine or container.
+    pub(super) fn available(&self) -> Option<u64> {
+        self.available
+    }
+
     pub(super) fn bytes_of_worker(&self, app: AppId, worker: u32) -> Option<u64> {
         self.watch.bytes_of(app, Process::Worker(worker))
     }
@@ -229,6 +240,7 @@ impl Supervisor {
             };
             self.happened.push_back(Event::OfApp(app, event));
         }
+        self.tell_room();
     }
 }
 

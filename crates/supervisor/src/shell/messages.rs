@@ -209,7 +209,8 @@ impl AppSupervisor {
                 self.diagnose_request(*failure, to, core);
                 return None;
             }
-            AppOrder::Refork(_) | AppOrder::Restart(_) => return None, // the supervisor gives them tickets
+            // The supervisor gives them tickets, and looks at the load of all.
+            AppOrder::Refork(_) | AppOrder::Restart(_) | AppOrder::Load(_) => return None,
         })
     }
 

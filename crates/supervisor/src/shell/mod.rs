@@ -3,7 +3,8 @@
 //!
 //! In reading order: [`blueprint`], what it is built from; [`app`], what is held of one application and done for it;
 //! [`messages`], messages from its processes, as events; [`boot_failures`], why one could not be started;
-//! [`upgrading`], what is done in a hot restart; [`memory_sampler`], what memory processes have; [`reports`], what it reports to `highball status`; [`log_lines`], the
+//! [`upgrading`], what is done in a hot restart; [`memory_sampler`], what memory processes have; [`load_probe`], what
+//! their workers take; [`reports`], what it reports to `highball status`; [`log_lines`], the
 //! words for the core's log events; [`outcome`], how a run ended.
 //!
 //! Below these: [`event`], what can happen, and the tasks that watch for it; [`message`] over [`control_socket`], the
@@ -16,6 +17,7 @@ mod blueprint;
 mod boot_failures;
 pub(crate) mod control_socket;
 pub(crate) mod event;
+mod load_probe;
 mod log_lines;
 mod memory_sampler;
 pub(crate) mod message;
@@ -203,6 +205,8 @@ impl Supervisor {
             Happening::News(None, News::Socket(event)) => self.successor_sent(event),
             Happening::News(Some(app), News::Found(found)) => self.found(app, found),
             Happening::News(None, News::Found(_)) => {}
+            Happening::News(Some(app), News::Load(load)) => self.load_seen(app, &load),
+            Happening::News(None, News::Load(_)) => {}
             Happening::News(_, News::Measured(measured)) => self.measured(*measured),
             Happening::Deadline if self.unreaped => self.reap(),
             Happening::Deadline => self.happened.push_back(Event::Tick),
@@ -332,6 +336,7 @@ impl Supervisor {
                     AppEvent::Refork { cause: crate::core::refork::ReforkCause::Command, ticket },
                 );
             }
+            Order::ToApp(id, AppOrder::Load(load)) => self.load_reported(id, load),
             Order::ToApp(id, order) => {
                 if let (Some(app), Some(core)) = (self.apps.get_mut(&id), self.core.apps.get(&id)) {
                     let event = app.ordered(order, core);

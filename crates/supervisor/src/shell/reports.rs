@@ -6,8 +6,9 @@ use super::Supervisor;
 use crate::core::app::{App as Core, Restart};
 use crate::core::mold::Mold;
 use crate::core::restart::{Stage, Wish};
+use crate::core::sizing::Sizing;
 use crate::report::{
-    AppReport, MoldReport, ReforkReport, Report, RestartReport, UpgradeReport, WorkerReport,
+    AppReport, MoldReport, ReforkReport, Report, RestartReport, SizingReport, UpgradeReport, WorkerReport,
 };
 use std::time::{Duration, Instant};
 
@@ -56,6 +57,7 @@ impl AppSupervisor {
             generation: core.current.number,
             mold: core.current.mold.as_ref().map(|mold| self.mold_report(mold)),
             wanted: core.staff.wanted,
+            sizing: core.sizing.as_ref().map(|sizing| sizing_report(sizing, memory.available(), now)),
             workers: workers.collect(),
             replaced: core.replacements.done.by_name(),
             memory: memory.report(self, core),
@@ -106,5 +108,17 @@ impl AppSupervisor {
             ReforkReport { mold, ..refork.report(refork.stage.name(), None, now) }
         });
         going.or_else(|| core.reforks.last.clone())
+    }
+}
+
+fn sizing_report(sizing: &Sizing, memory: Option<u64>, now: Instant) -> SizingReport {
+    let range = sizing.range();
+    SizingReport {
+        min: range.min,
+        max: range.max,
+        cpus: range.cpus.to_string(),
+        memory,
+        decided: sizing.decided().map(|(decision, at)| (decision.to_string(), now - at)),
+        hindered: sizing.hindered(now).map(|hindrance| hindrance.to_string()),
     }
 }

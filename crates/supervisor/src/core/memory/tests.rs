@@ -235,3 +235,38 @@ fn exact_numbers_are_not_asked_for_in_turn() {
     let (verdicts, _) = scene.after(10, 1, &[70]);
     assert_eq!(verdicts.len(), 2);
 }
+
+#[test]
+fn there_is_room_for_workers_like_the_others_and_one_for_a_replacement() {
+    // 85 % of 1000 MiB are 850, less 10 for the server.
+    let mut scene = Scene::of(1000, &[(SHARED, &[100, 140]), (SHARED, &[100])]);
+    let room = |scene: &Scene, app: u32, wanted: [usize; 2]| {
+        let wanted = [(AppId(0), wanted[0]), (AppId(1), wanted[1])];
+        let limits = scene.apps[app as usize].0;
+        let room = scene.watch.room(AppId(app), limits, Some(scene.available * MIB), &wanted);
+        room.map(|room| (room.workers, room.worker_bytes / MIB, room.free_bytes / MIB))
+    };
+    assert_eq!(room(&scene, 0, [2, 1]), None, "nothing was measured yet");
+    scene.look();
+    assert_eq!(
+        room(&scene, 0, [2, 1]),
+        Some((2, 140, 500)),
+        "new ones may take as much as the largest at first"
+    );
+    assert_eq!(room(&scene, 1, [2, 1]), Some((4, 100, 500)));
+    assert_eq!(room(&scene, 0, [2, 4]), Some((0, 140, 200)), "what others want is promised");
+    assert_eq!(room(&scene, 0, [4, 1]), Some((0, 140, 220)), "and what it wants itself");
+    assert_eq!(room(&scene, 0, [20, 20]), Some((0, 140, 0)));
+    scene.after(5, 0, &[300, 320]);
+    assert_eq!(room(&scene, 0, [2, 1]).map(|(workers, ..)| workers), Some(0), "they have grown");
+}
+
+#[test]
+fn a_budget_of_its_own_bounds_the_room() {
+    let budget = limits(MemoryBound::None, MemoryBound::Bytes(400 * MIB));
+    let mut scene = Scene::of(100_000, &[(budget, &[100])]);
+    scene.look();
+    let room = |wanted: usize| scene.watch.room(AppId(0), budget, Some(100_000 * MIB), &[(AppId(0), wanted)]);
+    assert_eq!(room(1).map(|room| room.workers), Some(2));
+    assert_eq!(room(3).map(|room| room.workers), Some(0));
+}

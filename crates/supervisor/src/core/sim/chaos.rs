@@ -18,6 +18,8 @@ pub(super) struct Chaos {
     pub(super) forgery: u32,
     /// An order of an operator, a file or a signal, at a step.
     pub(super) order: u32,
+    /// The load of an application is reported, at a step.
+    pub(super) load: u32,
     /// The whole server is asked to stop, at a step.
     pub(super) stop: u32,
     /// The clock jumps, at a step.
@@ -41,6 +43,7 @@ impl Chaos {
             double: some(level),
             forgery: some(level / 4),
             order: 20 + some(level),
+            load: some(1000),
             stop: some(2),
             jump: some(level / 20),
             unkillable: some(level / 4),
@@ -58,6 +61,7 @@ impl Chaos {
             double: 0,
             forgery: 0,
             order: 0,
+            load: 0,
             stop: 0,
             jump: 0,
             unkillable: 0,

@@ -9,6 +9,7 @@ use crate::core::restart::Stage;
 use crate::core::restart_policy::Life;
 use crate::core::rolling::Move;
 use crate::core::server::{Server, ServerPhase, TURN};
+use crate::core::sizing::{Decision, Hindrance, Reason, Room, Sizing};
 use crate::core::worker::{Worker, WorkerState};
 use crate::core::{
     Action, AppAction, AppEvent, AppLog, Event, FrontNews, Process, ServerLog, Source, Ticket,
@@ -36,6 +37,8 @@ pub(super) struct Books {
     now: Option<Instant>,
     /// The most workers that an application has wanted.
     most_wanted: BTreeMap<AppId, u16>,
+    /// The memory for more workers, as it was reported last.
+    rooms: BTreeMap<AppId, Option<Room>>,
     /// When replacements of workers began lately.
     replacements: BTreeMap<(AppId, &'static str), Vec<Instant>>,
     has_ended: bool,
@@ -64,6 +67,9 @@ impl Books {
                 AppEvent::Restart { ticket: Some(ticket), .. }
                 | AppEvent::Refork { ticket: Some(ticket), .. } => {
                     self.orders.insert(*ticket);
+                }
+                AppEvent::Load(load) => {
+                    self.rooms.insert(*app, load.room);
                 }
                 AppEvent::Diagnosed { ticket, .. } => {
                     self.diagnoses.remove(&(*app, *ticket));
@@ -134,8 +140,12 @@ impl Books {
             }
             AppAction::Log(log) => {
                 self.note_reached(log, leaving);
-                if let AppLog::Replacing { worker, cause, .. } = log {
-                    self.check_pace(app, *worker, *cause, server)?;
+                match log {
+                    AppLog::Replacing { worker, cause, .. } => {
+                        self.check_pace(app, *worker, *cause, server)?
+                    }
+                    AppLog::Resized(decision) => self.check_resized(app, *decision, server)?,
+                    _ => {}
                 }
             }
             AppAction::Notify(FrontNews::SiteOpened { .. }) => {
@@ -177,6 +187,11 @@ impl Books {
             AppLog::Replaced { cause: ReplacementCause::Asked, .. } => "replacement: done, asked for",
             AppLog::ReplacementDelayed { .. } => "replacement: delayed",
             AppLog::NotReplaced { .. } => "replacement: given up",
+            AppLog::Resized(Decision { reason: Reason::MemoryShort, .. }) => "size: smaller for memory",
+            AppLog::Resized(Decision { reason: Reason::Enough(_), .. }) => "size: smaller",
+            AppLog::Resized(_) => "size: larger",
+            AppLog::NotResized(Hindrance::Memory(_) | Hindrance::MemoryUnknown) => "size: no memory for more",
+            AppLog::NotResized(_) => "size: no larger",
             AppLog::Restarted { .. } => "restart: done",
             AppLog::RestartFailed { stage, .. } => match *stage {
                 "booting" => "restart: failed while booting",
@@ -208,6 +223,20 @@ impl Books {
             _ => return,
         };
         *self.reached.entry(what).or_default() += 1;
+    }
+
+    /// The number of workers follows the load only within its range and the memory, and not while others take the places of
+    /// workers.
+    fn check_resized(&self, id: AppId, decision: Decision, server: &Server) -> Checked {
+        let Some(app) = server.apps.get(&id) else { return Ok(()) };
+        let Decision { from, to, .. } = decision;
+        let grown = to.saturating_sub(from);
+        let room = self.rooms.get(&id).copied().flatten().map_or(0, |room| room.workers);
+        ensure(grown <= room, || format!("it grows from {from} to {to}, and there is memory for {room}"))?;
+        ensure(grown <= from, || format!("it grows from {from} to {to} at once"))?;
+        let rolls = app.restarts.going.as_ref().is_some_and(|restart| restart.stage == Stage::Rolling);
+        let reforks = app.reforks.going.as_ref().is_some_and(|refork| self.now > Some(refork.began));
+        ensure(!rolls && !reforks, || "the number of workers changes while they are replaced".into())
     }
 
     /// However often replacements are asked for, there is a limit to them.
@@ -386,6 +415,11 @@ fn check_changes(world: &World, id: AppId, app: &App) -> Checked {
 
 /// Workers that are wanted are there, on their way, or there is a reason.
 fn check_staff(app: &App) -> Checked {
+    if let Some(range) = app.sizing.as_ref().map(Sizing::range).filter(|_| !app.is_site()) {
+        ensure((range.min..=range.max).contains(&app.staff.wanted), || {
+            format!("{} workers are wanted, of {}..{}", app.staff.wanted, range.min, range.max)
+        })?;
+    }
     if !matches!(app.phase, Phase::Running) {
         return Ok(());
     }

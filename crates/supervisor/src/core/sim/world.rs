@@ -13,6 +13,7 @@ use crate::core::restart::Asked;
 use crate::core::samples::{boot_failure, booted, diagnosis, start_failure};
 use crate::core::server::Purpose;
 use crate::core::server::{Server, ServerConfig};
+use crate::core::sizing::{Load, Room};
 use crate::core::{
     Action, AppAction, AppEvent, Event, FrontNews, Process, SuccessorEvent, Ticket, WorkerOrder,
 };
@@ -21,7 +22,7 @@ use crate::process::spawn_journey::Step;
 use crate::shell::message::Booted;
 use crate::watch::folder_state::FolderState;
 use fastrand::Rng;
-use highball_config::AppId;
+use highball_config::{AppId, CpuLimit, Cpus, PoolRange};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
 use std::fmt::Write as _;
@@ -89,6 +90,8 @@ pub(super) struct World {
     caller: Arc<Booted>,
     diagnosis: Arc<Diagnosis>,
     successor_is_there: Option<u32>,
+    /// The most requests that applications get at a time.
+    load: f64,
     /// Molds that leave loading to their workers.
     bare: BTreeSet<(AppId, u32)>,
     ended: bool,
@@ -125,6 +128,7 @@ impl World {
             caller: Arc::new(booted(false)),
             diagnosis: Arc::new(diagnosis()),
             successor_is_there: None,
+            load: 0.0,
             bare: BTreeSet::new(),
             ended: false,
             trace: traced.then(VecDeque::new),
@@ -149,7 +153,9 @@ impl World {
     }
 
     fn config(&mut self, source: Source) -> AppConfig {
+        let pool = self.any_pool();
         let rng = &mut self.rng;
+        let workers = rng.u16(1..5);
         AppConfig {
             name: "app".into(),
             source,
@@ -157,7 +163,9 @@ impl World {
             folder: PathBuf::new(),
             link: PathBuf::new(),
             is_development: self.server.config.is_development,
-            workers: rng.u16(1..5),
+            workers: pool.map_or(workers, |pool| workers.clamp(pool.min, pool.max)),
+            pool,
+            threads: rng.u16(1..4),
             prestart: rng.u32(..4) > 0,
             preload: rng.u32(..4) > 0,
             boot_timeout: Duration::from_secs(rng.u64(2..60)),
@@ -168,6 +176,13 @@ impl World {
             refork_after: if rng.bool() { vec![50, 1000] } else { Vec::new() },
             may_fail: rng.bool(),
         }
+    }
+
+    fn any_pool(&mut self) -> Option<PoolRange> {
+        let rng = &mut self.rng;
+        let min = rng.u16(1..3);
+        let cpus = Cpus { count: rng.f64() * 4.0 + 0.1, by: CpuLimit::CpuMax };
+        (rng.u32(..3) == 0).then(|| PoolRange { min, max: min + rng.u16(..6), cpus })
     }
 
     // --- time, and what is to come
@@ -331,6 +346,10 @@ impl World {
             let delay = self.soon();
             self.after(delay, event);
         }
+        if self.chance(self.chaos.load) {
+            let (app, load) = (self.any_app(), self.any_load());
+            self.after(Duration::ZERO, Event::OfApp(app, AppEvent::Load(load)));
+        }
         if self.chance(self.chaos.stop) {
             let event = [
                 Event::Stop,
@@ -451,6 +470,7 @@ impl World {
             25 => of_app(AppEvent::CanaryAnswered { worker, answer: Ok(200) }),
             26 => of_app(AppEvent::WorkerWarm { worker }),
             27 if self.rng.bool() => of_app(AppEvent::Remove),
+            27 => of_app(AppEvent::MemoryRoom(self.any_room().unwrap_or(Room::UNLIMITED))),
             34 => of_app(AppEvent::RingEndsSoon { worker }),
             35..=39 => of_app(self.any_replacement(app)),
             28 | 29 => self.changed_config(app),
@@ -476,7 +496,29 @@ impl World {
 
     fn any_excess(&mut self) -> OverMemory {
         let has_room = self.rng.bool();
-        OverMemory { bound: Bound::Worker, worker_bytes: 2, bytes: 2, limit: 1, has_room }
+        let bound = [Bound::Worker, Bound::App, Bound::Machine][self.rng.usize(..3)];
+        OverMemory { bound, worker_bytes: 2, bytes: 2, limit: 1, has_room }
+    }
+
+    /// It lasts, as time is what lets the core see it.
+    fn any_load(&mut self) -> Load {
+        if self.rng.u32(..40) == 0 {
+            self.load = [0.0, 0.0, 1.0, 5.0, 40.0][self.rng.usize(..5)];
+        }
+        let requests = self.load * self.rng.f64();
+        Load {
+            elapsed: MS * self.rng.u32(..1000),
+            busy: requests.min(4.0),
+            queue: (requests - 4.0).max(0.0),
+            waited: MS * if requests > 4.0 { self.rng.u32(..200) } else { 0 },
+            cpus: self.rng.f64() * requests,
+            room: self.any_room(),
+        }
+    }
+
+    fn any_room(&mut self) -> Option<Room> {
+        let workers = [0, 1, 2, 100][self.rng.usize(..4)];
+        self.rng.bool().then_some(Room { workers, worker_bytes: 1, free_bytes: 1 })
     }
 
     fn changed_config(&mut self, app: AppId) -> Event {

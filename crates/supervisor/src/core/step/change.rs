@@ -5,6 +5,7 @@ use super::super::AppLog;
 use crate::core::refork::Schedule;
 use crate::core::restart::Asked;
 use crate::core::restart_policy::RestartPolicy;
+use crate::core::sizing::Sizing;
 
 impl App {
     /// From now on it is configured like this. Its processes are replaced if they would be others.
@@ -12,8 +13,12 @@ impl App {
         if self.config.has_fault {
             return self.begin_again(config);
         }
-        if config.workers != self.config.workers && !self.is_site() {
+        let is_fixed = config.pool.is_none() && self.config.pool.is_none();
+        if config.workers != self.config.workers && is_fixed && !self.is_site() {
             self.staff.wanted = config.workers;
+        }
+        if config.pool != self.config.pool && !self.is_site() {
+            self.configure_sizing(config.pool, config.workers);
         }
         if config.max_boot_failures != self.config.max_boot_failures {
             self.boots.policy = RestartPolicy::new(config.max_boot_failures);
@@ -35,6 +40,7 @@ impl App {
     /// It has never had processes, as its own configuration could not be used; that may have changed.
     fn begin_again(&mut self, config: AppConfig) {
         self.staff.wanted = if config.source == Source::Site { 0 } else { config.workers };
+        self.sizing = config.pool.map(|range| Sizing::new(range, self.now));
         self.reforks.schedule = Schedule::new(config.refork_after.clone());
         self.boots.policy = RestartPolicy::new(config.max_boot_failures);
         self.staff.policy = RestartPolicy::new(config.max_boot_failures);

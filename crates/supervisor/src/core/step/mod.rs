@@ -2,7 +2,7 @@
 //! whatever the new state asks for, until it asks for nothing more.
 //!
 //! The parts of an application's life: [`boot`] (molds), [`site`], [`staff`] (workers), [`replace`] (one worker), [`deaths`],
-//! [`restart`], [`refork`], [`fail`] (an application that does not come up), [`sleep`], [`change`] (of the configuration), [`end`].
+//! [`size`] (their number), [`restart`], [`refork`], [`fail`] (an application that does not come up), [`sleep`], [`change`] (of the configuration), [`end`].
 
 mod boot;
 mod change;
@@ -13,6 +13,7 @@ mod refork;
 mod replace;
 mod restart;
 mod site;
+mod size;
 mod sleep;
 mod staff;
 
@@ -103,6 +104,8 @@ impl App {
             AppEvent::ReplaceWorker { worker, cause } => self.replace_worker(worker, cause),
             AppEvent::OverMemory { worker, over } => self.over_memory(worker, over),
             AppEvent::MemoryLimitTooSmall { over } => self.memory_limit_too_small(over),
+            AppEvent::Load(load) => self.load_measured(load),
+            AppEvent::MemoryRoom(room) => self.room_measured(room),
             AppEvent::WorkerIdle { worker, is_stuck } => self.worker_idle(worker, is_stuck),
             AppEvent::CanaryAnswered { worker, answer } => self.canary_answered(worker, answer),
             AppEvent::WorkerWarm { worker } => self.worker_warm(worker),
@@ -136,6 +139,7 @@ impl App {
                 }
                 self.retire_leaving();
                 self.advance_replacements();
+                self.advance_sizing();
                 self.staff();
             }
             Phase::Draining(until) if self.now >= until => {
@@ -230,6 +234,7 @@ impl App {
         let failed = self.look_due().filter(|_| running);
         let site = self.boots.site.map(|(_, until)| until);
         let replacements = self.replacements_due();
+        let sizing = self.sizing_due();
         [
             phase,
             boot,
@@ -240,6 +245,7 @@ impl App {
             failed,
             site,
             replacements,
+            sizing,
             self.staff.workers.next_deadline(),
         ]
         .into_iter()

@@ -216,6 +216,7 @@ impl App {
         if let Some(refork) = &mut self.reforks.going {
             refork.mold = Some(Mold::promoted(boot, worker));
             refork.stage = ReforkStage::Rolling;
+            self.set_surge();
         }
         self.checkpoint("refork.promoted");
     }

@@ -42,6 +42,9 @@ impl App {
 
     /// New workers would have too much memory as well.
     pub(super) fn memory_limit_too_small(&mut self, over: OverMemory) {
+        if self.gives_memory_back(over) {
+            return;
+        }
         if self.replacements.memory.too_small.replace(over).is_none() {
             self.log(AppLog::MemoryLimitTooSmall { over });
         }

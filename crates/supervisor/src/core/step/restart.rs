@@ -193,6 +193,8 @@ impl App {
         }
         let Some(restart) = &mut self.restarts.going else { return };
         restart.stage = Stage::Rolling;
+        self.set_surge();
+        let Some(restart) = &self.restarts.going else { return };
         if let Some(app) = restart.next.app.clone() {
             self.notify(FrontNews::Booted(app)); // its static files come with it
         }

@@ -36,6 +36,9 @@ impl App {
         self.condition = Condition::Booting;
         self.current.follows_link = true;
         self.current.app = None;
+        if let Some(sizing) = &mut self.sizing {
+            sizing.begin(self.now);
+        }
         self.begin_line();
     }
 

@@ -20,8 +20,6 @@ use std::time::Duration;
 
 /// Forks under way at a time: their messages and descriptors fit into the mold's control socket.
 const FORKS_AT_A_TIME: usize = 8;
-/// Processes beyond the usual number while one version takes the place of another.
-const SURGE: usize = 1;
 /// Time for a worker to exit although a thread of it is stuck: it may come back after all.
 const STUCK_EXIT_TIME: Duration = Duration::from_secs(1);
 /// As many as can be asked for at the start.
@@ -42,7 +40,7 @@ impl App {
         let one_is_relieved = self.reforks.going.as_ref().is_some_and(relieves);
         let wanted = if self.is_asleep() { 0 } else { usize::from(self.staff.wanted) };
         let wanted = wanted + usize::from(one_is_relieved) + self.reliefs();
-        let mut tally = self.staff.workers.tally(self.staying(), wanted, SURGE);
+        let mut tally = self.staff.workers.tally(self.staying(), wanted, self.staff.surge);
         tally.coming += self.places_held(); // nothing is forked for these places yet
         tally
     }
@@ -90,6 +88,9 @@ impl App {
         }
         let wanted = i32::from(self.staff.wanted).saturating_add(more).clamp(1, MOST_WORKERS);
         self.staff.wanted = wanted as u16;
+        if let Some(sizing) = &mut self.sizing {
+            sizing.ordered(self.staff.wanted, self.now);
+        }
         self.log(AppLog::WorkersWanted(self.staff.wanted));
     }
 
