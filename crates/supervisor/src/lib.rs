@@ -52,8 +52,8 @@ pub use process::site::{may_be_served, Site};
 pub use process::spawn_journey::Step;
 pub use process::spawner_client::Client;
 pub use report::{
-    AppReport, AskedHeap, MachineMemory, MemoryReport, MoldReport, ReforkReport, Report, RestartReport,
-    UpgradeReport, WorkerReport,
+    AppReport, AskedHeap, MachineMemory, MemoryReport, MoldReport, ReforkReport, Report, RestartCount,
+    RestartReport, UpgradeReport, WorkerReport,
 };
 pub use shell::message::{
     Account, AssetPipeline, Assets, BootFailure, Booted, DigestScheme, Finding, PlainAsset, RubyError,
