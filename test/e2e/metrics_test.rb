@@ -48,11 +48,25 @@ class MetricsTest < UpgradeTestCase
     assert_equal 2, metrics['highball_worker_ends_total{app="blog",cause="crashed"}']
     assert_equal 2, metrics['highball_worker_ends_total{app="blog",cause="retired"}']
     assert_equal 2, metrics['highball_app_generation{app="blog"}']
+    assert_equal 1, metrics['highball_restarts_total{app="blog",asked_by="command",outcome="done"}']
     upgrade(server)
     wait_for("the new process to be asked") { metrics.fetch('highball_app_generation{app="blog"}') == 1 }
     before = request_count
     all_answers(Load.during(server) { wait_for("requests") { request_count > before + 200 } }, before)
     assert_operator old, :>, 100
+  end
+
+  def test_failed_restarts_are_counted
+    app = app_named("blog")
+    server = serve(app, *admin)
+    File.write(File.join(app, "config.ru"), "raise 'no luck'")
+    _, ended = HighballServer.run("restart", *server.which, within: 60)
+    refute_predicate ended, :success?
+    server.signal("USR1")
+    failed = %w[signal command].map { |by| %(highball_restarts_total{app="blog",asked_by="#{by}",outcome="failed"}) }
+    wait_for("the other one") { metrics.fetch(failed.first) == 1 }
+    counts = metrics.select { |series, _| series.start_with?("highball_restarts_total") }
+    assert_equal [[1, 1], 2, 10], [counts.values_at(*failed), counts.values.sum, counts.length]
   end
 
   def test_what_is_shed_and_who_waits

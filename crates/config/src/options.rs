@@ -1218,8 +1218,8 @@ pub(crate) static OPTIONS: &[Opt] = &[
         section: Section::Processes,
         example: "1m",
         doc: "Time that connections which the application has taken over (WebSockets and the like) have to end when their \
-              worker is replaced, or the server is stopped or replaced. After that they are closed. It is never more than \
-              `drain_timeout`.",
+              worker is replaced, or the server is stopped or replaced. WebSockets are closed one by one in this time, others at \
+              its end. It is never more than `drain_timeout`. See [restarts.md](restarts.md#websockets).",
     },
     Opt {
         name: "probe_path",

@@ -6,7 +6,7 @@
 //! [`request`] (reading a head and deciding whose it is), [`identity`] (its ids), [`health`] (health checks), [`login`] (its password), [`cached`] (answers from the
 //! response cache), [`upload`] (reading a body), [`timing`] (when its wait begins, and how long things took), [`answer`] (waiting for what a worker answers),
 //! [`output`] (sending it), [`relay`] (a connection that the application has taken over), [`web_socket`] (what is known of
-//! it, if it is one), [`closing`] (ending it).
+//! it, if it is one), [`server_close`] (how the server ends it), [`closing`] (ending a connection).
 
 mod answer;
 mod asked_name;
@@ -24,18 +24,21 @@ mod received;
 mod relay;
 mod request;
 mod secured;
+mod server_close;
 mod timing;
 mod upload;
 mod web_socket;
 
 use std::cell::{RefCell, RefMut};
 use std::future::Future;
+use std::os::fd::OwnedFd;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::oneshot;
+use tokio::task::spawn_local;
 
 use highball_config::{AppId, BindProtocol};
 use http::request::Parts;
@@ -129,6 +132,8 @@ struct Connection {
     is_uncounted: bool,
     /// The client has asked for a WebSocket.
     wants_web_socket: bool,
+    /// The socket of the application, once that has taken the connection over.
+    taken_over: Option<OwnedFd>,
     /// Who gets the page about a failure of the application.
     audience: Audience,
 }
@@ -184,6 +189,8 @@ enum End {
     /// The answer is sent, but the client may still be sending: what it sends must not make the kernel reset the
     /// connection before it has read the last answer.
     Linger,
+    /// The application has taken the connection over.
+    TakenOver,
     /// The client has gone, or sent nothing for too long.
     Gone,
     /// The answer is cut off, and the client must notice.
@@ -292,7 +299,10 @@ async fn serve_stream(
     let end = match read.and_then(|text| connection.learn_client(&text).map(|()| text)) {
         Ok(text) => {
             connection.again = Some(Again { text, waits: 0 });
-            connection.serve_all().await
+            match connection.serve_all().await {
+                End::TakenOver => connection.relay().await,
+                end => end,
+            }
         }
         Err(refusal) => connection.refuse(refusal, false).await.err().unwrap_or(End::Done),
     };
@@ -335,13 +345,23 @@ impl Connection {
             entry: None,
             is_uncounted: false,
             wants_web_socket: false,
+            taken_over: None,
             audience: Audience::Public,
         }
     }
 
     /// The life of the connection.
     async fn serve(mut self) {
-        let end = self.serve_all().await;
+        match self.serve_all().await {
+            // It may be open for days, and the task that reads requests takes several times the memory of what is needed now.
+            End::TakenOver => drop(spawn_local(Box::new(self).serve_taken_over())),
+            end => self.close(end).await,
+        }
+    }
+
+    /// The rest of its life, once the application has taken it over.
+    async fn serve_taken_over(mut self: Box<Self>) {
+        let end = self.relay().await;
         self.close(end).await;
     }
 
@@ -351,6 +371,9 @@ impl Connection {
             let served = self.serve_one().await;
             if let Err(end) = served {
                 self.note_end_of_request(end);
+            }
+            if self.taken_over.is_some() {
+                return End::TakenOver;
             }
             self.leave_app(Leave::MayFinish);
             match served {
@@ -529,7 +552,7 @@ impl Connection {
                 self.log_departure();
             }
             End::CutOff => self.shared.note_unanswered(|unanswered| unanswered.cut_off += 1),
-            End::Done | End::Linger => {}
+            End::Done | End::Linger | End::TakenOver => {}
         }
     }
 

@@ -43,6 +43,8 @@ pub(crate) struct Request {
     pub(crate) repeatable: bool,
     /// Whether it was.
     pub(crate) repeated: bool,
+    /// Whether it asks for a WebSocket, which may outlast all other requests.
+    pub(crate) is_for_web_socket: bool,
     /// Its head as it was received, if it may turn out to be for a file: where those are is known when the application
     /// has booted. Empty otherwise.
     pub(crate) received: Vec<u8>,

@@ -19,7 +19,7 @@
 //! - `running`: the requests that are under way, for operators;
 //! - `access_log`; [`line_buffer`], which any log can use;
 //! - `canary`: the request by which the first worker of a new release has to show that it answers;
-//! - `front`, `turn`, `shared`, `clock`, `heap`, [`http_syntax`]: the event loop, and what all of it stands on.
+//! - `front`, `turn`, `shared`, `clock`, `spread`, `heap`, [`http_syntax`]: the event loop, and what all of it stands on.
 //!
 //! The front does not know the supervisor. It takes [`Command`]s and sends [`Event`]s ([`messages`]); the binary passes them
 //! to and fro. No two modules import each other in a circle.
@@ -54,6 +54,7 @@ pub mod refusals;
 pub mod route;
 mod running;
 mod shared;
+mod spread;
 #[cfg(test)]
 mod test_answers;
 #[cfg(test)]

@@ -26,6 +26,7 @@ use crate::message::request_id::RequestIds;
 use crate::messages::{AppCommand, AppEvent, Event, NewWorker, Opening, Report, Unanswered};
 use crate::route::app_state::AppState;
 use crate::route::apps::Apps;
+use crate::spread::Spread;
 use crate::transport::listener::Acceptor;
 use crate::transport::proxy_header::Refusals;
 use crate::turn::Turn;
@@ -94,6 +95,8 @@ pub(crate) struct Shared {
     pub(crate) handshakes: PoolTurn,
     /// For handshakes and compression that take little time.
     pub(crate) loop_share: Rc<LoopShare>,
+    /// When WebSockets get close frames.
+    pub(crate) close_moments: Spread,
     /// Requests that were for no application, or could not be read.
     pub(crate) unrouted: RefCell<RequestCounts>,
     /// Whether the steps of requests are measured, for metrics.
@@ -153,6 +156,7 @@ impl Shared {
             logins: PoolTurn::of_logins(),
             handshakes: PoolTurn::of_handshakes(),
             loop_share,
+            close_moments: Spread::default(),
             unrouted: RefCell::default(),
             measures: settings.admin.measures_requests(),
             accepted: Cell::new(0),

@@ -53,7 +53,7 @@ pub use process::spawn_journey::Step;
 pub use process::spawner_client::Client;
 pub use report::{
     AppReport, AskedHeap, MachineMemory, MemoryReport, MoldReport, ReforkReport, Report, ReportedLoad,
-    RestartReport, SizingReport, UpgradeReport, WorkerReport,
+    RestartCount, RestartReport, SizingReport, UpgradeReport, WorkerReport,
 };
 pub use shell::message::{
     Account, AssetPipeline, Assets, BootFailure, Booted, DigestScheme, Finding, PlainAsset, RubyError,

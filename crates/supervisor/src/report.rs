@@ -108,6 +108,8 @@ pub struct AppReport {
     pub restartable: Option<bool>,
     /// The last restarts, the one under way, and the one that waits for it, in this order.
     pub restarts: Vec<RestartReport>,
+    /// The numbers of all that have ended.
+    pub restart_counts: Vec<RestartCount>,
     /// The refork that is under way, or the last one.
     pub refork: Option<ReforkReport>,
     /// Why the schedule of reforks is not followed, for as long as this version is served.
@@ -149,6 +151,17 @@ pub struct WorkerReport {
     pub memory_bytes: Option<u64>,
     /// Time since it was forked.
     pub uptime: Duration,
+}
+
+/// Restarts of a kind that have ended.
+#[derive(Debug, Clone, Copy)]
+pub struct RestartCount {
+    /// `command`, `signal`, `configuration`, `file` or `change`.
+    pub asked_by: &'static str,
+    /// `done` or `failed`.
+    pub outcome: &'static str,
+    /// Their number.
+    pub count: u64,
 }
 
 /// A restart.

@@ -100,8 +100,8 @@ impl Connection {
             }
             Answered::Hijacked(socket) => {
                 self.log_answer(app, status, body_bytes);
-                self.relay(socket).await;
-                Err(End::Linger)
+                self.taken_over = Some(socket);
+                Err(End::TakenOver)
             }
         }
     }

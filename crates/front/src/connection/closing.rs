@@ -23,9 +23,9 @@ const MOST_DISCARDED: usize = 1 << 20;
 
 impl Connection {
     /// Ends the connection.
-    pub(super) async fn close(mut self, end: End) {
+    pub(super) async fn close(&mut self, end: End) {
         match end {
-            End::Gone => {}
+            End::Gone | End::TakenOver => {}
             End::Done | End::Linger if matches!(self.stream, Stream::Http2(..)) => self.discard_body().await,
             End::Done => self.stream.end(),
             End::Linger => self.linger().await,

@@ -13,8 +13,12 @@ use tokio::net::UnixStream;
 
 use highball_config::Limits;
 
-use super::web_socket::ServerFrames;
-use super::{Client, Connection};
+use super::server_close::{moment, ServerClose};
+use super::web_socket::{ServerFrames, RESTART};
+use super::{Client, Connection, End, Leave};
+use crate::clock::now_ms;
+use crate::exchange::{Place, Request};
+use crate::message::request_head::RequestHead;
 use crate::protocol::Protocol;
 use crate::route::app_state::AppState;
 
@@ -30,18 +34,27 @@ struct Way {
     ended: bool,
     /// The other side knows.
     closed: bool,
-    /// What goes to the client, where that is a WebSocket's.
+}
+
+/// A connection between its client and the application.
+#[derive(Debug)]
+struct Relay {
+    application: Application,
+    /// From the client to the application.
+    up: Way,
+    /// From the application to the client.
+    down: Way,
+    /// What goes down, where that is a WebSocket's.
     frames: ServerFrames,
-    /// The time is limited: a WebSocket that ends now ends because of the server.
-    is_limited: bool,
+    close: ServerClose,
 }
 
 /// What becomes of bytes on their way.
 enum Coding<'a> {
     /// They stay as they are.
     AsIs,
-    /// To the client, they are the body of an answer.
-    OfAnswer(&'a mut Protocol),
+    /// To the client, they are the body of an answer, which may end as a WebSocket does.
+    OfAnswer { protocol: &'a mut Protocol, frames: &'a mut ServerFrames, close: &'a mut ServerClose },
     /// Nothing but the answer is the application's: a web server may say that its client has left.
     Dropped(&'a mut Protocol, &'a Limits),
 }
@@ -50,7 +63,16 @@ impl Coding<'_> {
     fn pass(&mut self, bytes: &[u8], rest: &mut Vec<u8>) -> io::Result<()> {
         match self {
             Coding::AsIs => rest.extend_from_slice(bytes),
-            Coding::OfAnswer(protocol) => protocol.write_bytes(bytes, rest),
+            Coding::OfAnswer { close, .. } if !close.passes() => {}
+            Coding::OfAnswer { protocol, frames, close: ServerClose::Due { .. } } => {
+                let length = frames.follow_to_end_of_frame(bytes);
+                protocol.write_bytes(&bytes[..length], rest);
+                self.close_between_frames(rest);
+            }
+            Coding::OfAnswer { protocol, frames, .. } => {
+                frames.follow(bytes);
+                protocol.write_bytes(bytes, rest);
+            }
             Coding::Dropped(protocol, limits) => {
                 let read = protocol.read_ahead(bytes, limits);
                 read.map_err(|_| io::ErrorKind::ConnectionAborted)?;
@@ -59,9 +81,20 @@ impl Coding<'_> {
         Ok(())
     }
 
-    /// The other side has ended.
+    /// A close frame comes next, where it may.
+    fn close_between_frames(&mut self, rest: &mut Vec<u8>) {
+        if let Coding::OfAnswer { frames, close, .. } = self {
+            if frames.are_complete() && close.passes() && **close != ServerClose::NotDue {
+                rest.extend_from_slice(&RESTART);
+                **close = ServerClose::Sent;
+            }
+        }
+    }
+
+    /// The other side has ended. A WebSocket that ends because of the server says so.
     fn end(&mut self, rest: &mut Vec<u8>) {
-        if let Coding::OfAnswer(protocol) = self {
+        self.close_between_frames(rest);
+        if let Coding::OfAnswer { protocol, .. } = self {
             protocol.end(rest);
         }
     }
@@ -73,8 +106,9 @@ impl Coding<'_> {
 struct Application(UnixStream);
 
 impl Connection {
-    /// Relays between the client and the application's socket until both have ended.
-    pub(super) async fn relay(&mut self, socket: OwnedFd) {
+    /// Relays between the client and the application's socket until both have ended. Returns the connection's end.
+    pub(super) async fn relay(&mut self) -> End {
+        let Some(socket) = self.taken_over.take() else { return End::Linger };
         self.counted.hijack();
         self.counted.deadline.set(None);
         self.stream.keep_looking_for_peer();
@@ -82,35 +116,47 @@ impl Connection {
             // Either side may leave without notice; there is no answer left to send.
             tracing::debug!(%error, "a hijacked connection has ended");
         }
+        self.leave_app(Leave::MayFinish);
+        End::Linger
     }
 
     async fn relay_all(&mut self, socket: OwnedFd) -> io::Result<()> {
         let socket = std::os::unix::net::UnixStream::from(socket);
         socket.set_nonblocking(true)?;
-        let mut application = Application(UnixStream::from_std(socket)?);
         // What the client sent right behind its request.
         let rest = self.buffer.take();
         let ended = self.protocol.begin_relay() || self.client != Client::Open;
-        let mut up = Way { rest, ended, ..Way::default() };
-        let mut down = Way { frames: self.server_frames(), ..Way::default() };
-        poll_fn(|context| self.poll_relay(context, &mut application, &mut up, &mut down)).await
+        let mut relay = Relay {
+            application: Application(UnixStream::from_std(socket)?),
+            up: Way { rest, ended, ..Way::default() },
+            down: Way::default(),
+            frames: self.server_frames(),
+            close: ServerClose::NotDue,
+        };
+        poll_fn(|context| self.poll_relay(context, &mut relay)).await
     }
 
-    fn poll_relay(
-        &mut self,
-        context: &mut Context<'_>,
-        application: &mut Application,
-        up: &mut Way,
-        down: &mut Way,
-    ) -> Poll<io::Result<()>> {
+    fn poll_relay(&mut self, context: &mut Context<'_>, relay: &mut Relay) -> Poll<io::Result<()>> {
         self.shared.turn.step();
-        self.limit_remaining_time(down);
+        self.forget_request(context);
+        self.limit_remaining_time(relay);
+        let is_over = self.counted.deadline.has_passed(context) && !self.begin_close(relay);
+        let Relay { application, up, down, frames, close } = relay;
+        down.ended |= is_over;
         let mut scratch = self.shared.scratch.borrow_mut();
-        let was_closed = down.closed;
+        let (was_closed, had_passed) = (down.closed, close.passes());
+        let answer_time = close.answer_time();
+        let mut coding = Coding::OfAnswer { protocol: &mut self.protocol, frames, close };
+        if let Coding::OfAnswer { close: ServerClose::Due { .. }, .. } = &coding {
+            coding.close_between_frames(&mut down.rest);
+        }
+        let from_application = down.poll(context, application, &mut self.stream, &mut coding, &mut scratch);
+        if is_over {
+            // The client has got what it takes now.
+            return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+        }
+        let from_application = from_application?;
         let limits = &self.shared.settings.limits;
-        let mut coding = Coding::OfAnswer(&mut self.protocol);
-        let from_application =
-            down.poll(context, application, &mut self.stream, &mut coding, &mut scratch)?;
         let mut coding = match &mut self.protocol {
             protocol if protocol.can_be_taken_over_whole() => Coding::AsIs,
             protocol => Coding::Dropped(protocol, limits),
@@ -126,28 +172,54 @@ impl Connection {
         if from_application.is_ready() && from_client.is_ready() {
             return Poll::Ready(Ok(()));
         }
+        if had_passed && !close.passes() {
+            self.counted.deadline.set(Some(answer_time));
+        }
         if down.closed && !was_closed {
             // It may have gone for good, which shows only at the next byte for it. The client has this long.
-            self.counted.deadline.at_most(self.shared.settings.limits.idle_timeout);
-        }
-        if self.counted.deadline.has_passed(context) {
-            down.end();
-            // As far as the client takes it now.
-            let mut coding = Coding::OfAnswer(&mut self.protocol);
-            let _ = down.poll(context, application, &mut self.stream, &mut coding, &mut scratch);
-            return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+            self.counted.deadline.at_most(limits.idle_timeout);
         }
         Poll::Pending
     }
-}
 
-impl Connection {
-    /// Limits the time that is left, once the server, the application or the worker is to end.
-    fn limit_remaining_time(&mut self, down: &mut Way) {
-        if !down.is_limited && (self.shared.is_draining() || self.is_to_leave()) {
-            down.is_limited = true;
-            self.counted.deadline.at_most(self.shared.settings.hijacked_drain_timeout);
+    /// Once the worker has ended its answer, nothing needs the request, and the connection may be open for days.
+    fn forget_request(&mut self, context: &Context<'_>) {
+        let mut inner = self.exchange.borrow();
+        if inner.place != Place::Connection {
+            inner.waker = Some(context.waker().clone());
+        } else if !inner.request.head.is_empty() {
+            inner.waker = None;
+            inner.request = Request::default();
+            self.head = RequestHead::new();
+            self.request_id = None;
+            self.user = None;
         }
+    }
+
+    /// Limits the time that is left, once the server, the application or the worker is to end.
+    fn limit_remaining_time(&mut self, relay: &mut Relay) {
+        if relay.close == ServerClose::NotDue && (self.shared.is_draining() || self.is_to_leave()) {
+            let time = self.shared.settings.hijacked_drain_timeout;
+            relay.close = ServerClose::plan(time);
+            let is_web_socket = relay.frames.may_be_closed() && !relay.down.ended;
+            let moment = || moment(&self.shared.close_moments, time);
+            self.counted.deadline.at_most(if is_web_socket { moment() } else { time });
+        }
+    }
+
+    /// The deadline has passed. `true`: that was the moment of a close frame, and the end of the time is the next.
+    fn begin_close(&self, relay: &mut Relay) -> bool {
+        let ServerClose::Planned { until_ms } = relay.close else { return false };
+        if relay.down.ended {
+            return false; // the application has ended the connection, and nothing may follow
+        }
+        if relay.frames.may_be_closed() {
+            relay.close = ServerClose::Due { until_ms };
+        } else if until_ms <= now_ms() {
+            return false;
+        }
+        self.counted.deadline.put_back(until_ms);
+        true
     }
 
     /// Where the frames of a WebSocket begin, if it is one.
@@ -166,13 +238,6 @@ impl Connection {
 }
 
 impl Way {
-    /// Nothing more is read. A WebSocket that ends because of the server says so.
-    fn end(&mut self) {
-        let close = self.frames.close().filter(|_| self.is_limited && !self.ended && self.rest.is_empty());
-        self.rest.extend(close.into_iter().flatten());
-        self.ended = true;
-    }
-
     /// Passes on what comes `from` one side `to` the other, until it has ended.
     fn poll<R, W>(
         &mut self,
@@ -203,11 +268,10 @@ impl Way {
             let mut read = ReadBuf::new(scratch);
             ready!(Pin::new(&mut *from).poll_read(context, &mut read))?;
             if read.filled().is_empty() {
-                self.end();
+                self.ended = true;
                 coding.end(&mut self.rest);
                 continue;
             }
-            self.frames.follow(read.filled());
             coding.pass(read.filled(), &mut self.rest)?;
         }
         context.waker().wake_by_ref();

@@ -438,6 +438,7 @@ impl Connection {
         fill.iter().for_each(|fill| fill.add_conditions(&mut inner.request.head));
         inner.response.assign_to(&app.reads, &self.account(&app.buffers));
         inner.request.repeatable = self.head.method.is_idempotent();
+        inner.request.is_for_web_socket = self.wants_web_socket;
         inner.request.repeated = false;
         inner.request.received.clear();
         if self.head.may_be_for_file() && !app.knows_files() {

@@ -2,7 +2,7 @@
 //! the connection with an added frame (RFC 6455 sections 5.2 and 5.5.1). Everything else is the application's business.
 
 /// A close frame with status 1012, "service restart" (IANA, WebSocket close codes): clients reconnect.
-const RESTART: [u8; 4] = [0x88, 0x02, 0x03, 0xf4];
+pub(super) const RESTART: [u8; 4] = [0x88, 0x02, 0x03, 0xf4];
 
 /// How the answer begins by which an application accepts a WebSocket itself.
 const ACCEPTED: &[u8] = b"HTTP/1.1 101 ";
@@ -36,14 +36,30 @@ impl ServerFrames {
     /// Where the application sends the head as well.
     pub(super) const HEAD: ServerFrames = ServerFrames::Head { accepted: 0, end: 0 };
 
-    /// The close frame, where one may be sent now.
-    pub(super) fn close(&self) -> Option<[u8; 4]> {
-        matches!(self, ServerFrames::Header { length: 0, .. }).then_some(RESTART)
+    /// Whether it is a WebSocket whose end the application has left to others.
+    pub(super) fn may_be_closed(&self) -> bool {
+        !matches!(self, ServerFrames::Foreign)
+    }
+
+    /// Whether a frame may be added now: fragments of a message may have control frames between them (RFC 6455 section 5.4).
+    pub(super) fn are_complete(&self) -> bool {
+        matches!(self, ServerFrames::Header { length: 0, .. })
     }
 
     /// Follows what the server sends.
-    pub(super) fn follow(&mut self, mut sent: &[u8]) {
-        while let (false, Some((&first, rest))) = (matches!(self, ServerFrames::Foreign), sent.split_first())
+    pub(super) fn follow(&mut self, sent: &[u8]) {
+        self.follow_until(sent, |_| false);
+    }
+
+    /// Follows what the server sends up to the first place for another frame. Returns how much is before that.
+    pub(super) fn follow_to_end_of_frame(&mut self, sent: &[u8]) -> usize {
+        self.follow_until(sent, ServerFrames::are_complete)
+    }
+
+    fn follow_until(&mut self, all: &[u8], is_there: fn(&ServerFrames) -> bool) -> usize {
+        let mut sent = all;
+        while let (true, false, Some((&first, rest))) =
+            (self.may_be_closed(), is_there(self), sent.split_first())
         {
             if let ServerFrames::Payload { rest: missing } = self {
                 let passed = (*missing).min(sent.len() as u64);
@@ -56,6 +72,11 @@ impl ServerFrames {
                 *self = std::mem::take(self).after(first);
                 sent = rest;
             }
+        }
+        if self.may_be_closed() {
+            all.len() - sent.len()
+        } else {
+            all.len()
         }
     }
 
@@ -117,7 +138,7 @@ mod tests {
         let after = |pieces: &mut dyn Iterator<Item = &[u8]>| {
             let mut frames = begin();
             pieces.for_each(|piece| frames.follow(piece));
-            frames.close().is_some()
+            frames.are_complete()
         };
         let (whole, bytes) = (after(&mut std::iter::once(sent)), after(&mut sent.chunks(1)));
         assert_eq!(whole, bytes);
@@ -135,6 +156,7 @@ mod tests {
         let frames = [
             frame(1, &[5], 5),
             frame(9, &[0], 0),
+            frame(0x41, &[3], 3), // compressed
             frame(2, &[126, 1, 0], 256),
             frame(2, &[127, 0, 0, 0, 0, 0, 1, 0, 0], 65_536),
         ];
@@ -143,6 +165,21 @@ mod tests {
             assert!(!may_be_closed(begun, &frame[..frame.len() - 1]));
         }
         assert!(may_be_closed(begun, &frames.concat()));
+    }
+
+    #[test]
+    fn what_is_behind_the_end_of_a_frame_is_not_followed() {
+        let frames = [frame(1, &[5], 5), frame(1, &[2], 2)].concat();
+        let mut begun = ServerFrames::BEGIN;
+        assert_eq!(begun.follow_to_end_of_frame(&frames), 0);
+        begun.follow(&frames[..3]);
+        assert_eq!(begun.follow_to_end_of_frame(&frames[3..5]), 2);
+        assert_eq!(begun.follow_to_end_of_frame(&frames[5..]), 2);
+        assert!(begun.are_complete());
+        // Nothing is held back of what the application ends itself.
+        let end = [frame(8, &[2], 2), frame(1, &[2], 2)].concat();
+        begun.follow(&end[..1]);
+        assert_eq!(begun.follow_to_end_of_frame(&end[1..]), end.len() - 1);
     }
 
     #[test]

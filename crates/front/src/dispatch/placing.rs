@@ -32,13 +32,17 @@ impl Dispatcher {
             let inner = exchange.borrow();
             let oldest = self.generations.oldest_after(inner.generation);
             let spooled = matches!(inner.request.body, Body::Spooled(_));
+            let is_for_web_socket = inner.request.is_for_web_socket;
             drop(inner);
             if oldest >= full_from {
                 at += 1;
                 continue;
             }
             let exchange = Rc::clone(exchange);
-            let chosen = self.choose_worker(oldest, spooled);
+            let chosen = match is_for_web_socket && !spooled {
+                true => self.choose_worker_for_web_socket(oldest),
+                false => self.choose_worker(oldest, spooled),
+            };
             match chosen.map_or(Placing::NoRoom, |index| self.place(index, &exchange)) {
                 Placing::Done => drop(self.queue.remove(at)),
                 Placing::NoRoom if oldest <= self.generations.oldest => return,
@@ -58,20 +62,39 @@ impl Dispatcher {
     /// No worker older than generation `oldest`. Of those that may, the older ones come first: every connection that
     /// meets the new generation depends on it from then on, and in the middle of a restart that is one worker.
     fn choose_worker(&self, oldest: u32, spooled: bool) -> Option<usize> {
-        let least_busy = |look_ahead: bool| {
-            let can_take = |worker: &Worker| {
-                worker.state == DispatchState::Serving
-                    && worker.generation >= oldest
-                    && worker.in_flight < worker.capacity(look_ahead)
-                    && worker.ring.has_room()
-            };
-            let workers = self.workers.iter().enumerate().filter(|(_, worker)| can_take(worker));
-            let order = |worker: &Worker| {
-                (worker.is_suspect(), worker.unresponsive, worker.generation, worker.in_flight)
-            };
-            workers.min_by_key(|(_, worker)| order(worker)).map(|(index, _)| index)
-        };
+        let order =
+            |worker: &Worker| (worker.is_suspect(), worker.unresponsive, worker.generation, worker.in_flight);
+        let least_busy = |look_ahead| self.first_with_room(oldest, look_ahead, order);
         least_busy(false).or_else(|| if spooled { None } else { least_busy(true) })
+    }
+
+    /// A WebSocket stays with its worker, long after the moment at which one is the least busy: so they are shared out by
+    /// number. In a restart they go to workers that stay, as a client would soon have to connect again.
+    fn choose_worker_for_web_socket(&self, oldest: u32) -> Option<usize> {
+        let order = |worker: &Worker| {
+            let goes = worker.generation != self.generations.newest;
+            // Those that it is about to accept are among its requests.
+            (worker.is_suspect(), worker.unresponsive, goes, worker.hijacked + worker.in_flight)
+        };
+        let fewest = |look_ahead| self.first_with_room(oldest, look_ahead, order);
+        fewest(false).or_else(|| fewest(true))
+    }
+
+    /// Of the workers of generation `oldest` and later that have room, the first in this order.
+    fn first_with_room<Key: Ord>(
+        &self,
+        oldest: u32,
+        look_ahead: bool,
+        order: impl Fn(&Worker) -> Key,
+    ) -> Option<usize> {
+        let can_take = |worker: &Worker| {
+            worker.state == DispatchState::Serving
+                && worker.generation >= oldest
+                && worker.in_flight < worker.capacity(look_ahead)
+                && worker.ring.has_room()
+        };
+        let workers = self.workers.iter().enumerate().filter(|(_, worker)| can_take(worker));
+        workers.min_by_key(|(_, worker)| order(worker)).map(|(index, _)| index)
     }
 
     /// Puts a request into a worker's ring.

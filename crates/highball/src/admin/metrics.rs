@@ -9,7 +9,7 @@ use super::Sources;
 use highball_config::{AppId, Settings};
 use highball_front::figures::{Figures, Times};
 use highball_front::{AppLoad, Report as FrontReport, TlsReport};
-use highball_supervisor::{AppReport, Report};
+use highball_supervisor::{AppReport, Report, RestartCount};
 use std::collections::BTreeMap;
 
 const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -173,6 +173,7 @@ fn workers(text: &mut Exposition, apps: &[App<'_>]) {
     let help = "Number of the version that is served: 1 from the start, larger after each restart.";
     let mut family = text.family("highball_app_generation", "gauge", help);
     reports().for_each(|(name, report)| family.sample(&[("app", name)], report.generation));
+    restarts(text, reports());
     let help = "Workers that were replaced for a cause that lies in them: a request that exceeded its time limit, or memory.";
     let mut family = text.family("highball_worker_replacements_total", "counter", help);
     for (name, report) in reports() {
@@ -191,6 +192,16 @@ fn workers(text: &mut Exposition, apps: &[App<'_>]) {
         let Figures { workers_retired, workers_killed, workers_crashed, .. } = load.figures;
         let causes = [("retired", workers_retired), ("killed", workers_killed), ("crashed", workers_crashed)];
         causes.iter().for_each(|(cause, count)| family.sample(&[("app", name), ("cause", cause)], count));
+    }
+}
+
+fn restarts<'a>(text: &mut Exposition, reports: impl Iterator<Item = (&'a str, &'a AppReport)>) {
+    let help = "Rolling restarts that have ended, by what asked for them and their outcome; a failed one leaves the version that was served.";
+    let mut family = text.family("highball_restarts_total", "counter", help);
+    for (name, report) in reports {
+        for RestartCount { asked_by, outcome, count } in &report.restart_counts {
+            family.sample(&[("app", name), ("asked_by", asked_by), ("outcome", outcome)], *count);
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::diagnosis::Diagnosis;
 use crate::probe::ProbeFailure;
-use crate::report::RestartReport;
+use crate::report::{RestartCount, RestartReport};
 use std::collections::VecDeque;
 use std::fmt;
 use std::time::Duration;
@@ -50,6 +50,22 @@ pub(crate) enum Asked {
     File,
     /// A change of the application's files, while there is tmp/always_restart.txt.
     Change,
+}
+
+impl Asked {
+    /// All of them.
+    const ALL: [Asked; 5] = [Asked::Command, Asked::Signal, Asked::Configuration, Asked::File, Asked::Change];
+
+    /// The word for it in metrics.
+    fn name(self) -> &'static str {
+        match self {
+            Asked::Command => "command",
+            Asked::Signal => "signal",
+            Asked::Configuration => "configuration",
+            Asked::File => "file",
+            Asked::Change => "change",
+        }
+    }
 }
 
 impl fmt::Display for Asked {
@@ -116,16 +132,21 @@ impl fmt::Display for Failure {
     }
 }
 
-/// The restarts that have ended, as many as are remembered.
+/// The restarts that have ended: as many as are remembered, and the numbers of all.
 #[derive(Debug, Default)]
-pub(crate) struct PastRestarts(VecDeque<RestartReport>);
+pub(crate) struct PastRestarts {
+    last: VecDeque<RestartReport>,
+    /// By [`Asked`]: those that were done, and those that failed.
+    counts: [[u64; 2]; Asked::ALL.len()],
+}
 
 impl PastRestarts {
     pub(crate) fn add(&mut self, wish: Wish, took: Duration, failure: Option<&Failure>) {
-        if self.0.len() == REMEMBERED {
-            self.0.pop_front();
+        self.counts[wish.asked as usize][usize::from(failure.is_some())] += 1;
+        if self.last.len() == REMEMBERED {
+            self.last.pop_front();
         }
-        self.0.push_back(RestartReport {
+        self.last.push_back(RestartReport {
             generation: wish.generation,
             asked_by: wish.asked.to_string(),
             state: if failure.is_some() { "failed" } else { "done" },
@@ -136,7 +157,20 @@ impl PastRestarts {
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &RestartReport> {
-        self.0.iter()
+        self.last.iter()
+    }
+
+    /// How many there were.
+    pub(crate) fn counts(&self) -> Vec<RestartCount> {
+        let counts = |asked: Asked| {
+            let [done, failed] = self.counts[asked as usize];
+            [("done", done), ("failed", failed)].map(|(outcome, count)| RestartCount {
+                asked_by: asked.name(),
+                outcome,
+                count,
+            })
+        };
+        Asked::ALL.into_iter().flat_map(counts).collect()
     }
 }
 
@@ -164,5 +198,21 @@ mod tests {
         }
         let numbers: Vec<u32> = past.iter().map(|restart| restart.generation).collect();
         assert_eq!(numbers, (12..20).collect::<Vec<u32>>());
+    }
+
+    #[test]
+    fn all_restarts_are_counted() {
+        let mut past = PastRestarts::default();
+        let failure = Failure::new("it does not boot".into(), "Fix it.");
+        let fails = [None, Some(&failure), Some(&failure)];
+        for _ in 0..REMEMBERED {
+            fails.map(|failed| past.add(Wish { generation: 2, asked: Asked::File }, Duration::ZERO, failed));
+        }
+        let counts = past.counts();
+        let of = |asked_by, outcome| {
+            counts.iter().find(|one| one.asked_by == asked_by && one.outcome == outcome).unwrap().count
+        };
+        assert_eq!([of("file", "done"), of("file", "failed"), of("command", "done")], [8, 16, 0]);
+        assert_eq!(counts.len(), 2 * Asked::ALL.len());
     }
 }

@@ -64,6 +64,7 @@ impl AppSupervisor {
             overruns: self.overruns.all(),
             restartable: core.current.app.as_ref().map(|app| app.restartable),
             restarts: self.restart_reports(core, now),
+            restart_counts: core.restarts.past.counts(),
             refork: self.refork_report(core, now),
             no_refork: core.reforks.unfit.clone(),
             last_failure: core.trouble.last_failure.clone(),

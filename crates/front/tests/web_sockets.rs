@@ -1,0 +1,201 @@
+//! WebSockets: which workers get them, and how they end when their worker, or the server, does.
+
+mod support;
+
+use std::io::{ErrorKind, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+use highball_front::{AppEvent, Command};
+use support::{Client, FakeWorker, Front};
+
+/// A close frame with status 1012.
+const RESTARTED: [u8; 4] = [0x88, 2, 0x03, 0xf4];
+/// What a client answers it with, masked with zeros.
+const ANSWER: [u8; 8] = [0x88, 0x82, 0, 0, 0, 0, 0x03, 0xf4];
+const REQUEST: &str = "GET / HTTP/1.1\r\nHost: test\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n";
+const ACCEPTED: &[u8] = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\r\n";
+
+fn front(drain: Duration) -> Front {
+    Front::with(|settings| settings.hijacked_drain_timeout = drain)
+}
+
+fn ask(front: &Front) -> Client {
+    let mut client = front.connect();
+    client.send(REQUEST);
+    client
+}
+
+/// The worker takes over the connection that it is given next.
+fn take_over(front: &Front, worker: &FakeWorker) -> UnixStream {
+    let before = front.report().hijacked;
+    let mut job = worker.claim();
+    let mut application = job.hijack();
+    job.end();
+    front.until("it is taken over", |report| report.hijacked > before);
+    application.write_all(ACCEPTED).unwrap();
+    application
+}
+
+fn web_socket(front: &Front, worker: &FakeWorker) -> (Client, UnixStream) {
+    let mut client = ask(front);
+    let application = take_over(front, worker);
+    assert_eq!(client.read_exact(ACCEPTED.len()), ACCEPTED);
+    (client, application)
+}
+
+/// A frame of a server.
+fn frame(payload: &[u8]) -> Vec<u8> {
+    [&[0x81, payload.len() as u8], payload].concat()
+}
+
+#[test]
+fn the_close_handshake_goes_through_to_the_application() {
+    let front = front(Duration::from_secs(10));
+    let worker = front.worker(1);
+    let (mut client, mut application) = web_socket(&front, &worker);
+    application.write_all(&frame(b"before")).unwrap();
+    assert_eq!(client.read_exact(8), frame(b"before"));
+    front.retire(&worker);
+    assert_eq!(client.read_exact(4), RESTARTED);
+    // The application does not know yet, and the client had more to say.
+    let _ = application.write_all(&frame(b"too late"));
+    let last = [0x81, 0x84, 0, 0, 0, 0, b'l', b'a', b's', b't'];
+    client.send([&last[..], &ANSWER].concat());
+    let mut heard = [0; 18];
+    application.read_exact(&mut heard).unwrap();
+    assert_eq!(heard, *[&last[..], &ANSWER].concat());
+    application.write_all(&RESTARTED).unwrap();
+    drop(application);
+    assert_eq!(client.rest(), (Vec::new(), true), "nothing follows a close frame");
+    assert!(matches!(front.app_event(), AppEvent::WorkerIdle { .. }));
+}
+
+#[test]
+fn a_close_frame_waits_for_the_end_of_the_one_that_is_being_sent() {
+    let front = front(Duration::from_secs(60));
+    let worker = front.worker(1);
+    let (mut client, mut application) = web_socket(&front, &worker);
+    let frame = frame(b"in two parts");
+    application.write_all(&frame[..5]).unwrap();
+    assert_eq!(client.read_exact(5), frame[..5]);
+    front.retire(&worker);
+    client.stays_silent(Duration::from_millis(300));
+    // The next frame is behind the place for the close frame.
+    application.write_all(&[&frame[5..], &frame].concat()).unwrap();
+    assert_eq!(client.read_exact(frame.len() - 5), frame[5..]);
+    assert_eq!(client.read_exact(4), RESTARTED);
+    drop(application);
+    assert_eq!(client.rest(), (Vec::new(), true));
+}
+
+#[test]
+fn a_frame_without_an_end_is_cut_off_at_the_end_of_the_time() {
+    let front = front(Duration::from_millis(500));
+    let worker = front.worker(1);
+    let (mut client, mut application) = web_socket(&front, &worker);
+    let endless = [&[0x82, 127][..], &[0xff; 8], b"and so on"].concat();
+    application.write_all(&endless).unwrap();
+    assert_eq!(client.read_exact(endless.len()), endless);
+    front.retire(&worker);
+    assert_eq!(client.rest(), (Vec::new(), true));
+    assert_eq!(application.read(&mut [0; 1]).unwrap(), 0);
+    assert!(matches!(front.app_event(), AppEvent::WorkerIdle { .. }));
+}
+
+/// Neither side answers the close frame.
+#[test]
+fn the_handshake_has_a_limit() {
+    let front = front(Duration::from_millis(500));
+    let worker = front.worker(1);
+    let (mut client, mut application) = web_socket(&front, &worker);
+    front.tell(Command::Drain);
+    assert_eq!(client.rest(), (RESTARTED.to_vec(), true));
+    assert_eq!(application.read(&mut [0; 1]).unwrap(), 0);
+}
+
+/// An application that writes without a pause does not escape the close frame, and gets to know of the end.
+#[test]
+fn an_application_that_never_pauses_is_closed_between_two_frames() {
+    let front = front(Duration::from_secs(2));
+    let worker = front.worker(1);
+    let (mut client, mut application) = web_socket(&front, &worker);
+    let frame = frame(&[b'x'; 100]);
+    let piece = frame.repeat(100);
+    let writes = std::thread::spawn(move || loop {
+        match application.write_all(&piece) {
+            Ok(()) => {}
+            Err(error) => return error.kind(),
+        }
+    });
+    assert_eq!(client.read_exact(frame.len()), frame);
+    front.tell(Command::Drain);
+    let (sent, ended) = client.rest();
+    assert!(ended);
+    let (frames, close) = sent.split_at(sent.len() - RESTARTED.len());
+    assert_eq!(close, RESTARTED);
+    assert!(frames.chunks(frame.len()).all(|one| one == frame), "only whole frames before it");
+    assert!(matches!(writes.join().unwrap(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset));
+}
+
+#[test]
+fn those_of_a_worker_are_not_closed_at_once() {
+    let time = Duration::from_secs(2);
+    let front = front(time);
+    let worker = front.worker(1);
+    let mut all: Vec<_> = (0..20).map(|_| web_socket(&front, &worker)).collect();
+    let retired = Instant::now();
+    front.retire(&worker);
+    let readers = all.drain(..).map(|(mut client, application)| {
+        std::thread::spawn(move || {
+            assert_eq!(client.read_exact(4), RESTARTED);
+            drop(application);
+            retired.elapsed()
+        })
+    });
+    let readers: Vec<_> = readers.collect();
+    let mut closed: Vec<Duration> = readers.into_iter().map(|reader| reader.join().unwrap()).collect();
+    closed.sort();
+    // However late this thread runs, none is closed before its moment.
+    assert!(closed[19] - closed[0] > time / 2, "{closed:?}");
+    assert!(closed[10] >= time / 4, "{closed:?}");
+}
+
+#[test]
+fn they_are_shared_out_by_number() {
+    let front = front(Duration::from_secs(10));
+    let workers = [front.worker(1), front.worker(1), front.worker(1)];
+    let mut open = Vec::new();
+    for round in 1..=3 {
+        // Each goes to the next worker, although the first is idle.
+        let clients: Vec<_> = workers.iter().map(|_| ask(&front)).collect();
+        let applications: Vec<_> = workers.iter().map(|worker| take_over(&front, worker)).collect();
+        open.extend(clients.into_iter().zip(applications));
+        assert_eq!(front.report().hijacked, round * 3);
+    }
+    // Where one has ended, the next begins.
+    drop(open.remove(1));
+    front.until("its end", |report| report.hijacked == 8);
+    let _client = ask(&front);
+    let _application = take_over(&front, &workers[1]);
+}
+
+#[test]
+fn during_a_restart_they_go_to_the_worker_that_stays() {
+    let front = front(Duration::from_secs(10));
+    let old = [front.worker_of(1, 1), front.worker_of(1, 1)];
+    let new = front.worker_of(2, 1);
+    let open: Vec<_> = (0..4).map(|_| web_socket(&front, &new)).collect();
+    // Other requests go to the old ones first.
+    let mut client = front.get("/");
+    old[0].claim().answer("old");
+    assert_eq!(client.answer().text(), "old");
+    // One more is better than one that waits.
+    let mut busy = front.connect();
+    busy.send(REQUEST);
+    let job = new.claim();
+    let _other = ask(&front);
+    let _application = take_over(&front, &old[0]);
+    job.answer("");
+    drop(open);
+}
