@@ -45,7 +45,7 @@ class Seeds
     rows.length
   end
 
-  # Timestamps, so many hours after the shop began.
+  # Timestamps: this number of hours after the shop began.
   def at(hours) = { created_at: BEGAN + hours.hours, updated_at: BEGAN + hours.hours }
   def pick(list) = list[@random.rand(list.length)]
   def sentence = "#{Array.new(10) { pick(WORDS) }.join(' ').capitalize}."
