@@ -71,7 +71,6 @@ struct Results {
 /// Measures what is missing, and writes `ORIGINS.md`, `origins.svg` and `origins.json`.
 pub(crate) fn run(options: &Options, size: &Size, interrupt: Interrupt) -> Result<(), Failure> {
     let folder = data_folder()?;
-    options.refuse_unwritable_output()?;
     let schemes = named(&SCHEMES, &options.only, "scheme", |name| {
         Scheme::read(&folder.join("schemes").join(name).with_extension("toml"))
     })?;
@@ -80,6 +79,7 @@ pub(crate) fn run(options: &Options, size: &Size, interrupt: Interrupt) -> Resul
     })?;
     options.install_missing(&schemes, &workloads)?;
     refuse_missing(&schemes, &workloads)?;
+    options.refuse_unwritable_output()?;
     let load = Load {
         requests: size.requests,
         clients: size.clients,
