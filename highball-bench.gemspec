@@ -14,8 +14,10 @@ Gem::Specification.new do |spec|
   spec.metadata = { "rubygems_mfa_required" => "true" }
 
   files = ["bench/{schemes,workloads,apps}/**/*", "bench/{pstore,sessions}.rb", "exe/highball-bench",
-           "docs/benchmarks.md", "LICENSE"]
-  spec.files = Dir.chdir(__dir__) { Dir[*files].select { |path| File.file?(path) } }
+           "examples/{blog,shop}/**/*", "docs/benchmarks.md", "LICENSE"]
+  # Not what applications of this tree have written.
+  written = %r{\Aexamples/\w+/(tmp|log|storage|db/\w+\.sqlite3)|\Abench/apps/(redmine/site|examples/(blog|shop))/}
+  spec.files = Dir.chdir(__dir__) { Dir[*files].select { |path| File.file?(path) && !path.match?(written) } }
   spec.bindir = "exe"
   spec.executables = ["highball-bench"]
 

@@ -18,7 +18,7 @@ class DocsTest < Minitest::Test
   MADE = %w[bench/RESULTS.md docs/images/origins-light.png docs/images/origins-dark.png].freeze
   # Files of applications, with names that this tree might have too.
   OF_APPS = %w[bin/rails bin/docker-entrypoint bin/dev bin/jobs bin/thrust
-               test/application_system_test_case.rb highball.toml fly.toml RESULTS.md].freeze
+               test/application_system_test_case.rb highball.toml fly.toml RESULTS.md ORIGINS.md].freeze
   def test_paths_exist
     each_piece_of_code do |document, code|
       code.scan(PATH) { |path| assert_path(document, path) }

@@ -70,6 +70,40 @@ class BenchTest < E2ETest
     wait_for("its readers to end") { ProcessFacts.with_environment("TMPDIR", @temporary).empty? }
   end
 
+  def test_real_applications_are_measured_once
+    arguments = %w[origins --workload blog --only highball --requests 200]
+    text, log, status = bench(*arguments)
+    assert_predicate status, :success?, log
+    assert_match(/^round 1, blog: Highball\n    [\d.]+ requests.s, .*none failed$/, log)
+    assert_match(/^\| Highball \|(?: [\d,.]+ \|){7} 0 \| [\d,]+ \|$/, text)
+    page, picture = %w[ORIGINS.md origins.svg].map { |name| File.read(File.join(@output, name)) }
+    assert_match(/^\| blog \| Highball \|(?: [\d,.]+ \|){6} [67] \|$/, page, "memory and heaps")
+    assert_match(/^181 addresses|: .* 181 addresses/, page)
+    assert_includes picture, ">Highball</text>"
+    _, log, status = bench(*arguments)
+    assert_predicate status, :success?, log
+    assert_match(/holds what was measured before \(1\)/, log)
+    refute_match(/round 1/, log)
+    _, log, status = bench(*arguments[..-2], "300")
+    refute_predicate status, :success?
+    assert_match(/blog was measured with another load before \(200 requests\)/, log)
+  end
+
+  def test_real_applications_are_not_measured_where_something_is_missing
+    scheme = <<~TOML
+      title = "Not installed"
+      server = "Missing"
+      packages = ["no-such-package"]
+      [[process]]
+      command = ["no-such-program", "{port}"]
+    TOML
+    data = folder_with("schemes/puma-cluster.toml" => scheme)
+    %w[apps workloads].each { |name| FileUtils.ln_s(File.join(HighballServer::ROOT, "bench", name), data) }
+    _, log, status = bench("origins", "--only", "puma-cluster", env: { "HIGHBALL_BENCH" => data })
+    refute_predicate status, :success?
+    assert_match(/no-such-program.*apt-get install --no-install-recommends no-such-package/m, log)
+  end
+
   def test_what_is_missing_is_named_with_its_package
     needs_generator
     scheme = <<~TOML
@@ -93,6 +127,7 @@ class BenchTest < E2ETest
       ["--app", @folder] => /has no config\.ru/,
       ["--app", "/no/such"] => %r{the application folder /no/such},
       %w[schemes --rounds 0] => /--rounds/,
+      %w[origins --workload hello] => /there is no workload hello in this benchmark; there are: blog, shop, redmine/,
       %w[schemes --bound=soon] => /milliseconds are wanted/,
       ["report", "/no/such.json"] => %r{results /no/such\.json} }.each do |arguments, words|
       _, log, status = bench(*arguments)

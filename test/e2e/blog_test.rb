@@ -49,7 +49,7 @@ class BlogTest < E2ETest
       browser.see "Nothing here yet"
       write_a_post(browser)
       comment(browser)
-      download_the_file(browser)
+      download_the_file(browser, server)
       echo(browser, server)
     end
   end
@@ -72,10 +72,12 @@ class BlogTest < E2ETest
     browser.see "1 comment"
   end
 
-  def download_the_file(browser)
+  def download_the_file(browser, server)
     browser.click "#file"
     path = browser.downloaded("timetable.bin", File.size(attachment))
     assert_equal Digest::SHA256.file(attachment), Digest::SHA256.file(path)
+    file = server.get("/posts/1/file", { "Host" => "127.0.0.1" }).body
+    assert_equal Digest::SHA256.file(attachment).hexdigest, Digest::SHA256.hexdigest(file)
   end
 
   def echo(browser, server)

@@ -6,6 +6,7 @@ require_relative "highball_server"
 module Examples
   ALL = {
     "blog" => [/app="Rails [\d.]+ in development"/, "Blog"],
+    "shop" => [/app="Rails [\d.]+ in development"/, "Model railways, delivered"],
     "rails-file" => [/app="Rails [\d.]+ in development"/, "Rails in a file"],
     "sinatra" => [/app="Sinatra [\d.]+ \(modular\) in development"/, "Guest book"],
     "sinatra-file" => [/app="Sinatra [\d.]+ \(modular\) in development"/, "Modular Sinatra"],

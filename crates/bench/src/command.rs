@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
+use clap::parser::ValueSource;
 use clap::{value_parser, Arg, ArgAction, ArgMatches};
 use serde::Serialize;
 
@@ -17,8 +18,8 @@ use crate::scheme::Scheme;
 use crate::socket::Protocol;
 use crate::workload::Workload;
 use crate::{
-    app, bound, compare, fairness, idle, install, isolation, load, machine, pstore, report, worker_memory,
-    Failure,
+    app, applications, bound, compare, fairness, idle, install, isolation, load, machine, pstore, report,
+    worker_memory, Failure,
 };
 
 /// What people may ask.
@@ -71,9 +72,22 @@ pub fn run(arguments: Vec<OsString>) -> Result<(), Failure> {
         Some("idle") => idle::run(&options, interrupt),
         Some("isolation") => isolation::run(&options, interrupt),
         Some("memory") => worker_memory::run(&options, interrupt),
+        Some("origins") => applications::run(&options, &origins_size(&matches), interrupt),
         Some("pstore") => pstore::run(&options),
         Some("report") => show_again(matches.subcommand_matches("report").expect("it is this one")),
         _ => list(),
+    }
+}
+
+/// The size of the benchmark of 2008, as far as the command line has no other.
+fn origins_size(matches: &ArgMatches) -> applications::Size {
+    let number = |name: &str| *matches.get_one::<u32>(name).expect("it has a default");
+    let is_given = |name: &str| matches.value_source(name) != Some(ValueSource::DefaultValue);
+    let named = matches.subcommand_matches("origins").expect("it is this one");
+    applications::Size {
+        requests: *named.get_one::<u32>("requests").expect("it has a default"),
+        clients: if is_given("connections") { number("connections") } else { 100 },
+        rounds: if is_given("rounds") { number("rounds") } else { 1 },
     }
 }
 
@@ -110,6 +124,20 @@ fn command() -> clap::Command {
         )
         .subcommand(
             clap::Command::new("memory").about("How much memory does one more worker of Redmine take?"),
+        )
+        .subcommand(
+            clap::Command::new("origins")
+                .about("Three real applications under four servers, as in 2008: what is missing in --output")
+                .arg(
+                    Arg::new("requests")
+                        .long("requests")
+                        .value_name("N")
+                        .default_value("10000")
+                        .value_parser(value_parser!(u32).range(1..))
+                        .help(
+                            "Requests of each measurement, after three tenths as many that are not measured",
+                        ),
+                ),
         )
         .subcommand(clap::Command::new("pstore").about(
             "How many transactions a second do Highball's PStore and Ruby's make? (--seconds, --rounds)",
@@ -261,16 +289,22 @@ impl Options {
         self.write(&[(&format!("{name}.json"), json), (&format!("{}.md", name.to_uppercase()), page)])
     }
 
-    /// Writes these files into the output folder.
+    /// Writes these files into the output folder, and says so.
     pub(crate) fn write(&self, files: &[(&str, String)]) -> Result<(), Failure> {
+        self.write_silently(files)?;
+        let names: Vec<&str> = files.iter().map(|(name, _)| *name).collect();
+        print(&format!("\nWritten to {}: {}\n", self.output.display(), names.join(", ")))
+    }
+
+    /// Writes these files into the output folder.
+    pub(crate) fn write_silently(&self, files: &[(&str, String)]) -> Result<(), Failure> {
         let problem =
             |path: &Path, error: std::io::Error| Failure(format!("cannot write {}: {error}", path.display()));
         for (name, text) in files {
             let path = self.output.join(name);
             std::fs::write(&path, text).map_err(|error| problem(&path, error))?;
         }
-        let names: Vec<&str> = files.iter().map(|(name, _)| *name).collect();
-        print(&format!("\nWritten to {}: {}\n", self.output.display(), names.join(", ")))
+        Ok(())
     }
 
     pub(crate) fn plan(&self, candidates: Vec<Candidate>, workloads: Vec<Workload>) -> Plan {

@@ -29,6 +29,8 @@ use tempfile::TempDir;
 const LOG_TAIL_BYTES: usize = 4096;
 /// The log's file in the deployment's folder.
 const LOG: &str = "log";
+/// The folder for temporary files of its processes, in the deployment's folder.
+const TEMPORARY: &str = "tmp";
 
 /// What every scheme is given alike.
 #[derive(Debug, Clone)]
@@ -134,6 +136,11 @@ impl Deployment {
     /// From the start of the first process to the first answer.
     pub fn cold_start(&self) -> Duration {
         self.cold_start
+    }
+
+    /// The folder for temporary files of its processes.
+    pub(crate) fn temporary(&self) -> PathBuf {
+        self.path().join(TEMPORARY)
     }
 
     /// The end of what its processes wrote to standard output and error.

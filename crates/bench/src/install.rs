@@ -59,6 +59,16 @@ pub(crate) fn install(wanted: &Wanted) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Those of these packages that dpkg does not have. Where there is no dpkg, nothing is known to be missing.
+pub(crate) fn not_installed<'a>(packages: impl Iterator<Item = &'a String>) -> Vec<String> {
+    let is_missing = |package: &&String| {
+        let mut query = Command::new("dpkg-query");
+        query.args(["--show", "--showformat=${db:Status-Abbrev}", package]);
+        query.output().is_ok_and(|output| !output.stdout.starts_with(b"ii"))
+    };
+    packages.filter(is_missing).cloned().collect()
+}
+
 fn check_rights(packages: &BTreeSet<String>) -> Result<(), Failure> {
     let names = joined(packages);
     if !Path::new("/usr/bin/apt-get").exists() {

@@ -7,7 +7,7 @@
 pub(crate) mod arrivals;
 mod generator;
 pub(crate) mod h2load;
-mod latencies;
+pub(crate) mod latencies;
 mod oha;
 pub(crate) mod request;
 mod wrk;

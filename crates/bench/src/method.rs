@@ -283,7 +283,7 @@ pub(crate) fn setting(candidate: &Candidate, workload: &Workload, interrupt: Int
 }
 
 /// The share of the machine's CPU time that was neither the scheme's nor the generator's.
-fn others(busy: f64, window: Duration, cores: u32, used_us: f64) -> f64 {
+pub(crate) fn others(busy: f64, window: Duration, cores: u32, used_us: f64) -> f64 {
     let all_us = window.as_secs_f64() * 1e6 * f64::from(cores.max(1));
     (busy - used_us / all_us.max(1.0)).max(0.0)
 }

@@ -37,7 +37,7 @@ pub struct Results {
 }
 
 /// The machine.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Machine {
     pub cpu: String,
     pub cores: u32,

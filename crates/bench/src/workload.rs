@@ -66,6 +66,8 @@ pub struct Request {
     pub bytes: Option<u64>,
     /// The answer is another one each time, so only its status (and `bytes`) can be checked.
     pub dynamic: bool,
+    /// Text that the answer's body must contain.
+    pub marker: Option<String>,
     /// It is known to take long: `highball bench fairness` counts its latency apart.
     pub long: bool,
 }
@@ -91,6 +93,7 @@ impl Default for Request {
             status: 200,
             bytes: None,
             dynamic: false,
+            marker: None,
             long: false,
         }
     }
@@ -293,6 +296,8 @@ struct Rule {
     bytes: Option<u64>,
     #[serde(default)]
     dynamic: bool,
+    /// `{n}` in it is replaced, too.
+    marker: Option<String>,
     #[serde(default)]
     long: bool,
 }
@@ -313,15 +318,16 @@ impl Rule {
 
     /// The request at this place, from 0.
     fn request(&self, index: usize) -> Request {
-        let number = self.n.map_or(0, |(first, _)| first as usize + index);
+        let number = self.n.map_or(0, |(first, _)| first as usize + index).to_string();
         Request {
             method: self.method.clone(),
-            path: self.path.replace("{n}", &number.to_string()),
+            path: self.path.replace("{n}", &number),
             headers: self.headers.clone(),
             body_bytes: self.body_bytes,
             status: self.status,
             bytes: self.bytes,
             dynamic: self.dynamic,
+            marker: self.marker.as_ref().map(|text| text.replace("{n}", &number)),
             long: self.long,
         }
     }

@@ -74,6 +74,10 @@ fn ask(server: &Server, workload: &Workload) -> Tested {
                 .into());
             }
         }
+        let marker = request.marker.as_deref().unwrap_or_default();
+        if !String::from_utf8_lossy(&first.body).contains(marker) {
+            return Err(format!("{} does not contain {marker:?}", request.path).into());
+        }
         if !request.dynamic && first.body != again.body {
             return Err(format!("{} is another page each time", request.path).into());
         }

@@ -5,6 +5,7 @@ Rails.application.routes.draw do
 
   resources :posts do
     resources :comments, only: %i[create destroy]
+    get :file, on: :member
   end
   get "echo", to: "echoes#show"
 end

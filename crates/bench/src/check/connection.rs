@@ -51,7 +51,7 @@ pub(crate) struct Answer {
 /// What is remembered of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Body {
-    pub(super) bytes: u64,
+    pub(crate) bytes: u64,
     pub(super) hash: u64,
 }
 
@@ -73,7 +73,16 @@ pub(crate) enum Rest {
 
 impl Connection {
     pub(crate) fn open(address: SocketAddr, protocol: Protocol) -> Result<Connection, Broken> {
-        let socket = Socket::open(address, protocol, TIME_OUT).map_err(|_| Broken::Connect)?;
+        Connection::open_for(address, protocol, TIME_OUT)
+    }
+
+    /// The connection may take this long, and so may each part of an answer.
+    pub(crate) fn open_for(
+        address: SocketAddr,
+        protocol: Protocol,
+        at_most: Duration,
+    ) -> Result<Connection, Broken> {
+        let socket = Socket::open(address, protocol, at_most).map_err(|_| Broken::Connect)?;
         Ok(Connection { stream: BufReader::with_capacity(LONGEST_HEAD as usize, socket), used: false })
     }
 
@@ -92,6 +101,26 @@ impl Connection {
 
     /// Sends a request and reads the answer to it. The connection can be used again when the second value says so.
     pub(crate) fn ask(&mut self, request: &[u8], is_head: bool) -> Result<(Answer, bool), Broken> {
+        let mut body = Digest::default();
+        let (status, ends_by_closing, keep_alive) = self.ask_into(request, is_head, &mut body)?;
+        Ok((Answer { status, body: body.body(), ends_by_closing }, keep_alive))
+    }
+
+    /// The status and the whole body of the answer to a request, which is the last on this connection.
+    pub(crate) fn ask_all(mut self, request: &[u8]) -> Result<(u16, Vec<u8>), Broken> {
+        let mut body = Vec::new();
+        let (status, ..) = self.ask_into(request, false, &mut body)?;
+        Ok((status, body))
+    }
+
+    /// Sends a request, and writes the body of its answer there. Returns the status, whether the end of the connection is the
+    /// body's, and whether it can be used again.
+    fn ask_into(
+        &mut self,
+        request: &[u8],
+        is_head: bool,
+        body: &mut impl Write,
+    ) -> Result<(u16, bool, bool), Broken> {
         self.stream.get_mut().write_all(request)?;
         let head = loop {
             let head = self.read_head()?;
@@ -100,13 +129,11 @@ impl Connection {
             }
         };
         self.used = true;
-        let mut body = Digest::default();
         if !is_head && !matches!(head.status, 204 | 304) {
-            self.read_body(head.framing, &mut body)?;
+            self.read_body(head.framing, body)?;
         }
         let ends_by_closing = !is_head && head.framing == Framing::UntilEnd;
-        let answer = Answer { status: head.status, body: body.body(), ends_by_closing };
-        Ok((answer, head.keep_alive && !ends_by_closing))
+        Ok((head.status, ends_by_closing, head.keep_alive && !ends_by_closing))
     }
 
     fn read_head(&mut self) -> Result<Head, Broken> {
@@ -124,7 +151,7 @@ impl Connection {
         Head::parse(&bytes)
     }
 
-    fn read_body(&mut self, framing: Framing, into: &mut Digest) -> Result<(), Broken> {
+    fn read_body(&mut self, framing: Framing, into: &mut impl Write) -> Result<(), Broken> {
         match framing {
             Framing::Bytes(bytes) => self.read_bytes(bytes, into),
             Framing::UntilEnd => io::copy(&mut self.stream, into).map(|_| ()).map_err(Broken::from),
@@ -144,7 +171,7 @@ impl Connection {
         }
     }
 
-    fn read_bytes(&mut self, bytes: u64, into: &mut Digest) -> Result<(), Broken> {
+    fn read_bytes(&mut self, bytes: u64, into: &mut impl Write) -> Result<(), Broken> {
         let read = io::copy(&mut self.stream.by_ref().take(bytes), into)?;
         if read == bytes {
             Ok(())

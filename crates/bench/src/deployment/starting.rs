@@ -2,7 +2,7 @@
 
 use super::family::{self, Family};
 use super::readiness::{self, Listener};
-use super::{ports, Deployment, Running, Setting, LOG};
+use super::{ports, Deployment, Running, Setting, LOG, TEMPORARY};
 use crate::scheme::root::Root;
 use crate::scheme::template::{self, Values};
 use crate::scheme::{programs, Over, Process, Scheme};
@@ -18,8 +18,6 @@ use std::time::{Duration, Instant};
 
 /// How often a server that starts is asked.
 const ASK_EVERY: Duration = Duration::from_millis(5);
-/// The folder for temporary files of its processes, in the deployment's folder.
-const TEMPORARY: &str = "tmp";
 /// The files of the certificate and its key, there.
 const CERTIFICATE: &str = "certificate.pem";
 const KEY: &str = "key.pem";

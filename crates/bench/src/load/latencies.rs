@@ -4,28 +4,28 @@ use crate::results::Latency;
 
 /// Latencies in µs and how often each was measured, ascending.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Latencies(Vec<(u64, u64)>);
+pub(crate) struct Latencies(Vec<(u64, u64)>);
 
 impl Latencies {
     /// Of (µs, count) in ascending order.
-    pub(super) fn counted(counts: impl IntoIterator<Item = (u64, u64)>) -> Latencies {
+    pub(crate) fn counted(counts: impl IntoIterator<Item = (u64, u64)>) -> Latencies {
         Latencies(counts.into_iter().filter(|&(_, count)| count > 0).collect())
     }
 
     /// Of single measurements in µs.
-    pub(super) fn measured(mut all_us: Vec<u64>) -> Latencies {
+    pub(crate) fn measured(mut all_us: Vec<u64>) -> Latencies {
         all_us.sort_unstable();
         let same = all_us.chunk_by(|one, next| one == next);
         Latencies(same.map(|same| (same[0], same.len() as u64)).collect())
     }
 
     /// How many there are.
-    pub(super) fn count(&self) -> u64 {
+    pub(crate) fn count(&self) -> u64 {
         self.0.iter().map(|&(_, count)| count).sum()
     }
 
     /// In ms; all 0 when nothing was measured.
-    pub(super) fn summary(&self) -> Latency {
+    pub(crate) fn summary(&self) -> Latency {
         let count = self.count() as f64;
         let Some(&(most_us, _)) = self.0.last() else { return Latency::default() };
         let mean_us = self.0.iter().map(|&(us, count)| us as f64 * count as f64).sum::<f64>() / count;

@@ -8,7 +8,7 @@ use crate::results::{Errors, Load, Results, Skipped};
 const NOTEWORTHY_PERCENT: f64 = 5.0;
 
 /// With commas between thousands; `–` where it is no number.
-pub(super) fn number(value: f64, decimals: usize) -> String {
+pub(crate) fn number(value: f64, decimals: usize) -> String {
     if !value.is_finite() {
         return "–".into();
     }
@@ -73,7 +73,7 @@ pub(crate) fn errors(errors: &Errors) -> String {
 }
 
 /// Seconds since 1970 as `2026-11-21 14:05 UTC`.
-pub(super) fn time(unix_seconds: u64) -> String {
+pub(crate) fn time(unix_seconds: u64) -> String {
     let (mut days, second) = (unix_seconds / 86_400, unix_seconds % 86_400);
     let leap = |year: u64| (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
     let mut year = 1970;

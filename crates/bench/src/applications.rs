@@ -1,0 +1,211 @@
+//! `highball bench origins`: three real applications under four servers, as the account of 2008 has it.
+//!
+//! A trial is one application under one server. What trials found is kept in `origins.json`, and a call measures only what is not
+//! there yet: so a run that was ended goes on, and one that would take too long is split by `--workload` and `--only`.
+//!
+//! In reading order: `trial` (the steps), `pages` (whether all servers serve the same), `clients` (what sends the load), `heaps`
+//! (garbage collections and Ruby heaps), `account` (the figures of 2008), `report` (the page), `graph` (its picture).
+
+mod account;
+mod clients;
+mod graph;
+mod heaps;
+mod pages;
+mod report;
+#[cfg(test)]
+mod sample;
+mod trial;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::ErrorKind;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use crate::command::{data_folder, Options};
+use crate::interrupt::Interrupt;
+use crate::method::Candidate;
+use crate::output::print;
+use crate::results::Machine;
+use crate::scheme::Scheme;
+use crate::workload::Workload;
+use crate::Failure;
+use crate::{install, machine};
+use trial::Trial;
+
+/// The workloads, in the order of the report.
+const WORKLOADS: [&str; 3] = ["blog", "shop", "redmine"];
+/// The schemes, in the order of the turns.
+const SCHEMES: [&str; 4] = ["puma-cluster", "passenger", "unicorn-nginx-unix", "highball"];
+/// What is kept.
+const RESULTS: &str = "origins.json";
+
+/// What the command line says of the size.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Size {
+    pub(crate) requests: u32,
+    pub(crate) clients: u32,
+    /// Trials of each application under each server, with those that are kept.
+    pub(crate) rounds: u32,
+}
+
+/// The size of the load.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+struct Load {
+    /// Measured for each server, after others that are not.
+    requests: u32,
+    /// Clients at a time. Each has a new connection for each request.
+    clients: u32,
+    workers: u32,
+    threads: u32,
+}
+
+/// All that was measured on this machine.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Results {
+    machine: Machine,
+    trials: Vec<Trial>,
+}
+
+/// Measures what is missing, and writes `ORIGINS.md`, `origins.svg` and `origins.json`.
+pub(crate) fn run(options: &Options, size: &Size, interrupt: Interrupt) -> Result<(), Failure> {
+    let folder = data_folder()?;
+    let schemes = named(&SCHEMES, &options.only, "scheme", |name| {
+        Scheme::read(&folder.join("schemes").join(name).with_extension("toml"))
+    })?;
+    let workloads = named(&WORKLOADS, &options.workloads, "workload", |name| {
+        Workload::read(&folder.join("workloads").join(name).with_extension("toml"))
+    })?;
+    options.install_missing(&schemes, &workloads)?;
+    refuse_missing(&schemes, &workloads)?;
+    options.refuse_unwritable_output()?;
+    let load = Load {
+        requests: size.requests,
+        clients: size.clients,
+        workers: options.workers,
+        threads: options.threads,
+    };
+    let mut results = Results::read(&options.output)?;
+    results.refuse_other_loads(&workloads, load)?;
+    for round in 1..=size.rounds {
+        for workload in &workloads {
+            for scheme in &schemes {
+                if results.count(workload, scheme) >= round as usize {
+                    continue;
+                }
+                eprintln!("round {round}, {}: {}", workload.name, scheme.title);
+                workload.prepare(&|| interrupt.came())?;
+                let candidate = Candidate {
+                    name: scheme.name.clone(),
+                    scheme: scheme.clone(),
+                    workers: load.workers,
+                    threads: load.threads,
+                };
+                let known = results.page_bytes(&workload.name);
+                let trial = trial::measure(&candidate, workload, &load, known, interrupt)?;
+                eprintln!("    {}", trial.words());
+                results.trials.push(trial);
+                results.write(options)?; // what comes next may fail
+            }
+        }
+    }
+    let page = report::markdown(&results);
+    print(&report::table(&results))?;
+    options.write(&[("ORIGINS.md", page), ("origins.svg", graph::svg(&results))])
+}
+
+/// Those of these with the names that were given, or all of them.
+fn named<T>(
+    all: &[&str],
+    names: &[String],
+    what: &str,
+    read: impl Fn(&str) -> Result<T, Failure>,
+) -> Result<Vec<T>, Failure> {
+    if let Some(unknown) = names.iter().find(|name| !all.contains(&name.as_str())) {
+        return Err(Failure(format!(
+            "there is no {what} {unknown} in this benchmark; there are: {}",
+            all.join(", ")
+        )));
+    }
+    let is_chosen = |name: &&&str| names.is_empty() || names.iter().any(|one| one == **name);
+    all.iter().filter(is_chosen).map(|name| read(name)).collect()
+}
+
+/// Everything that is missing at once, with the command that brings it.
+fn refuse_missing(schemes: &[Scheme], workloads: &[Workload]) -> Result<(), Failure> {
+    let mut why: Vec<String> = schemes
+        .iter()
+        .filter_map(|scheme| scheme.missing().map(|missing| format!("{}: {}", scheme.title, missing.why)))
+        .collect();
+    let of_schemes = schemes.iter().filter_map(Scheme::missing).flat_map(|missing| missing.packages);
+    let of_workloads = install::not_installed(workloads.iter().flat_map(|workload| &workload.packages));
+    let missing: BTreeSet<String> = of_schemes.chain(of_workloads).collect();
+    if !missing.is_empty() {
+        let missing: Vec<String> = missing.into_iter().collect();
+        let names = missing.join(" ");
+        why.push(format!("packages that are not installed: apt-get install --no-install-recommends {names}"));
+    }
+    if why.is_empty() {
+        return Ok(());
+    }
+    Err(Failure(format!(
+        "something is missing (--install installs it; --only and --workload leave it out):\n  {}",
+        why.join("\n  ")
+    )))
+}
+
+impl Results {
+    /// What is kept in this folder, if it was measured on this machine.
+    fn read(folder: &Path) -> Result<Results, Failure> {
+        let empty = Results { machine: machine::describe(), trials: Vec::new() };
+        let file = folder.join(RESULTS);
+        let problem = |error: &dyn std::fmt::Display| Failure(format!("results {}: {error}", file.display()));
+        let text = match fs::read_to_string(&file) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(empty),
+            read => read.map_err(|error| problem(&error))?,
+        };
+        let kept: Results = serde_json::from_str(&text).map_err(|error| problem(&error))?;
+        if kept.machine != empty.machine {
+            let why = "it was measured on another machine: move it away, or name another --output";
+            return Err(problem(&why));
+        }
+        eprintln!("{} holds what was measured before ({})", file.display(), kept.trials.len());
+        Ok(kept)
+    }
+
+    /// All servers of an application get the same load.
+    fn refuse_other_loads(&self, workloads: &[Workload], load: Load) -> Result<(), Failure> {
+        let is_other = |trial: &&Trial| {
+            trial.load != load && workloads.iter().any(|workload| workload.name == trial.workload)
+        };
+        match self.trials.iter().find(is_other) {
+            None => Ok(()),
+            Some(trial) => Err(Failure(format!(
+                "{} was measured with another load before ({} requests): move {RESULTS} away, or name another --output",
+                trial.workload, trial.load.requests
+            ))),
+        }
+    }
+
+    fn write(&self, options: &Options) -> Result<(), Failure> {
+        let text = serde_json::to_string_pretty(self)
+            .map_err(|error| Failure(format!("write the results as JSON: {error}")))?;
+        options.write_silently(&[(RESULTS, text)])
+    }
+
+    fn count(&self, workload: &Workload, scheme: &Scheme) -> usize {
+        self.of(&workload.name, &scheme.name).count()
+    }
+
+    /// The trials of an application under a server.
+    fn of<'a>(&'a self, workload: &'a str, scheme: &'a str) -> impl Iterator<Item = &'a Trial> {
+        self.trials.iter().filter(move |trial| trial.workload == workload && trial.scheme == scheme)
+    }
+
+    /// How long an application's pages were in the first trial.
+    fn page_bytes(&self, workload: &str) -> Option<&[u64]> {
+        let first = self.trials.iter().find(|trial| trial.workload == workload)?;
+        Some(&first.page_bytes)
+    }
+}

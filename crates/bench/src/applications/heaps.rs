@@ -1,0 +1,92 @@
+//! Garbage collections and Ruby heaps of a server's workers: each is asked by a signal, and answers in a file
+//! (`bench/apps/heap_on_signal.rb`).
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use rustix::process::{kill_process, Pid, Signal};
+use serde::{Deserialize, Serialize};
+
+use crate::{interrupt, Failure};
+
+/// How long a collection may take, and how often its end is looked for.
+const COLLECTION: Duration = Duration::from_secs(20);
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// How the command lines of workers begin.
+const WORKERS_BEGIN: [&str; 4] =
+    ["highball worker", "puma: cluster worker", "Passenger RubyApp", "unicorn worker"];
+
+/// Slots of a process's Ruby heap after a garbage collection.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub(super) struct Heap {
+    pub(super) used: u64,
+    pub(super) free: u64,
+}
+
+/// What a process needs to answer.
+pub(super) fn env(bench: &Path) -> (String, String) {
+    ("RUBYOPT".into(), format!("-r{}", bench.join("apps/heap_on_signal.rb").display()))
+}
+
+/// Those of these processes that are workers.
+pub(super) fn workers(pids: &[i32]) -> Vec<i32> {
+    let is_worker = |pid: &&i32| {
+        let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        WORKERS_BEGIN.iter().any(|begin| line.starts_with(begin.as_bytes()))
+    };
+    pids.iter().filter(is_worker).copied().collect()
+}
+
+/// Has each of these processes collect its garbage. `folder` is where they put temporary files.
+///
+/// # Errors
+/// One does not answer.
+pub(super) fn collect(pids: &[i32], folder: &Path) -> Result<Vec<Heap>, Failure> {
+    for &pid in pids {
+        let signalled = Pid::from_raw(pid).map(|pid| kill_process(pid, Signal::POWER));
+        if !matches!(signalled, Some(Ok(()))) {
+            return Err(Failure(format!("process {pid} is gone before its garbage collection")));
+        }
+    }
+    let deadline = Instant::now() + COLLECTION;
+    let mut heaps = BTreeMap::new();
+    loop {
+        for &pid in pids {
+            if let Some(heap) =
+                fs::read_to_string(folder.join(format!("heap.{pid}"))).ok().as_deref().and_then(parse)
+            {
+                heaps.insert(pid, heap);
+            }
+        }
+        if heaps.len() == pids.len() {
+            return Ok(heaps.into_values().collect());
+        }
+        if interrupt::came() {
+            return Err(interrupt::failure());
+        }
+        if Instant::now() >= deadline {
+            return Err(Failure(format!("{} of {} workers reported their heaps", heaps.len(), pids.len())));
+        }
+        #[expect(clippy::disallowed_methods, reason = "nothing tells when a file of others is there")]
+        std::thread::sleep(LOOK_EVERY);
+    }
+}
+
+/// `12345 678`.
+fn parse(text: &str) -> Option<Heap> {
+    let mut numbers = text.split_whitespace().map(|number| number.parse().ok());
+    Some(Heap { used: numbers.next()??, free: numbers.next()?? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_workers_write_is_read() {
+        assert_eq!(parse("12345 678\n"), Some(Heap { used: 12345, free: 678 }));
+        assert_eq!((parse("12345"), parse("a b"), parse("")), (None, None, None));
+    }
+}

@@ -1,0 +1,456 @@
+//! The page: both years side by side, then each figure of today.
+
+use super::account::{self, Application, APPLICATIONS};
+use super::heaps::Heap;
+use super::trial::Trial;
+use super::{Results, SCHEMES};
+use crate::report::{errors_in_words, number, time};
+use crate::results::Errors;
+use crate::statistics::Spread;
+
+/// Bytes of a heap slot in MRI.
+const SLOT_BYTES: f64 = 40.0;
+/// Above this share of the machine's time, what others used may have changed figures.
+const NOTEWORTHY: f64 = 0.05;
+
+/// An application under a server, in all rounds.
+pub(super) struct Row<'a> {
+    pub(super) scheme: &'a str,
+    pub(super) title: &'a str,
+    trials: Vec<&'a Trial>,
+}
+
+impl<'a> Row<'a> {
+    /// Those of an application that were measured.
+    pub(super) fn of(results: &'a Results, workload: &'a str) -> Vec<Row<'a>> {
+        let row = |scheme: &&'static str| {
+            let trials: Vec<&Trial> = results.of(workload, scheme).collect();
+            Some(Row { scheme, title: &trials.first()?.title, trials })
+        };
+        SCHEMES.iter().filter_map(row).collect()
+    }
+
+    pub(super) fn median(&self, figure: impl Fn(&Trial) -> f64) -> f64 {
+        self.spread(figure).median
+    }
+
+    fn spread(&self, figure: impl Fn(&Trial) -> f64) -> Spread {
+        Spread::of(self.trials.iter().map(|trial| figure(trial))).expect("a row has a trial")
+    }
+
+    /// `10.6`, and with several rounds `10.6 (9.3–12.0)`.
+    fn cell(&self, decimals: usize, figure: impl Fn(&Trial) -> f64) -> String {
+        let spread = self.spread(figure);
+        let [median, least, most] =
+            [spread.median, spread.least, spread.most].map(|value| number(value, decimals));
+        if least == most {
+            median
+        } else {
+            format!("{median} ({least}–{most})")
+        }
+    }
+
+    /// Of all rounds.
+    pub(super) fn errors(&self) -> Errors {
+        self.trials.iter().fold(Errors::default(), |sum, trial| sum.plus(&trial.errors))
+    }
+
+    /// `0`, or what failed and how often.
+    fn failed(&self) -> String {
+        let errors = self.errors();
+        match errors.total() {
+            0 => "0".into(),
+            _ => format!("**{}**", errors_in_words(&errors)),
+        }
+    }
+
+    fn heap(&self, slots: impl Fn(&Heap) -> u64) -> f64 {
+        self.median(|trial| {
+            let all: u64 = trial.heaps.iter().map(&slots).sum();
+            all as f64 / trial.heaps.len().max(1) as f64
+        })
+    }
+}
+
+/// Private dirty memory of all processes, with the rings.
+pub(super) fn memory_mib(trial: &Trial) -> f64 {
+    trial.memory.private_dirty_mib + trial.memory.ring_mib
+}
+
+/// Private dirty memory of a worker.
+fn worker_mib(trial: &Trial) -> f64 {
+    trial.memory_of_workers.private_dirty_mib / f64::from(trial.memory_of_workers.processes.max(1))
+}
+
+/// For the terminal.
+pub(super) fn table(results: &Results) -> String {
+    measured(results).map(|(_, rows)| speed(&rows)).collect::<Vec<String>>().join("\n")
+}
+
+/// The whole page.
+pub(super) fn markdown(results: &Results) -> String {
+    let mut page = String::from("# Three real applications, 2008 and today\n\n");
+    if let (Some(first), Some(last)) = (
+        results.trials.iter().map(|trial| trial.began).min(),
+        results.trials.iter().map(|trial| trial.began).max(),
+    ) {
+        page += &format!("Measured by `highball bench origins`, from {} to {}.\n\n", time(first), time(last));
+    }
+    page += &format!(
+        "{}, {} cores, {} MiB; {}, {}; {}.\n\n",
+        results.machine.cpu,
+        results.machine.cores,
+        number(results.machine.memory_mib as f64, 0),
+        results.machine.system,
+        results.machine.kernel,
+        results.machine.ruby
+    );
+    page += &disturbance(results);
+    page += "![Requests per second of both years](origins.svg)\n\n";
+    page += &both_years(results);
+    page += &today(results);
+    page += &not_best(results);
+    page += &memory(results);
+    page += &applications(results);
+    page += &method(results);
+    page.trim_end().to_string() + "\n"
+}
+
+/// The applications of which there is a trial.
+fn measured(results: &Results) -> impl Iterator<Item = (&'static Application, Vec<Row<'_>>)> {
+    APPLICATIONS.iter().map(|one| (one, Row::of(results, one.workload))).filter(|(_, rows)| !rows.is_empty())
+}
+
+/// The first columns hold names, the others figures.
+fn heading(names: usize, cells: &[&str]) -> String {
+    let lines = " --- |".repeat(names) + &" --: |".repeat(cells.len() - names);
+    format!("| {} |\n|{lines}\n", cells.join(" | "))
+}
+
+fn disturbance(results: &Results) -> String {
+    let most = |share: fn(&Trial) -> f64| results.trials.iter().map(share).fold(0.0, f64::max);
+    let (stolen, others) = (most(|trial| trial.stolen), most(|trial| trial.others));
+    let mut text = format!(
+        "Of the machine's CPU time, its hypervisor kept at most {:.1} % in a measurement, and processes that are no part of it used at \
+         most {:.1} %.\n\n",
+        100.0 * stolen,
+        100.0 * others
+    );
+    if stolen > NOTEWORTHY || others > NOTEWORTHY {
+        text +=
+            "> The machine was not idle otherwise: measure again before you rely on small differences.\n\n";
+    }
+    text
+}
+
+fn both_years(results: &Results) -> String {
+    let mut text = String::from(
+        "## Requests per second, both years\n\nThe machines differ, so compare within a year.\n\n",
+    );
+    let mut cells = vec!["2008"];
+    cells.extend(account::SERVERS);
+    text += &heading(1, &cells);
+    for one in &APPLICATIONS {
+        let figures: Vec<String> = one.requests_per_second.iter().map(|figure| number(*figure, 0)).collect();
+        text += &format!("| {} | {} |\n", one.kind, figures.join(" | "));
+    }
+    text += &format!("\n{}.\n\n", account::FAILED);
+    let titles: Vec<&str> = SCHEMES
+        .iter()
+        .filter_map(|scheme| results.trials.iter().find(|trial| trial.scheme == *scheme))
+        .map(|trial| trial.title.as_str())
+        .collect();
+    let mut cells = vec!["today"];
+    cells.extend(&titles);
+    text += &heading(1, &cells);
+    for (one, rows) in measured(results) {
+        text += &format!("| {}", one.workload);
+        for title in &titles {
+            let row = rows.iter().find(|row| row.title == *title);
+            let figure = row.map_or("–".into(), |row| {
+                let failed = row.errors().total();
+                let mark = if failed > 0 { format!(", **{failed} failed**") } else { String::new() };
+                number(row.median(|trial| trial.requests_per_second), 0) + &mark
+            });
+            text += &format!(" | {figure}");
+        }
+        text += " |\n";
+    }
+    let failed: u64 = results.trials.iter().map(|trial| trial.errors.total()).sum();
+    text += &match failed {
+        0 => "\nNo request failed.\n\n".into(),
+        _ => format!("\n{} requests failed.\n\n", number(failed as f64, 0)),
+    };
+    text
+}
+
+fn today(results: &Results) -> String {
+    let mut text = String::from("## Each application\n\n");
+    for (_, rows) in measured(results) {
+        let first = rows[0].trials[0];
+        let requests = number(first.load.requests.into(), 0);
+        text += &format!("### {}: {requests} requests\n\n{}\n", first.application, speed(&rows));
+    }
+    text
+}
+
+fn speed(rows: &[Row]) -> String {
+    let mut text = heading(
+        1,
+        &[
+            rows[0].trials[0].workload.as_str(),
+            "CPU per request, µs",
+            "user",
+            "system",
+            "requests/s",
+            "p50, ms",
+            "p99, ms",
+            "most, ms",
+            "failed",
+            "cold start, ms",
+        ],
+    );
+    for row in rows {
+        let cells = [
+            row.cell(0, Trial::cpu_us),
+            row.cell(0, |trial| trial.cpu_user_us),
+            row.cell(0, |trial| trial.cpu_system_us),
+            row.cell(1, |trial| trial.requests_per_second),
+            row.cell(0, |trial| trial.latency.p50),
+            row.cell(0, |trial| trial.latency.p99),
+            row.cell(0, |trial| trial.latency.max),
+            row.failed(),
+            row.cell(0, |trial| trial.cold_start_ms),
+        ];
+        text += &format!("| {} | {} |\n", row.title, cells.join(" | "));
+    }
+    text
+}
+
+/// What is compared: its name, whether more is better, and the figure.
+type Compared = (&'static str, bool, fn(&Trial) -> f64);
+
+const COMPARED: [Compared; 5] = [
+    ("CPU per request", false, Trial::cpu_us),
+    ("requests/s", true, |trial| trial.requests_per_second),
+    ("p50", false, |trial| trial.latency.p50),
+    ("p99", false, |trial| trial.latency.p99),
+    ("memory", false, memory_mib),
+];
+
+/// Where another server has a better median than Highball.
+fn not_best(results: &Results) -> String {
+    let mut lines = String::new();
+    let mut count = 0;
+    for (one, rows) in measured(results) {
+        let Some(highball) = rows.iter().find(|row| row.scheme == "highball") else { continue };
+        for (name, more, figure) in COMPARED {
+            for other in rows.iter().filter(|row| row.scheme != "highball") {
+                count += 1;
+                let (mine, its) = (highball.median(figure), other.median(figure));
+                let ratio = if more { its / mine } else { mine / its };
+                if ratio > 1.0 {
+                    lines += &format!(
+                        "- {}, {name}: {} {}, Highball {} ({:.0} % better)\n",
+                        one.workload,
+                        other.title,
+                        number(its, 1),
+                        number(mine, 1),
+                        100.0 * (ratio - 1.0)
+                    );
+                }
+            }
+        }
+    }
+    if count == 0 {
+        return String::new();
+    }
+    let beaten = lines.lines().count();
+    let once = measured(results).any(|(_, rows)| rows.iter().any(|row| row.trials.len() == 1));
+    let caution = if once {
+        "Where there is one measurement of each, differences of less than ten per cent may be chance.\n\n"
+    } else {
+        ""
+    };
+    format!(
+        "## Where Highball is not the best\n\nOf {count} comparisons (CPU per request, requests/s, p50, p99 and memory with each other \
+         server), Highball is behind in {beaten}.\n\n{caution}{lines}\n"
+    )
+}
+
+fn memory(results: &Results) -> String {
+    let before = Counts::of(results, |trial| trial.requests_before_memory);
+    let mut text = format!(
+        "## Memory after {before} requests and a garbage collection\n\nPrivate dirty memory of all processes (with Highball's rings, and \
+         with nginx), and of a worker; slots of the Ruby heap of a worker, and what they take (40 bytes each). {}\n\n",
+        account::MEMORY
+    );
+    text += &heading(
+        2,
+        &[
+            "application",
+            "server",
+            "all processes, MiB",
+            "a worker, MiB",
+            "slots used",
+            "free",
+            "used, MiB",
+            "free, MiB",
+            "processes",
+        ],
+    );
+    for (one, rows) in measured(results) {
+        for row in rows {
+            let (used, free) = (row.heap(|heap| heap.used), row.heap(|heap| heap.free));
+            let mib = |slots: f64| number(slots * SLOT_BYTES / 1024.0 / 1024.0, 1);
+            let cells = [
+                row.cell(1, memory_mib),
+                row.cell(1, worker_mib),
+                number(used, 0),
+                number(free, 0),
+                mib(used),
+                mib(free),
+                row.cell(0, |trial| trial.memory.processes.into()),
+            ];
+            text += &format!("| {} | {} | {} |\n", one.workload, row.title, cells.join(" | "));
+        }
+    }
+    text + "\n"
+}
+
+fn applications(results: &Results) -> String {
+    let mut text = String::from("## The applications, and why they are representative\n\n");
+    for (one, rows) in measured(results) {
+        let mut differ = 0.0_f64;
+        let trials = || rows.iter().flat_map(|row| &row.trials);
+        let first = &rows[0].trials[0].page_bytes;
+        for trial in trials() {
+            for (bytes, other) in first.iter().zip(&trial.page_bytes) {
+                differ = differ.max(bytes.abs_diff(*other) as f64 / (*bytes).max(1) as f64);
+            }
+        }
+        text += &format!(
+            "- **{}** (in 2008: a {}): {} {} addresses, {} KiB on average. All servers served the same: each page had its status and \
+             its marker, and lengths differed by at most {:.1} %.\n",
+            one.workload,
+            one.kind,
+            one.why,
+            first.len(),
+            number(first.iter().sum::<u64>() as f64 / first.len().max(1) as f64 / 1024.0, 1),
+            100.0 * differ
+        );
+    }
+    text + "\n"
+}
+
+/// A count that may differ by application: `10,000`, or `10,000 (redmine: 2,000)`.
+struct Counts(Vec<(&'static str, u32)>);
+
+impl Counts {
+    fn of(results: &Results, count: impl Fn(&Trial) -> u32) -> Counts {
+        Counts(measured(results).map(|(one, rows)| (one.workload, count(rows[0].trials[0]))).collect())
+    }
+}
+
+impl std::fmt::Display for Counts {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let written = |count: u32| number(count.into(), 0);
+        let Some(&(_, most)) = self.0.iter().max_by_key(|(_, count)| *count) else { return Ok(()) };
+        write!(formatter, "{}", written(most))?;
+        let others: Vec<String> = self
+            .0
+            .iter()
+            .filter(|(_, count)| *count != most)
+            .map(|(name, count)| format!("{name}: {}", written(*count)))
+            .collect();
+        match others.is_empty() {
+            true => Ok(()),
+            false => write!(formatter, " ({})", others.join(", ")),
+        }
+    }
+}
+
+fn method(results: &Results) -> String {
+    let Some(Trial { load, .. }) = results.trials.first() else { return String::new() };
+    let mut versions: Vec<&str> = Vec::new();
+    for trial in &results.trials {
+        if !versions.contains(&trial.version.as_str()) {
+            versions.push(&trial.version);
+        }
+    }
+    let clients_us = Spread::of(results.trials.iter().map(|trial| trial.clients_us));
+    format!(
+        "## Method\n\nAs in 2008: {} clients at a time (`ab -c 100`), a new connection for each request, {} requests that are measured \
+         (`-n 10000`) after {} that are not. After {} in all, the load pauses for the garbage collections, and memory is read. A request \
+         has failed if there is no connection, if it breaks, if 30 seconds pass without an answer, or if the answer has another status or \
+         length than the page. Failed requests count neither in requests per second nor in latencies.\n\nEvery server has {} processes \
+         of {} thread{}. In 2008 there were ten. These are two for each core of a machine with two, so that a core has work while a \
+         process waits, and as many as in the other benchmarks of this repository; Passenger and Unicorn have no threads. Each server \
+         gets the same application, freshly started, in production mode, without a log of requests, by the configuration in \
+         `bench/schemes`. All clients always have a request under way, so latencies are those of a queue: the clients divided by the \
+         requests per second. CPU time is that of all of a server's processes, also of nginx. The clients run on the same machine and \
+         use {} µs a request. Servers take turns.\n\n{}.\n",
+        load.clients,
+        Counts::of(results, |trial| trial.load.requests),
+        Counts::of(results, |trial| trial.warm_up),
+        Counts::of(results, |trial| trial.requests_before_memory),
+        load.workers,
+        load.threads,
+        if load.threads == 1 { "" } else { "s" },
+        number(clients_us.map_or(0.0, |one| one.median), 0),
+        versions.join("; ")
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample;
+    use super::*;
+
+    #[test]
+    fn the_page_has_both_years_and_what_failed() {
+        let results = sample::results();
+        let page = markdown(&results);
+        assert!(page.contains("| blog | 306 | 388 | 398 |"), "{page}");
+        assert!(page.contains("| blog | 900, **3 failed** | 1,000 |"), "{page}");
+        assert!(page.contains("**3 errors: 2 no answer in time, 1 wrong status**"), "{page}");
+        assert!(page.contains("\n3 requests failed."), "{page}");
+        assert!(!page.contains("| redmine |"), "it was not measured: {page}");
+    }
+
+    #[test]
+    fn the_page_says_where_highball_is_behind() {
+        let page = markdown(&sample::results());
+        assert!(page.contains("Of 5 comparisons"), "{page}");
+        assert!(page.contains("behind in 1."), "{page}");
+        assert!(page.contains("- blog, memory: Puma 90.0, Highball 120.0 (33 % better)"), "{page}");
+    }
+
+    #[test]
+    fn an_application_may_have_another_number_of_requests() {
+        let mut results = sample::results();
+        assert!(markdown(&results).contains("10,000 requests that are measured"));
+        let mut shop = results.trials[0].clone();
+        (shop.workload, shop.load.requests) = ("shop".into(), 2000);
+        results.trials.push(shop);
+        assert!(markdown(&results).contains("10,000 (shop: 2,000) requests that are measured"));
+    }
+
+    #[test]
+    fn rounds_have_a_median_and_a_spread() {
+        let mut results = sample::results();
+        let mut again = results.trials[1].clone();
+        again.requests_per_second = 1100.0;
+        results.trials.push(again);
+        assert!(table(&results).contains("1,050.0 (1,000.0–1,100.0)"));
+    }
+
+    #[test]
+    fn memory_is_that_of_processes_and_of_heaps() {
+        let page = markdown(&sample::results());
+        assert!(
+            page.contains("| blog | Highball | 120.0 | 25.0 | 262,144 | 131,072 | 10.0 | 5.0 | 6 |"),
+            "{page}"
+        );
+    }
+}

@@ -1,0 +1,6 @@
+# frozen_string_literal: true
+
+class OrderItem < ApplicationRecord
+  belongs_to :order
+  belongs_to :variant
+end
