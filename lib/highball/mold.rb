@@ -11,6 +11,7 @@ require_relative "heap"
 require_relative "journey"
 require_relative "native"
 require_relative "oom_score"
+require_relative "own_memory"
 require_relative "ruby_version"
 
 module Highball
@@ -136,6 +137,7 @@ module Highball
           worker = fork_worker(message, descriptors)
           return worker if worker
         when "heap" then @control.say(:heap, heap: Heap.figures)
+        when "memory" then @control.say(:memory, memory: OwnMemory.figures)
         else warn "highball: the mold received an unknown message: #{message[:type]}"
         end
       end

@@ -20,7 +20,8 @@ impl App {
             self.staff.policy = RestartPolicy::new(config.max_boot_failures);
         }
         if config.refork_after != self.config.refork_after {
-            self.reforks.schedule = Schedule::new(config.refork_after.clone());
+            self.reforks.schedule = Schedule::new(&config.refork_after);
+            self.reforks.auto.restart(self.now);
             self.reforks.counts_requests = false;
         }
         self.replacements.memory.too_small = None; // the limit may be another one
@@ -35,7 +36,8 @@ impl App {
     /// It has never had processes, as its own configuration could not be used; that may have changed.
     fn begin_again(&mut self, config: AppConfig) {
         self.staff.wanted = if config.source == Source::Site { 0 } else { config.workers };
-        self.reforks.schedule = Schedule::new(config.refork_after.clone());
+        self.reforks.schedule = Schedule::new(&config.refork_after);
+        self.reforks.auto.restart(self.now);
         self.boots.policy = RestartPolicy::new(config.max_boot_failures);
         self.staff.policy = RestartPolicy::new(config.max_boot_failures);
         self.config = AppConfig { may_fail: self.config.may_fail, ..config };
