@@ -2,8 +2,9 @@
 
 module Highball
   # What a worker has come to hold while it served, and what its forks would share, lose, or repeat: threads,
-  # connections, files, child processes, generators of random numbers. A refork that Highball begins by itself requires
-  # that there is none of that (docs/decisions/0022-reforks-by-default-where-every-check-passes.md).
+  # connections, files, child processes, generators of random numbers, and state that may be meant for this process
+  # alone. A refork that Highball begins by itself requires that there is none of that
+  # (docs/decisions/0022-reforks-by-default-where-every-check-passes.md).
   class Holdings
     DESCRIPTORS = "/proc/self/fd"
     # Ruby's, which each fork replaces. What applications do with such descriptors involves sockets or threads as well.
@@ -13,27 +14,48 @@ module Highball
     # Time for threads that requests have started to end.
     PATIENCE = 4.0 # seconds
     LOOK_EVERY = 0.05
+    # How files are opened that are not only read.
+    WRITABLE = File::WRONLY | File::RDWR
+    # A writable mapping that is shared, and its path.
+    MAPPING = /^\S+ .w.s \S+ \S+ \d+ +(\S.*)$/
     # The most things in a message.
     SHOWN = 3
 
     # Create it before the application can open anything in this process.
-    def initialize
+    #
+    # state:: the LastingState of the mold; nil if Highball does not promote this worker by itself.
+    def initialize(state)
+      @state = state or return
       @descriptors = descriptors
-      @randoms = randoms
+      @mappings = mappings
+      @randoms = {}.compare_by_identity # they are equal if they would draw the same numbers
+      randoms.each { |random| @randoms[random] = true }
     end
 
     # Whatever the block opens is Highball's.
     def own
+      return yield unless @state
+
       before = descriptors
-      yield.tap { @descriptors.update(descriptors.reject { |number, link| before[number] == link }) }
+      known = mappings
+      yield.tap do
+        @descriptors.update(descriptors.reject { |number, link| before[number] == link })
+        @mappings |= mappings - known
+      end
     end
+
+    # The hooks that run after a fork have run.
+    def note_hooks = @state&.note_hooks
 
     # Why the process should not be forked from; nil if nothing is known.
     #
     # serving:: whether it still serves. What requests have opened may then be closed by their end.
     def problem(serving:)
+      return "the worker was forked before refork_after was auto, so it is not known what it began with" unless @state
+
       found = describe_thread(lasting_threads.first) || children.first
-      return found if found || serving
+      return found if found
+      return note_use if serving
       return if kept.empty?
 
       GC.start # what is not in use any more closes itself
@@ -42,7 +64,13 @@ module Highball
 
     private
 
-    def kept = connections_and_files + random_generators
+    # Nothing is a problem yet.
+    def note_use
+      @state.note_use
+      nil
+    end
+
+    def kept = connections_and_files + shared_memory + random_generators + lasting_state
 
     # A fork does not copy them. `fork_safe` is how libraries mark threads that do not matter then, as Rails does.
     def threads
@@ -81,23 +109,38 @@ module Highball
     def describe(number, link)
       return "it keeps a connection open (descriptor #{number}, #{link})" unless link.start_with?("/")
 
-      "it keeps a file open for reading and writing (#{link})" if changeable?(number)
+      info = read("/proc/self/fdinfo/#{number}")
+      return "it holds a lock on a file (#{link})" if info.match?(/^lock:/)
+
+      "it keeps a file open for writing (#{link})" if changeable?(number, info)
     end
 
     # Log files are appended to, and devices have no position.
-    def changeable?(number)
-      flags = read("/proc/self/fdinfo/#{number}")[/^flags:\s*(\d+)/, 1].to_i(8)
-      flags & File::RDWR != 0 && (flags & File::APPEND).zero? && File.stat("#{DESCRIPTORS}/#{number}").file?
+    def changeable?(number, info)
+      flags = info[/^flags:\s*(\d+)/, 1].to_s.to_i(8)
+      flags.anybits?(WRITABLE) && flags.nobits?(File::APPEND) && File.stat("#{DESCRIPTORS}/#{number}").file?
     rescue SystemCallError
       false # it was closed meanwhile
     end
 
-    # All forks would draw the same numbers from them.
-    def random_generators
-      randoms > @randoms ? ["it keeps a generator of random numbers (Random.new)"] : []
+    # Memory that processes share, of files that may be closed by now.
+    def shared_memory
+      (mappings - @mappings).map { |path| "it shares memory with other processes (#{path})" }
     end
 
-    def randoms = ObjectSpace.each_object(Random).count
+    def mappings = read("/proc/self/maps").scan(MAPPING).flatten.uniq
+
+    # All forks would draw the same numbers from them.
+    def random_generators
+      randoms.all? { |random| @randoms[random] } ? [] : ["it keeps a generator of random numbers (Random.new)"]
+    end
+
+    def randoms = ObjectSpace.each_object(Random::Base)
+
+    # All forks would go on from there.
+    def lasting_state
+      @state.changed.map { |name| "its requests have left something in #{name} that may be meant for one process" }
+    end
 
     # {number => what it is}
     def descriptors

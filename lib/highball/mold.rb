@@ -9,6 +9,7 @@ require_relative "control_socket"
 require_relative "diagnosis"
 require_relative "heap"
 require_relative "journey"
+require_relative "lasting_state"
 require_relative "native"
 require_relative "oom_score"
 require_relative "own_memory"
@@ -146,6 +147,7 @@ module Highball
     # Returns the worker in the new process, and nil here.
     def fork_worker(message, descriptors)
       @app&.disconnect_databases
+      @state ||= LastingState.new(App::FOLDER) if message[:may_refork]
       Highball.hooks.run(:before_worker_fork, message[:worker])
       worker = fork_process(message, descriptors)
       forked(message[:worker]) unless worker
@@ -190,7 +192,7 @@ module Highball
 
     def become_worker(message, descriptors)
       @control.close # the mold's
-      Worker.new(message, descriptors, @app, @found)
+      Worker.new(message, descriptors, @app, @found, (@state if message[:may_refork]))
     end
 
     def refuse(message, reason)

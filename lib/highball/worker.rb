@@ -20,8 +20,9 @@ module Highball
   # never serves; it waits for the supervisor's orders and for signals.
   class Worker
     # `message` is the order to fork; `descriptors` are the ring's three and the control socket. If the mold has not
-    # loaded the application, `app` is nil and `found` is the detector that loads it.
-    def initialize(message, descriptors, app, found = nil)
+    # loaded the application, `app` is nil and `found` is the detector that loads it. `state` is the LastingState of the
+    # mold if Highball may promote this worker by itself.
+    def initialize(message, descriptors, app, found = nil, state = nil)
       @number = message[:worker]
       @threads = message[:threads]
       @log_format = message[:log_format]
@@ -31,13 +32,14 @@ module Highball
       @control = ControlSocket.new(control)
       @app = app
       @found = found
+      @state = state
     end
 
     # Serves until the supervisor orders it to end, or to become a mold. Returns that mold.
     def start
       Native.exit_when_closed(@control.fileno)
       @fork_safety = ForkSafety.new
-      @holdings = Holdings.new
+      @holdings = Holdings.new(@state)
       Checkpoint.pass("worker.born")
       introduce
       Checkpoint.pass("worker.introduced")
@@ -65,6 +67,7 @@ module Highball
       @holdings.own { settle }
       load_app unless @app
       Highball.hooks.run(:after_fork, @number)
+      @holdings.note_hooks if Highball.hooks.any?(:after_fork)
       server = @holdings.own { open_server }
       @step = nil
       server
@@ -183,12 +186,22 @@ module Highball
       Hijack.end_all
       Highball.hooks.run(:before_refork, @number)
       @app.disconnect_databases
+      flush_files
       problem = problem(serving: false) or return true
       @control.say(:unfit, why: problem)
       nil until obey == :drain
       false
     rescue Exception => e # rubocop:disable Lint/RescueException -- hooks may raise anything
       give_up(e)
+    end
+
+    # What waits in Ruby's buffers would be written by each fork as well.
+    def flush_files
+      ObjectSpace.each_object(File) do |file|
+        file.flush unless file.closed?
+      rescue IOError, SystemCallError
+        next # its own writer would have failed as well
+      end
     end
 
     def report_heap(collect:)

@@ -49,6 +49,28 @@ class AutoReforkTest < ReforkTestCase
     refork(server) # those who ask for one decide
   end
 
+  # Workers that are forked from it would all go on from the same number.
+  def test_an_application_that_counts_is_left_as_it_is
+    counting = format(FILLING, "1").sub("@app.call", "$count = $count.to_i + 1\n    @app.call")
+    server = serve(version(1, folder_with, counting), workers: 3)
+    mold = server.mold_pid
+    load = KeepAliveLoad.during(server) { wait_for("the refusal", within: 120) { server.status["no_refork"] } }
+    assert_empty load.failures
+    assert_match(/its requests have left something in \$count that may be meant for one/, server.status["no_refork"])
+    assert_equal mold, server.mold_pid
+    assert_whole(server, 3)
+  end
+
+  # Each worker has its own, as after any fork.
+  def test_what_hooks_set_after_the_fork_does_not_matter
+    hook = "Highball.after_fork { |number| $worker = number }\n"
+    server = serve(version(1, folder_with, hook + format(FILLING, "$worker.to_s")), workers: 3)
+    KeepAliveLoad.during(server) do
+      wait_for("a refork", within: 120) { server.status.dig("refork", "state") == "done" }
+    end
+    assert_nil server.status["no_refork"]
+  end
+
   def test_a_thread_of_the_application_is_reason_enough_not_to_begin
     server = serve(version(1, folder_with, format(FILLING, "Thread.new { sleep }")), workers: 3)
     before = [server.mold_pid, *server.worker_pids]

@@ -2,6 +2,7 @@
 
 require "minitest/autorun"
 require "highball/holdings"
+require "highball/lasting_state"
 require "socket"
 require "tempfile"
 
@@ -9,7 +10,7 @@ require "tempfile"
 class HoldingsTest < Minitest::Test
   def setup
     Thread.list.each { |thread| thread.thread_variable_set(:fork_safe, true) } # Minitest's
-    @holdings = Highball::Holdings.new
+    @holdings = Highball::Holdings.new(Highball::LastingState.new(__dir__))
   end
 
   def test_nothing_is_found_where_there_is_nothing
@@ -35,9 +36,29 @@ class HoldingsTest < Minitest::Test
   def test_a_file_that_is_read_and_written
     File.open(File.join(Dir.tmpdir, "highball-holdings-#{Process.pid}"), "w+") do |file|
       File.unlink(file.path)
-      assert_match(/keeps a file open for reading and writing/, problem)
+      assert_match(/keeps a file open for writing/, problem)
     end
     assert_nil problem
+  end
+
+  def test_a_file_that_is_only_written
+    Tempfile.create("export") do |file|
+      file.close
+      export = File.open(file.path, "w")
+      assert_match(/keeps a file open for writing/, problem)
+      export.close
+    end
+  end
+
+  def test_a_lock
+    Tempfile.create("lock") do |file|
+      file.close
+      lock = File.open(file.path)
+      assert_nil problem
+      lock.flock(File::LOCK_EX)
+      assert_match(/holds a lock on a file/, problem)
+      lock.close
+    end
   end
 
   def test_logs_devices_and_files_that_are_only_read_do_not_matter
@@ -107,6 +128,32 @@ class HoldingsTest < Minitest::Test
     random = Random.new
     assert_match(/keeps a generator of random numbers/, problem)
     assert random
+  end
+
+  def test_a_generator_takes_the_place_of_another
+    first = Random.new(1)
+    holdings = Highball::Holdings.new(Highball::LastingState.new(__dir__))
+    assert_nil holdings.problem(serving: false)
+    second = Random.new(1)
+    assert_equal first, second
+    assert_match(/keeps a generator of random numbers/, holdings.problem(serving: false))
+  end
+
+  class Ids
+    class << self
+      attr_accessor :next
+    end
+  end
+
+  def test_state_that_requests_have_left
+    Ids.next = 17
+    assert_match(/its requests have left something in HoldingsTest::Ids\.@next that may be meant for one/, problem)
+  ensure
+    Ids.next = nil
+  end
+
+  def test_a_worker_that_does_not_know_what_it_began_with
+    assert_match(/was forked before refork_after was auto/, Highball::Holdings.new(nil).problem(serving: true))
   end
 
   private

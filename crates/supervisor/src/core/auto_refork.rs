@@ -12,7 +12,7 @@ const LEAST_SAVED_KIB: u64 = LEAST_GAIN_KIB / 2;
 /// Requests of a worker, and the time since the previous refork or the start, before each refork. After the last one, what
 /// workers share is not improved any more.
 const STAGES: [(u64, Duration); 3] = [
-    (200, Duration::from_secs(15)),
+    (400, Duration::from_secs(15)),
     (1_000, Duration::from_secs(5 * 60)),
     (5_000, Duration::from_secs(30 * 60)),
 ];
@@ -263,7 +263,7 @@ mod tests {
     fn a_large_application_is_reforked_and_judged_until_it_does_not_pay() {
         let start = Instant::now();
         let mut auto = AutoRefork::new(start);
-        assert_eq!(auto.counts(), Some(200));
+        assert_eq!(auto.counts(), Some(400));
         let at = measured(&mut auto, start);
         assert_eq!(at, start + STAGES[0].1, "the first requests of a version are not disturbed");
         assert!(matches!(auto.judge(memory(4, 110, 590), at), Verdict::Refork { .. }));
@@ -286,7 +286,7 @@ mod tests {
         assert_eq!(outcome, Verdict::Outcome { before_kib: 600 * MIB, after_kib: 595 * MIB, is_last });
         assert_eq!((auto.counts(), auto.deadline()), (None, None), "it did not pay");
         auto.restart(judged);
-        assert_eq!(auto.counts(), Some(200), "another version may pay");
+        assert_eq!(auto.counts(), Some(400), "another version may pay");
     }
 
     #[test]

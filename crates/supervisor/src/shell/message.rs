@@ -33,6 +33,8 @@ pub(crate) enum ToMold<'a> {
         timeout_header: Option<&'a str>,
         /// The folders of files that the application may name in a header field.
         sendfile: &'a [SentFolder],
+        /// Whether Highball may promote the worker by itself: it then remembers what it begins with.
+        may_refork: bool,
     },
     /// Report the Ruby heap, as it is: a collection would copy pages that are shared with the workers.
     Heap,
@@ -434,10 +436,11 @@ mod tests {
             early_hints: true,
             timeout_header: None,
             sendfile: &[SentFolder { prefix: None, folder: "storage".into() }],
+            may_refork: true,
         };
         assert_eq!(
             serde_json::to_string(&fork).unwrap(),
-            r#"{"type":"fork","worker":3,"threads":5,"log_format":"json","development":false,"early_hints":true,"timeout_header":null,"sendfile":[{"prefix":null,"folder":"storage"}]}"#
+            r#"{"type":"fork","worker":3,"threads":5,"log_format":"json","development":false,"early_hints":true,"timeout_header":null,"sendfile":[{"prefix":null,"folder":"storage"}],"may_refork":true}"#
         );
         let drain = serde_json::to_string(&ToWorker::Drain).unwrap();
         assert_eq!(drain, r#"{"type":"drain"}"#);
