@@ -1,8 +1,8 @@
 //! `highball bench memory`: what one more worker of a real application takes, with each way to share memory.
 //!
-//! Every way serves the same requests: 2,000, then a refork where there is one, then 1,000. (A refork that a server makes by
-//! itself may come earlier.) What counts is memory that
-//! only one process has: the private dirty pages of the workers, and Highball's rings.
+//! Every way serves the same requests: for each worker 500, then a refork where there is one, then 250. (A refork that a server
+//! makes by itself may come earlier.) What counts is memory that only one process has: the private dirty pages of the workers,
+//! and Highball's rings.
 
 use std::fs;
 use std::process::Command;
@@ -25,8 +25,8 @@ use crate::{check, Failure};
 
 /// The workload: its requests.
 const WORKLOAD: &str = "redmine";
-/// Requests before the refork, and after it.
-const REQUESTS: [usize; 2] = [2000, 1000];
+/// Requests before the refork, and after it, for each worker.
+const REQUESTS: [usize; 2] = [500, 250];
 /// Connections, enough that all workers have work.
 const CONNECTIONS: usize = 16;
 /// The same for all: how many arenas the C library's allocator may have.
@@ -218,7 +218,7 @@ impl Way {
         let shares = CpuShares::now();
         self.wait_for_workers(&deployment, candidate, &[], interrupt)?;
         let first = self.workers(&deployment);
-        let [before, after] = REQUESTS;
+        let [before, after] = REQUESTS.map(|requests| requests * candidate.workers as usize);
         let mut errors = check::send_exactly(&target, 0..before, CONNECTIONS, REQUESTS_TIME);
         if let Some(refork) = &self.refork {
             let old = if matches!(refork, Refork::ByItself) { first } else { self.workers(&deployment) };
@@ -361,7 +361,7 @@ impl Report {
     fn markdown(&self, table: &str) -> String {
         let versions: Vec<String> =
             self.ways.iter().map(|way| format!("{}: {}", way.title, way.version)).collect();
-        let [before, after] = REQUESTS;
+        let [before, after] = REQUESTS.map(|requests| requests * self.workers as usize);
         format!(
             "# Memory of one more worker\n\nMade by `{}`. {}, {} cores, {}. {}. {}: {} requests, {after} of them after the \
              refork where there is one, over {CONNECTIONS} connections; {}={} for all. A worker's memory is what only it \
