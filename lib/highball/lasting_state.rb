@@ -27,6 +27,8 @@ module Highball
     LONGEST = 256
     # Libraries in the application's folder.
     VENDORED = %r{/(vendor|gems|node_modules)/}
+    # What counts loaded gems, and Highball.
+    NOT_THE_APPLICATIONS = /\A(Gem|Bundler|Highball)(::|\z)/
     # Numbers that change without being meant for anything.
     LAST_LINES = %i[$INPUT_LINE_NUMBER $NR].freeze
     # Ruby's own: this file is loaded before the application.
@@ -101,7 +103,7 @@ module Highball
 
     def look_at(owner, found)
       name = NAME.bind_call(owner)
-      return if name.nil? || name.start_with?("Highball::")
+      return if name.nil? || NOT_THE_APPLICATIONS.match?(name)
 
       ours = ours?(name)
       into, depth = ours ? [found.application, DEPTH] : [found.libraries, 0]
