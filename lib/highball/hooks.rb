@@ -14,6 +14,8 @@ module Highball
       nil
     end
 
+    def any?(moment) = !@blocks[moment].empty?
+
     def run(moment, *arguments)
       @blocks[moment].each { |block| block.call(*arguments) }
     end

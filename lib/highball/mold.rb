@@ -9,8 +9,10 @@ require_relative "control_socket"
 require_relative "diagnosis"
 require_relative "heap"
 require_relative "journey"
+require_relative "lasting_state"
 require_relative "native"
 require_relative "oom_score"
+require_relative "own_memory"
 require_relative "ruby_version"
 
 module Highball
@@ -136,6 +138,7 @@ module Highball
           worker = fork_worker(message, descriptors)
           return worker if worker
         when "heap" then @control.say(:heap, heap: Heap.figures)
+        when "memory" then @control.say(:memory, memory: OwnMemory.figures)
         else warn "highball: the mold received an unknown message: #{message[:type]}"
         end
       end
@@ -144,6 +147,7 @@ module Highball
     # Returns the worker in the new process, and nil here.
     def fork_worker(message, descriptors)
       @app&.disconnect_databases
+      @state ||= LastingState.new(App::FOLDER) if message[:may_refork]
       Highball.hooks.run(:before_worker_fork, message[:worker])
       worker = fork_process(message, descriptors)
       forked(message[:worker]) unless worker
@@ -188,7 +192,7 @@ module Highball
 
     def become_worker(message, descriptors)
       @control.close # the mold's
-      Worker.new(message, descriptors, @app, @found)
+      Worker.new(message, descriptors, @app, @found, (@state if message[:may_refork]))
     end
 
     def refuse(message, reason)

@@ -6,10 +6,13 @@ module Highball
   # A mold that was a worker. It no longer serves; otherwise it is like any other mold.
   class PromotedMold < Mold
     # threads:: the number of threads that have served.
-    def initialize(control, app, threads:)
+    # careful:: whether Highball has begun the refork by itself: native extensions then have to bear nothing that Ruby
+    #           does not do without being asked.
+    def initialize(control, app, threads:, careful: false)
       super(control)
       @app = app
       @threads = threads
+      @careful = careful
       @booted = true
     end
 
@@ -32,6 +35,6 @@ module Highball
 
     # Requests have left holes in the heap, which each worker would fill separately. If compaction crashes this process,
     # the previous mold stays.
-    def warm_up = @app.warm_up(compact: true, threads: @threads)
+    def warm_up = @app.warm_up(compact: !@careful, threads: @threads)
   end
 end

@@ -118,6 +118,7 @@ module Highball
       thread = Thread.handle_interrupt(Object => :never) { Thread.new { live(number) } }
       thread.name = "#{@name} thread #{number + 1}"
       thread.report_on_exception = false
+      thread.thread_variable_set(:fork_safe, true) # it ends before the worker is forked from
       @threads[number] = thread
     end
 

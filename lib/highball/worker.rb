@@ -8,7 +8,9 @@ require_relative "diagnosis"
 require_relative "fork_safety"
 require_relative "heap"
 require_relative "hijack"
+require_relative "holdings"
 require_relative "oom_score"
+require_relative "own_memory"
 require_relative "promoted_mold"
 require_relative "sendfile"
 require_relative "server"
@@ -18,8 +20,9 @@ module Highball
   # never serves; it waits for the supervisor's orders and for signals.
   class Worker
     # `message` is the order to fork; `descriptors` are the ring's three and the control socket. If the mold has not
-    # loaded the application, `app` is nil and `found` is the detector that loads it.
-    def initialize(message, descriptors, app, found = nil)
+    # loaded the application, `app` is nil and `found` is the detector that loads it. `state` is the LastingState of the
+    # mold if Highball may promote this worker by itself.
+    def initialize(message, descriptors, app, found = nil, state = nil)
       @number = message[:worker]
       @threads = message[:threads]
       @log_format = message[:log_format]
@@ -29,12 +32,14 @@ module Highball
       @control = ControlSocket.new(control)
       @app = app
       @found = found
+      @state = state
     end
 
     # Serves until the supervisor orders it to end, or to become a mold. Returns that mold.
     def start
       Native.exit_when_closed(@control.fileno)
       @fork_safety = ForkSafety.new
+      @holdings = Holdings.new(@state)
       Checkpoint.pass("worker.born")
       introduce
       Checkpoint.pass("worker.introduced")
@@ -59,10 +64,11 @@ module Highball
     # The server, ready to serve. A failure is reported to the supervisor and ends the process.
     def set_up
       @step = :start_worker
-      settle
+      @holdings.own { settle }
       load_app unless @app
       Highball.hooks.run(:after_fork, @number)
-      server = open_server
+      @holdings.note_hooks if Highball.hooks.any?(:after_fork)
+      server = @holdings.own { open_server }
       @step = nil
       server
     rescue Exception => e # rubocop:disable Lint/RescueException -- hooks may raise anything
@@ -114,6 +120,7 @@ module Highball
         @announce.write_nonblock("e", exception: false)
       end
       serving.report_on_exception = true
+      serving.thread_variable_set(:fork_safe, true) # it ends before the fork
       @control.say(:ready)
       Checkpoint.pass("worker.ready")
       order = wait_for_the_end(server, serving)
@@ -149,8 +156,9 @@ module Highball
       case message[:type]
       when "drain" then return :drain
       when "promote" then return :promote
-      when "may_promote" then report_fitness
+      when "may_promote" then report_fitness(careful: message[:careful])
       when "heap" then report_heap(collect: message[:gc])
+      when "memory" then @control.say(:memory, memory: OwnMemory.figures)
       when "threads" then @control.say(:threads, threads: server ? BusyThreads.of(server, all: message[:all]) : [])
       when "interrupt" then server&.interrupt(message[:ticket])
       else warn "highball: worker #{@number} received an unknown message: #{message[:type]}"
@@ -160,9 +168,15 @@ module Highball
 
     def supervisor_gone = exit!(1)
 
-    def report_fitness
-      problem = @fork_safety.problem(serving: true)
+    # careful:: whether Highball has begun the refork by itself; it holds for the check after the last request as well.
+    def report_fitness(careful:)
+      @careful = careful
+      problem = problem(serving: true)
       problem ? @control.say(:unfit, why: problem) : @control.say(:fit)
+    end
+
+    def problem(serving:)
+      @fork_safety.problem(serving: serving) || (@holdings.problem(serving: serving) if @careful)
     end
 
     # Ends what only serves requests. If the process is still not fork-safe, it reports that to the supervisor, and
@@ -171,12 +185,23 @@ module Highball
       Checkpoint.pass("worker.threads_joined")
       Hijack.end_all
       Highball.hooks.run(:before_refork, @number)
-      problem = @fork_safety.problem(serving: false) or return true
+      @app.disconnect_databases
+      flush_files
+      problem = problem(serving: false) or return true
       @control.say(:unfit, why: problem)
       nil until obey == :drain
       false
     rescue Exception => e # rubocop:disable Lint/RescueException -- hooks may raise anything
       give_up(e)
+    end
+
+    # What waits in Ruby's buffers would be written by each fork as well.
+    def flush_files
+      ObjectSpace.each_object(File) do |file|
+        file.flush unless file.closed?
+      rescue IOError, SystemCallError
+        next # its own writer would have failed as well
+      end
     end
 
     def report_heap(collect:)
@@ -188,7 +213,7 @@ module Highball
     def become_mold
       Mold.ignore_group_signals
       [@news, @announce].each(&:close)
-      PromotedMold.new(@control, @app, threads: @threads)
+      PromotedMold.new(@control, @app, threads: @threads, careful: @careful)
     end
 
     def give_up(exception)

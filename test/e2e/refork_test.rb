@@ -37,6 +37,22 @@ class ReforkTest < ReforkTestCase
     assert_whole(server, 2)
   end
 
+  # Ruby keeps what is written to a file for a while. Each fork would write it as well.
+  def test_what_a_file_has_not_written_yet_is_written_once
+    app = version(1, folder_with, <<~RUBY)
+      run lambda { |env|
+        ($audit ||= File.open(File.join(__dir__, "audit.log"), "a")).puts(env["PATH_INFO"])
+        [200, {}, ["1 "]]
+      }
+    RUBY
+    server = serve(app)
+    server.get("/before")
+    refork(server)
+    server.get("/after")
+    server.stop
+    assert_equal ["/after", "/before"], File.readlines(File.join(app, "audit.log"), chomp: true).grep_v("/").sort
+  end
+
   def test_by_signal
     server = serve(version(1))
     server.signal("URG")

@@ -1,7 +1,8 @@
 //! `highball bench memory`: what one more worker of a real application takes, with each way to share memory.
 //!
-//! Every way serves the same requests: 2,000, then a refork where there is one, then 1,000. What counts is memory that
-//! only one process has: the private dirty pages of the workers, and Highball's rings.
+//! Every way serves the same requests: for each worker 500, then a refork where there is one, then 250. (A refork that a server
+//! makes by itself may come earlier.) What counts is memory that only one process has: the private dirty pages of the workers,
+//! and Highball's rings.
 
 use std::fs;
 use std::process::Command;
@@ -24,12 +25,14 @@ use crate::{check, Failure};
 
 /// The workload: its requests.
 const WORKLOAD: &str = "redmine";
-/// Requests before the refork, and after it.
-const REQUESTS: [usize; 2] = [2000, 1000];
+/// Requests before the refork, and after it, for each worker.
+const REQUESTS: [usize; 2] = [500, 250];
 /// Connections, enough that all workers have work.
 const CONNECTIONS: usize = 16;
 /// The same for all: how many arenas the C library's allocator may have.
 const ARENAS: (&str, &str) = ("MALLOC_ARENA_MAX", "2");
+/// No reforks but those that are asked for.
+const NO_REFORKS: (&str, &str) = ("HIGHBALL_REFORK_AFTER", "off");
 /// How long such requests may take.
 const REQUESTS_TIME: Duration = Duration::from_secs(300);
 /// How long a refork may take.
@@ -46,33 +49,48 @@ struct Way {
     threads: bool,
     /// How the command lines of its workers begin.
     workers_begin: &'static str,
+    /// Variables of its environment.
+    env: &'static [(&'static str, &'static str)],
     refork: Option<Refork>,
 }
 
 /// How a refork is asked for.
 enum Refork {
+    /// Not at all: the server decides.
+    ByItself,
     /// `highball refork`.
     Command,
     /// A signal to the first process.
     Signal(Signal),
 }
 
-const WAYS: [Way; 5] = [
+const WAYS: [Way; 6] = [
     Way {
         name: "highball",
         title: "Highball",
         scheme: "highball",
         threads: true,
         workers_begin: "highball worker",
-        refork: None,
+        env: &[ARENAS],
+        refork: Some(Refork::ByItself),
     },
     Way {
         name: "highball-refork",
-        title: "Highball, refork",
+        title: "Highball, refork by command",
         scheme: "highball",
         threads: true,
         workers_begin: "highball worker",
+        env: &[ARENAS, NO_REFORKS],
         refork: Some(Refork::Command),
+    },
+    Way {
+        name: "highball-no-refork",
+        title: "Highball, no refork",
+        scheme: "highball",
+        threads: true,
+        workers_begin: "highball worker",
+        env: &[ARENAS, NO_REFORKS],
+        refork: None,
     },
     Way {
         name: "puma-preload",
@@ -80,6 +98,7 @@ const WAYS: [Way; 5] = [
         scheme: "puma-cluster",
         threads: true,
         workers_begin: "puma: cluster worker",
+        env: &[ARENAS],
         refork: None,
     },
     Way {
@@ -88,6 +107,7 @@ const WAYS: [Way; 5] = [
         scheme: "puma-fork-worker",
         threads: true,
         workers_begin: "puma: cluster worker",
+        env: &[ARENAS],
         refork: Some(Refork::Signal(Signal::URG)),
     },
     Way {
@@ -96,6 +116,7 @@ const WAYS: [Way; 5] = [
         scheme: "passenger",
         threads: false,
         workers_begin: "Passenger RubyApp",
+        env: &[ARENAS],
         refork: None,
     },
 ];
@@ -174,12 +195,11 @@ pub(crate) fn run(options: &Options, interrupt: Interrupt) -> Result<(), Failure
     options.report("memory", &report, &table, report.markdown(&table))
 }
 
-/// The application, prepared, with the allocator's settings.
+/// The application, prepared.
 fn workload(options: &Options, interrupt: Interrupt) -> Result<Workload, Failure> {
     let file = data_folder()?.join("workloads").join(WORKLOAD).with_extension("toml");
-    let mut workload = Workload::read(&file)?;
+    let workload = Workload::read(&file)?;
     options.install_missing(&[], std::slice::from_ref(&workload))?;
-    workload.env.insert(ARENAS.0.into(), ARENAS.1.into());
     workload.prepare(&|| interrupt.came())?;
     Ok(workload)
 }
@@ -191,14 +211,17 @@ impl Way {
         workload: &Workload,
         interrupt: Interrupt,
     ) -> Result<Round, Failure> {
-        let deployment = Deployment::start(&candidate.scheme, &setting(candidate, workload, interrupt))?;
+        let mut setting = setting(candidate, workload, interrupt);
+        setting.env.extend(self.env.iter().map(|(name, value)| ((*name).into(), (*value).into())));
+        let deployment = Deployment::start(&candidate.scheme, &setting)?;
         let target = target(&deployment, &workload.requests);
         let shares = CpuShares::now();
         self.wait_for_workers(&deployment, candidate, &[], interrupt)?;
-        let [before, after] = REQUESTS;
+        let first = self.workers(&deployment);
+        let [before, after] = REQUESTS.map(|requests| requests * candidate.workers as usize);
         let mut errors = check::send_exactly(&target, 0..before, CONNECTIONS, REQUESTS_TIME);
         if let Some(refork) = &self.refork {
-            let old = self.workers(&deployment);
+            let old = if matches!(refork, Refork::ByItself) { first } else { self.workers(&deployment) };
             refork.ask(&deployment)?;
             self.wait_for_workers(&deployment, candidate, &old, interrupt)?;
         }
@@ -261,6 +284,7 @@ impl Refork {
     fn ask(&self, deployment: &Deployment) -> Result<(), Failure> {
         let problem = |why: String| Failure(format!("ask for a refork: {why}"));
         match self {
+            Refork::ByItself => Ok(()),
             Refork::Command => {
                 let port = deployment.address().port().to_string();
                 let asked = Command::new(programs::highball()).args(["refork", "--port", &port]).output();
@@ -337,7 +361,7 @@ impl Report {
     fn markdown(&self, table: &str) -> String {
         let versions: Vec<String> =
             self.ways.iter().map(|way| format!("{}: {}", way.title, way.version)).collect();
-        let [before, after] = REQUESTS;
+        let [before, after] = REQUESTS.map(|requests| requests * self.workers as usize);
         format!(
             "# Memory of one more worker\n\nMade by `{}`. {}, {} cores, {}. {}. {}: {} requests, {after} of them after the \
              refork where there is one, over {CONNECTIONS} connections; {}={} for all. A worker's memory is what only it \

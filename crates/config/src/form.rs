@@ -12,7 +12,7 @@ use crate::fields::Fields;
 use crate::given::{Origin, Raw};
 use crate::network::{networks, Network};
 use crate::ownership::Starter;
-use crate::settings::{MemoryBound, PathTimeout, RunsAs, SentFolder};
+use crate::settings::{MemoryBound, PathTimeout, ReforkAfter, RunsAs, SentFolder};
 use crate::value::{self, Address};
 
 /// What reading a value needs to know beside its text.
@@ -72,8 +72,9 @@ pub(crate) enum Form {
     Switch(fn(&mut Fields, bool)),
     /// The same; on the command line, its name alone means `on`.
     Flag(fn(&mut Fields, bool)),
-    /// Whole numbers in a range, with commas between them, or `off`. Where they were given is stored, too.
-    CountsOrOff(RangeInclusive<u64>, fn(&mut Fields, Vec<u64>, &Origin)),
+    /// When workers are forked again: whole numbers in a range, with commas between them, `auto`, or `off`. Where it was
+    /// given is stored, too.
+    Refork(RangeInclusive<u64>, fn(&mut Fields, ReforkAfter, &Origin)),
     /// Names that an authority issues certificates for; may be given several times.
     Domains(fn(&mut Fields, Vec<String>)),
     /// E-mail addresses; may be given several times.
@@ -197,11 +198,11 @@ impl Form {
             Form::Switch(set) | Form::Flag(set) => {
                 put(raws, |raw| value::switch(&raw.text), |value| set(to, value))?
             }
-            Form::CountsOrOff(range, set) => {
+            Form::Refork(range, set) => {
                 put(
                     raws,
-                    |raw| Ok((value::counts(&raw.text, range)?, &raw.origin)),
-                    |(counts, origin)| set(to, counts, origin),
+                    |raw| Ok((value::refork_after(&raw.text, range)?, &raw.origin)),
+                    |(after, origin)| set(to, after, origin),
                 )?;
             }
             Form::Prefix(set) => put(raws, |raw| value::prefix(&raw.text), |value| set(to, value))?,
@@ -299,7 +300,7 @@ impl Form {
             Form::Phrase(_) => "TEXT",
             Form::OneOf(_) => "FORM",
             Form::Switch(_) | Form::Flag(_) => "on|off",
-            Form::CountsOrOff(..) => "N,N,…|off",
+            Form::Refork(..) => "auto|N,N,…|off",
             Form::Hosts(_) => "HOST",
             Form::Domains(_) => "NAME|hosts",
             Form::Emails(_) => "ADDRESS",

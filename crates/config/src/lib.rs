@@ -31,6 +31,7 @@ mod error;
 mod fields;
 mod file;
 mod form;
+mod free_memory;
 mod given;
 mod help;
 mod machines;
@@ -56,6 +57,7 @@ pub use command_line::{command, COMMANDS};
 pub use cpus::{CpuLimit, Cpus};
 pub use deployment::Deployment;
 pub use error::{ConfigError, Fault};
+pub use free_memory::free_memory;
 pub use manual::manual;
 pub use memory::{available as available_memory, oom_kills};
 pub use network::Network;
@@ -65,8 +67,8 @@ pub use root_table::{root_table, RootTable};
 pub use settings::{
     AccessLog, AcmeSettings, AdminSettings, App, AppId, AppLimits, BasicAuth, Bind, BindAddress,
     BindProtocol, CertificateFiles, ExternalAccount, Limits, Log, LogFormat, MemoryBound, MemoryLimits,
-    Named, NamesOnDemand, Process, ProxyProtocol, PumaNote, RunsAs, SentFolder, Settings, ShowDiagnosis,
-    StaticFiles, TlsSettings,
+    Named, NamesOnDemand, Process, ProxyProtocol, PumaNote, ReforkAfter, RunsAs, SentFolder, Settings,
+    ShowDiagnosis, StaticFiles, TlsSettings,
 };
 pub use trust::{reader_of, why_not_roots};
 

@@ -101,8 +101,8 @@ fn range(form: &Form) -> Option<String> {
             Some(format!("{} to {}, or `none`", duration_text(*range.start()), duration_text(*range.end())))
         }
         Form::OneOf(_) => Some(form.words()),
-        Form::CountsOrOff(range, _) => Some(format!(
-            "numbers from {} to {} with commas between them, or `off`",
+        Form::Refork(range, _) => Some(format!(
+            "`auto`, numbers from {} to {} with commas between them, or `off`",
             range.start(),
             range.end()
         )),

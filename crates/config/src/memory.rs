@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::cgroups::{folders, Controller, Folder};
 
-const MEMORY: Controller = Controller { name: "memory", v1_mounts: &["/sys/fs/cgroup/memory"] };
+pub(crate) const MEMORY: Controller = Controller { name: "memory", v1_mounts: &["/sys/fs/cgroup/memory"] };
 
 /// No buffers are fewer bytes than this by default.
 const LEAST_BYTES: u64 = 16 << 20;
@@ -33,7 +33,7 @@ fn available_by(read: &dyn Fn(&Path) -> Option<String>) -> Option<u64> {
         // "max", or with version 1 a number near 2⁶³, stands for no limit.
         files.into_iter().filter_map(|file| read(&file)?.trim().parse().ok())
     });
-    limits.chain(of_machine(read)).min()
+    limits.chain(of_machine("MemTotal:", read)).min()
 }
 
 /// Processes that the kernel has killed for lack of memory, ever: of the cgroup that holds this process; without one, of the
@@ -56,10 +56,10 @@ fn oom_kills_by(read: &dyn Fn(&Path) -> Option<String>) -> Option<u64> {
     })
 }
 
-/// `MemTotal` of `/proc/meminfo`, in bytes.
-fn of_machine(read: &dyn Fn(&Path) -> Option<String>) -> Option<u64> {
+/// A line of `/proc/meminfo`, in bytes.
+pub(crate) fn of_machine(name: &str, read: &dyn Fn(&Path) -> Option<String>) -> Option<u64> {
     let text = read(Path::new("/proc/meminfo"))?;
-    let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
     let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     Some(kibibytes * 1024)
 }

@@ -1275,16 +1275,17 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::App,
         short: None,
         env: &[],
-        form: Form::CountsOrOff(1..=1_000_000_000, |f, counts, origin| {
-            f.app.process.refork_after = counts;
+        form: Form::Refork(1..=1_000_000_000, |f, after, origin| {
+            f.app.process.refork_after = after;
             f.app.refork_origin = Some(origin.clone());
         }),
-        default: Default::Is("off"),
+        default: Default::InDevelopment { yes: "off", no: "auto" },
         section: Section::Processes,
         example: "50,100,1000",
         doc: "Re-fork all workers from a warm one after it has served this many requests, so that they share the memory \
               that it has filled by then. With several numbers, the first counts for the first time, and so on; the last \
-              one is repeated. See `docs/restarts.md`.",
+              one is repeated. With `auto`, Highball measures the memory of the workers, and reforks where that saves some \
+              and nothing shows that the application cannot be forked while it serves. See `docs/restarts.md`.",
     },
     Opt {
         name: "memory_limit",

@@ -20,7 +20,8 @@ use crate::pool::PoolRange;
 use crate::puma::{is_puma, AskRuby, Layer, Source};
 use crate::settings::{
     AccessLog, AcmeSettings, AdminSettings, App, AppId, BasicAuth, Bind, BindAddress, BindProtocol,
-    CertificateFiles, ExternalAccount, Limits, Log, Named, NamesOnDemand, RunsAs, Settings, TlsSettings,
+    CertificateFiles, ExternalAccount, Limits, Log, Named, NamesOnDemand, ReforkAfter, RunsAs, Settings,
+    TlsSettings,
 };
 use crate::value::{self, Address};
 
@@ -472,7 +473,9 @@ fn agree(fields: &AppFields) -> Result<(), ConfigError> {
         return Err(ConfigError::Usage(problem));
     }
     match &fields.refork_origin {
-        Some(origin) if !fields.process.preload && !fields.process.refork_after.is_empty() => {
+        Some(origin)
+            if !fields.process.preload && matches!(fields.process.refork_after, ReforkAfter::Requests(_)) =>
+        {
             let problem =
                 "without preloading workers have nothing to share; leave out either this or `preload = off`";
             Err(ConfigError::Value { origin: origin.clone(), problem: problem.into() })

@@ -719,11 +719,22 @@ pub struct Process {
     pub preload: bool,
     /// Whether the application's processes can get no more rights than their user's, by setuid programs for example.
     pub no_new_privs: bool,
-    /// The numbers of requests after which a worker is promoted to mold, the first time and so on; the last one is
-    /// repeated. Empty: never.
-    pub refork_after: Vec<u64>,
+    /// When a worker is promoted to mold.
+    pub refork_after: ReforkAfter,
     /// Workers that may die before they served, one after the other, until Highball gives up.
     pub max_boot_failures: u32,
+}
+
+/// When a warm worker becomes the mold from which all workers are forked again.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ReforkAfter {
+    /// Never by itself.
+    #[default]
+    Never,
+    /// When the supervisor expects that it saves memory.
+    Auto,
+    /// After these numbers of requests, the first time and so on; the last one is repeated. There is at least one.
+    Requests(Vec<u64>),
 }
 
 /// How log lines look.

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use rustix::fs::{access, Access};
 
-use crate::settings::{Bind, BindAddress, BindProtocol, MemoryBound, PathTimeout, SentFolder};
+use crate::settings::{Bind, BindAddress, BindProtocol, MemoryBound, PathTimeout, ReforkAfter, SentFolder};
 
 /// The longest host name, in bytes (RFC 1035 section 2.3.4).
 const HOST_BYTES: usize = 253;
@@ -158,13 +158,18 @@ pub(crate) fn count_or_range(text: &str, range: &RangeInclusive<u64>) -> Result<
     Ok(least.max(count(most, range)?))
 }
 
-/// Whole numbers with commas between them; none for `off`.
-pub(crate) fn counts(text: &str, range: &RangeInclusive<u64>) -> Result<Vec<u64>, String> {
+/// When workers are forked again: `auto`, `off`, or whole numbers with commas between them.
+pub(crate) fn refork_after(text: &str, range: &RangeInclusive<u64>) -> Result<ReforkAfter, String> {
+    if text == "auto" {
+        return Ok(ReforkAfter::Auto);
+    }
     if switch(text) == Ok(false) {
-        return Ok(Vec::new());
+        return Ok(ReforkAfter::Never);
     }
     let counts: Result<Vec<u64>, String> = text.split(',').map(|one| count(one.trim(), range)).collect();
-    counts.map_err(|problem| format!("{problem}; write one or several with commas between them, or off"))
+    counts
+        .map(ReforkAfter::Requests)
+        .map_err(|problem| format!("{problem}; write one or several with commas between them, auto, or off"))
 }
 
 /// `on` or `off`, and the words other programs use for them.
@@ -623,10 +628,11 @@ mod tests {
 
     #[test]
     fn several_counts() {
-        let counts = |text| counts(text, &(1..=1000));
-        assert_eq!(counts("50, 100,1000"), Ok(vec![50, 100, 1000]));
-        assert_eq!(counts("7"), Ok(vec![7]));
-        assert_eq!(counts("off"), Ok(vec![]));
+        let counts = |text| refork_after(text, &(1..=1000));
+        assert_eq!(counts("50, 100,1000"), Ok(ReforkAfter::Requests(vec![50, 100, 1000])));
+        assert_eq!(counts("7"), Ok(ReforkAfter::Requests(vec![7])));
+        assert_eq!(counts("off"), Ok(ReforkAfter::Never));
+        assert_eq!(counts("auto"), Ok(ReforkAfter::Auto));
         for text in ["", "on", "5,", "5;6", "5,1001"] {
             assert!(counts(text).is_err(), "{text}");
         }

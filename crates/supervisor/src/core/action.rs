@@ -119,6 +119,12 @@ pub(crate) enum AppAction {
     LookAtFolder {
         ticket: Ticket,
     },
+    /// Ask this mold and these workers for their memory.
+    MeasureMemory {
+        ticket: Ticket,
+        boot: u32,
+        workers: Vec<u32>,
+    },
     /// Read the configuration again: that of the application has a fault, which may have been corrected.
     RereadConfiguration,
     /// Tell the front.
@@ -135,8 +141,8 @@ pub(crate) enum AppAction {
 pub(crate) enum WorkerOrder {
     /// Finish what is claimed, and exit.
     Drain,
-    /// Say whether you can be forked from.
-    MayPromote,
+    /// Say whether you can be forked from. `careful`: only if every check is passed, now and after the last request.
+    MayPromote { careful: bool },
     /// Become a mold.
     Promote,
 }

@@ -1,6 +1,7 @@
 //! The state of one application. [`super::step`] has everything that changes it.
 
 use super::action::{AppAction, FrontNews};
+use super::auto_refork::AutoRefork;
 use super::event::Ticket;
 use super::log::AppLog;
 use super::mold::Mold;
@@ -15,7 +16,7 @@ use crate::diagnosis::Diagnosis;
 use crate::report::ReforkReport;
 use crate::shell::message::Booted;
 use crate::watch::folder_state::FolderState;
-use highball_config::PoolRange;
+use highball_config::{PoolRange, ReforkAfter};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -56,8 +57,8 @@ pub(crate) struct AppConfig {
     pub(crate) probe_path: String,
     pub(crate) drain_timeout: Duration,
     pub(crate) max_boot_failures: u32,
-    /// See [`Schedule`].
-    pub(crate) refork_after: Vec<u64>,
+    /// See [`Schedule`] and [`AutoRefork`].
+    pub(crate) refork_after: ReforkAfter,
     /// See [`crate::AppBlueprint::may_fail`].
     pub(crate) may_fail: bool,
 }
@@ -265,7 +266,9 @@ pub(crate) struct Reforks {
     pub(crate) count: u32,
     pub(crate) last: Option<ReforkReport>,
     pub(crate) schedule: Schedule,
-    /// Whether the front counts requests for the schedule.
+    /// Instead of a schedule.
+    pub(crate) auto: AutoRefork,
+    /// Whether the front counts requests for the next refork or measurement.
     pub(crate) counts_requests: bool,
     /// Why workers of this version cannot be forked from.
     pub(crate) unfit: Option<String>,
@@ -358,7 +361,8 @@ impl App {
                 going: None,
                 count: 0,
                 last: None,
-                schedule: Schedule::new(config.refork_after.clone()),
+                schedule: Schedule::new(&config.refork_after),
+                auto: AutoRefork::new(now),
                 counts_requests: false,
                 unfit: None,
             },

@@ -1,6 +1,7 @@
 //! Every event that the core handles.
 
 use super::app::AppConfig;
+use super::auto_refork::AppMemory;
 use crate::core::ending::Ending;
 use crate::core::memory::OverMemory;
 use crate::core::refork::ReforkCause;
@@ -122,6 +123,8 @@ pub(crate) enum AppEvent {
     Diagnosed { ticket: Ticket, diagnosis: Arc<Diagnosis>, files: Option<FolderState> },
     /// Answers [`super::AppAction::LookAtFolder`]. `took`: how long the look took.
     FolderSeen { ticket: Ticket, files: Option<FolderState>, took: Duration },
+    /// Answers [`super::AppAction::MeasureMemory`]; `None`: a process has not answered.
+    MemoryMeasured { ticket: Ticket, memory: Option<AppMemory> },
 
     // --- from molds
     /// A step of the spawn journey begins.

@@ -186,8 +186,19 @@ pub(crate) enum AppLog {
     ReforkFailed {
         why: String,
     },
+    /// `careful`: Highball has begun the refork by itself.
     Unfit {
         why: String,
+        careful: bool,
+    },
+    /// Memory before and after a refork, of mold and workers together, when as many requests were answered.
+    ReforkOutcome {
+        before_kib: u64,
+        after_kib: u64,
+        is_last: bool,
+    },
+    NoRoomForRefork {
+        expected_kib: u64,
     },
     // the application
     SiteNotReopened {

@@ -1,5 +1,6 @@
 //! A refork: a warm worker becomes the mold of the version that is served, and forks of it replace the other workers.
 
+use highball_config::ReforkAfter;
 use std::fmt;
 
 /// How far a refork has come.
@@ -42,6 +43,22 @@ pub(crate) enum ReforkCause {
     Signal,
     /// A worker has answered this number of requests.
     Requests(u64),
+    /// Highball's own measurement (`refork_after = auto`).
+    Memory {
+        /// Workers, and what each does not share, on average.
+        workers: u64,
+        private_kib: u64,
+        /// What the refork is expected to save.
+        expected_kib: u64,
+    },
+}
+
+impl ReforkCause {
+    /// Whether it is forked from only if every check is passed, and by means that are safe with every native extension:
+    /// where Highball begins the refork by itself.
+    pub(crate) fn is_careful(self) -> bool {
+        matches!(self, ReforkCause::Memory { .. })
+    }
 }
 
 impl fmt::Display for ReforkCause {
@@ -50,6 +67,12 @@ impl fmt::Display for ReforkCause {
             ReforkCause::Command => f.write_str("highball refork"),
             ReforkCause::Signal => f.write_str("URG"),
             ReforkCause::Requests(requests) => write!(f, "{requests} requests"),
+            ReforkCause::Memory { workers, private_kib, expected_kib } => write!(
+                f,
+                "refork_after = auto: each of {workers} workers has {} MiB that it does not share, and a refork is expected to save {} MiB",
+                private_kib / 1024,
+                expected_kib / 1024
+            ),
         }
     }
 }
@@ -62,7 +85,11 @@ pub(crate) struct Schedule {
 }
 
 impl Schedule {
-    pub(crate) fn new(requests: Vec<u64>) -> Schedule {
+    pub(crate) fn new(after: &ReforkAfter) -> Schedule {
+        let requests = match after {
+            ReforkAfter::Requests(requests) => requests.clone(),
+            ReforkAfter::Never | ReforkAfter::Auto => Vec::new(),
+        };
         Schedule { requests, reforks: 0 }
     }
 
@@ -88,7 +115,7 @@ mod tests {
 
     #[test]
     fn a_schedule_repeats_its_last_number_and_starts_again() {
-        let mut schedule = Schedule::new(vec![50, 100, 1000]);
+        let mut schedule = Schedule::new(&ReforkAfter::Requests(vec![50, 100, 1000]));
         let due = |schedule: &mut Schedule| {
             let next = schedule.next();
             schedule.advance();
@@ -98,6 +125,6 @@ mod tests {
         assert_eq!(first, [50, 100, 1000, 1000, 1000]);
         schedule.restart();
         assert_eq!(schedule.next(), Some(50));
-        assert_eq!(Schedule::new(Vec::new()).next(), None);
+        assert_eq!(Schedule::new(&ReforkAfter::Never).next(), None);
     }
 }

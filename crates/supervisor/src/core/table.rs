@@ -11,7 +11,7 @@ use crate::core::event::ReceivedSignal;
 use crate::core::refork::ReforkCause;
 use crate::core::restart::Asked;
 use crate::core::Action;
-use highball_config::AppId;
+use highball_config::{AppId, ReforkAfter};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -385,7 +385,7 @@ fn app() -> AppConfig {
         probe_path: "/".into(),
         drain_timeout: Duration::from_secs(30),
         max_boot_failures: 3,
-        refork_after: Vec::new(),
+        refork_after: ReforkAfter::Never,
         may_fail: true,
     }
 }

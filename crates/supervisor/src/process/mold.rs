@@ -6,9 +6,9 @@ use crate::process::interpreter::Interpreter;
 use crate::process::launcher::{Launched, Launching};
 use crate::shell::control_socket::ControlSocket;
 use crate::shell::event::{watch_mold, HeldProcess, Inbox, StartReport, Watch, Who};
-use crate::shell::message::{BootFailure, RubyHeap, ToMold};
+use crate::shell::message::{BootFailure, OwnMemory, RubyHeap, ToMold};
 use crate::shell::questions::{Answer, NotAsked, Questions};
-use highball_config::{App, LogFormat, User};
+use highball_config::{App, LogFormat, ReforkAfter, User};
 use highball_tenant::TenantFolder;
 use rustix::process::{Pid, Signal};
 use std::io;
@@ -50,6 +50,7 @@ pub(crate) struct MoldHandle {
     pub(crate) user: Option<User>,
     process: Option<HeldProcess>,
     pub(crate) heap_questions: Questions<Option<RubyHeap>>,
+    pub(crate) memory_questions: Questions<Option<OwnMemory>>,
     control: Arc<ControlSocket>,
     _watch: Watch,
 }
@@ -115,6 +116,7 @@ impl MoldHandle {
             user,
             process,
             heap_questions: Questions::default(),
+            memory_questions: Questions::default(),
             _watch: watch_mold(Arc::clone(&control), boot, start, inbox.clone()),
             control,
         }
@@ -143,6 +145,7 @@ impl MoldHandle {
             early_hints: app.early_hints,
             timeout_header: app.timeout_header.as_deref(),
             sendfile: &app.sendfile,
+            may_refork: app.process.refork_after == ReforkAfter::Auto && app.process.preload,
         };
         self.control.send(&order, descriptors)
     }
@@ -150,6 +153,11 @@ impl MoldHandle {
     /// Asks for its Ruby heap.
     pub(crate) fn ask_heap(&mut self) -> Result<Answer<Option<RubyHeap>>, NotAsked> {
         self.heap_questions.ask(|| self.control.send(&ToMold::Heap, &[]))
+    }
+
+    /// Asks for its memory.
+    pub(crate) fn ask_memory(&mut self) -> Result<Answer<Option<OwnMemory>>, NotAsked> {
+        self.memory_questions.ask(|| self.control.send(&ToMold::Memory, &[]))
     }
 
     /// Sends a signal. A caller is never sent one: for it, the control socket closes when this is dropped.

@@ -4,7 +4,7 @@ use crate::process::identity;
 use crate::process::mold::MoldHandle;
 use crate::shell::control_socket::ControlSocket;
 use crate::shell::event::{HeldProcess, Inbox, Watch, Who};
-use crate::shell::message::{RubyHeap, ThreadPlace, ToWorker};
+use crate::shell::message::{OwnMemory, RubyHeap, ThreadPlace, ToWorker};
 use crate::shell::questions::{Answer, NotAsked, Questions};
 use highball_config::User;
 use highball_ring::FrontRing;
@@ -24,6 +24,7 @@ pub(crate) struct WorkerHandle {
     /// The front's end of its ring, kept here until the worker is ready.
     ring: Option<FrontRing>,
     pub(crate) heap_questions: Questions<Option<RubyHeap>>,
+    pub(crate) memory_questions: Questions<Option<OwnMemory>>,
     pub(crate) thread_questions: Questions<Vec<ThreadPlace>>,
     _watch: Watch,
 }
@@ -43,6 +44,7 @@ impl WorkerHandle {
             control,
             ring: Some(ring),
             heap_questions: Questions::default(),
+            memory_questions: Questions::default(),
             thread_questions: Questions::default(),
             _watch: watch,
         }
@@ -83,6 +85,11 @@ impl WorkerHandle {
     /// Asks for its Ruby heap; with `gc`, after a full garbage collection.
     pub(crate) fn ask_heap(&mut self, gc: bool) -> Result<Answer<Option<RubyHeap>>, NotAsked> {
         self.heap_questions.ask(|| self.control.send(&ToWorker::Heap { gc }, &[]))
+    }
+
+    /// Asks for its memory.
+    pub(crate) fn ask_memory(&mut self) -> Result<Answer<Option<OwnMemory>>, NotAsked> {
+        self.memory_questions.ask(|| self.control.send(&ToWorker::Memory, &[]))
     }
 
     /// Asks where its threads are that are at a request; with `all`, also where the others are.

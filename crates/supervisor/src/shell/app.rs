@@ -176,6 +176,7 @@ impl AppSupervisor {
             AppAction::Forget { process, ending } => self.forget(process, ending),
             AppAction::Diagnose { ticket, folder, failure } => self.diagnose_boot(ticket, folder, *failure),
             AppAction::LookAtFolder { ticket } => self.look_at_folder(ticket),
+            AppAction::MeasureMemory { ticket, boot, workers } => self.measure_memory(ticket, boot, &workers),
             AppAction::Notify(news) => self.notify(news).await,
             AppAction::Answer(..) | AppAction::RereadConfiguration => {} // the supervisor's
             AppAction::Log(log) => {
@@ -351,10 +352,10 @@ impl AppSupervisor {
 
     fn tell(&self, worker: u32, order: WorkerOrder) -> io::Result<()> {
         let handle = self.workers.get(&worker).ok_or(io::ErrorKind::NotFound)?;
-        handle.send(match order {
-            WorkerOrder::Drain => &ToWorker::Drain,
-            WorkerOrder::MayPromote => &ToWorker::MayPromote,
-            WorkerOrder::Promote => &ToWorker::Promote,
+        handle.send(&match order {
+            WorkerOrder::Drain => ToWorker::Drain,
+            WorkerOrder::MayPromote { careful } => ToWorker::MayPromote { careful },
+            WorkerOrder::Promote => ToWorker::Promote,
         })
     }
 

@@ -120,6 +120,7 @@ mod tests {
             early_hints: false,
             timeout_header: None,
             sendfile: &[],
+            may_refork: false,
         };
         ours.send(&order, &[reader.as_fd(), reader.as_fd()]).unwrap();
         let packet = theirs.receive::<serde_json::Value>().await.unwrap().unwrap();

@@ -88,6 +88,8 @@ pub(super) fn of_app(log: &AppLog, app: &AppSupervisor) {
         | AppLog::Promoted { .. }
         | AppLog::Reforked { .. }
         | AppLog::ReforkFailed { .. }
+        | AppLog::ReforkOutcome { .. }
+        | AppLog::NoRoomForRefork { .. }
         | AppLog::Unfit { .. } => of_refork(log, app),
         AppLog::Misbehaved { process, error } => {
             error!(who = ?process, %error, "a process is killed after a protocol error");
@@ -322,8 +324,21 @@ fn of_refork(log: &AppLog, app: &AppSupervisor) {
             info!(worker, workers, took_ms = ms(*took), "reforked");
         }
         AppLog::ReforkFailed { why } => error!(why, "the refork failed; the old mold stays"),
-        AppLog::Unfit { why } => {
+        AppLog::Unfit { why, careful: false } => {
             warn!(why, "no refork: the workers of this version cannot be forked from");
+        }
+        AppLog::Unfit { why, careful: true } => {
+            info!(why, "workers are not forked again to save memory (refork_after = auto)");
+        }
+        AppLog::ReforkOutcome { before_kib, after_kib, is_last } => {
+            let (before_mib, after_mib) = (before_kib / 1024, after_kib / 1024);
+            let next =
+                if *is_last { "there is no further one of this version" } else { "there may be another one" };
+            info!(before_mib, after_mib, next, "memory of the application before and after the refork");
+        }
+        AppLog::NoRoomForRefork { expected_kib } => {
+            let expected_mib = expected_kib / 1024;
+            info!(expected_mib, "no refork yet: there is not enough free memory for a second mold");
         }
         _ => {}
     }

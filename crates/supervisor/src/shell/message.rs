@@ -33,9 +33,13 @@ pub(crate) enum ToMold<'a> {
         timeout_header: Option<&'a str>,
         /// The folders of files that the application may name in a header field.
         sendfile: &'a [SentFolder],
+        /// Whether Highball may promote the worker by itself: it then remembers what it begins with.
+        may_refork: bool,
     },
     /// Report the Ruby heap, as it is: a collection would copy pages that are shared with the workers.
     Heap,
+    /// Report the memory of the process.
+    Memory,
 }
 
 /// The form of event lines, as the protocol names it.
@@ -79,6 +83,8 @@ pub(crate) enum FromMold {
     Stop,
     /// Answers `heap`; `None` where Ruby's garbage collector does not report it.
     Heap { heap: Option<RubyHeap> },
+    /// Answers `memory`; `None` where the kernel does not report it.
+    Memory { memory: Option<OwnMemory> },
 }
 
 /// Messages from the supervisor to a worker.
@@ -88,7 +94,10 @@ pub(crate) enum ToWorker {
     /// Finish what is claimed, run the hooks, exit 0.
     Drain,
     /// Say whether you can be forked from.
-    MayPromote,
+    MayPromote {
+        /// Only if every check is passed, now and after the last request: Highball asks by itself.
+        careful: bool,
+    },
     /// Join the serving threads, and become a mold.
     Promote,
     /// Report the Ruby heap.
@@ -96,6 +105,8 @@ pub(crate) enum ToWorker {
         /// Whether to run a full garbage collection first.
         gc: bool,
     },
+    /// Report the memory of the process.
+    Memory,
     /// Say where the threads are that are at a request.
     Threads {
         /// Also of those that are at no request.
@@ -136,8 +147,19 @@ pub(crate) enum FromWorker {
     Leaving,
     /// Answers `heap`; `None` where Ruby's garbage collector does not report it.
     Heap { heap: Option<RubyHeap> },
+    /// Answers `memory`; `None` where the kernel does not report it.
+    Memory { memory: Option<OwnMemory> },
     /// Answers `threads`.
     Threads { threads: Vec<ThreadPlace> },
+}
+
+/// The memory of a process as it sees it, in KiB; see [`highball_proc::ProcessMemory`]. A process of another user cannot be
+/// measured from outside.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+pub(crate) struct OwnMemory {
+    pub(crate) private_dirty_kib: u64,
+    pub(crate) pss_kib: u64,
+    pub(crate) rss_kib: u64,
 }
 
 /// The Ruby heap of a process, as its `GC.stat` has it. A worker's counters that only grow include those of its mold
@@ -414,18 +436,31 @@ mod tests {
             early_hints: true,
             timeout_header: None,
             sendfile: &[SentFolder { prefix: None, folder: "storage".into() }],
+            may_refork: true,
         };
         assert_eq!(
             serde_json::to_string(&fork).unwrap(),
-            r#"{"type":"fork","worker":3,"threads":5,"log_format":"json","development":false,"early_hints":true,"timeout_header":null,"sendfile":[{"prefix":null,"folder":"storage"}]}"#
+            r#"{"type":"fork","worker":3,"threads":5,"log_format":"json","development":false,"early_hints":true,"timeout_header":null,"sendfile":[{"prefix":null,"folder":"storage"}],"may_refork":true}"#
         );
         let drain = serde_json::to_string(&ToWorker::Drain).unwrap();
         assert_eq!(drain, r#"{"type":"drain"}"#);
-        let promote = serde_json::to_string(&[ToWorker::MayPromote, ToWorker::Promote]).unwrap();
-        assert_eq!(promote, r#"[{"type":"may_promote"},{"type":"promote"}]"#);
+        let promote = [ToWorker::MayPromote { careful: true }, ToWorker::Promote];
+        let promote = serde_json::to_string(&promote).unwrap();
+        assert_eq!(promote, r#"[{"type":"may_promote","careful":true},{"type":"promote"}]"#);
         let question = r#"{"type":"heap","gc":true}"#;
         assert_eq!(serde_json::to_string(&ToWorker::Heap { gc: true }).unwrap(), question);
         assert_eq!(serde_json::to_string(&ToMold::Heap).unwrap(), r#"{"type":"heap"}"#);
+    }
+
+    #[test]
+    fn memory_is_asked_for_and_reported() {
+        assert_eq!(serde_json::to_string(&ToMold::Memory).unwrap(), r#"{"type":"memory"}"#);
+        assert_eq!(serde_json::to_string(&ToWorker::Memory).unwrap(), r#"{"type":"memory"}"#);
+        let text = r#"{"type":"memory","memory":{"private_dirty_kib":1,"pss_kib":2,"rss_kib":3}}"#;
+        let memory = Some(OwnMemory { private_dirty_kib: 1, pss_kib: 2, rss_kib: 3 });
+        assert_eq!(serde_json::from_str::<FromWorker>(text).unwrap(), FromWorker::Memory { memory });
+        let silent = r#"{"type":"memory","memory":null}"#;
+        assert_eq!(serde_json::from_str::<FromMold>(silent).unwrap(), FromMold::Memory { memory: None });
     }
 
     #[test]

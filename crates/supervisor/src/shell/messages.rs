@@ -133,7 +133,8 @@ impl AppSupervisor {
             }
             FromMold::Stop => return Some(AppEvent::MoldAsksToStop { boot }),
             FromMold::Heap { heap } if mold.heap_questions.answered(heap) => {}
-            FromMold::Heap { .. } => return Some(unasked(process)),
+            FromMold::Memory { memory } if mold.memory_questions.answered(memory) => {}
+            FromMold::Heap { .. } | FromMold::Memory { .. } => return Some(unasked(process)),
         }
         None
     }
@@ -173,6 +174,10 @@ impl AppSupervisor {
             FromWorker::Leaving => AppEvent::WorkerLeaving { worker },
             FromWorker::Heap { heap } => {
                 let was_asked = handle.heap_questions.answered(heap);
+                return (!was_asked).then(|| unasked(process));
+            }
+            FromWorker::Memory { memory } => {
+                let was_asked = handle.memory_questions.answered(memory);
                 return (!was_asked).then(|| unasked(process));
             }
             FromWorker::Threads { threads } => {

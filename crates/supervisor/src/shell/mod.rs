@@ -4,8 +4,8 @@
 //! In reading order: [`blueprint`], what it is built from; [`app`], what is held of one application and done for it;
 //! [`messages`], messages from its processes, as events; [`boot_failures`], why one could not be started;
 //! [`upgrading`], what is done in a hot restart; [`memory_sampler`], what memory processes have; [`load_probe`], what
-//! their workers take; [`reports`], what it reports to `highball status`; [`log_lines`], the
-//! words for the core's log events; [`outcome`], how a run ended.
+//! their workers take; [`refork_measurement`], what they say of it before a refork; [`reports`], what it reports to
+//! `highball status`; [`log_lines`], the words for the core's log events; [`outcome`], how a run ended.
 //!
 //! Below these: [`event`], what can happen, and the tasks that watch for it; [`message`] over [`control_socket`], the
 //! messages to and from molds and workers (`PROTOCOL.md`); [`questions`] to them that are under way; [`app_files`],
@@ -25,6 +25,7 @@ mod messages;
 mod outcome;
 pub(crate) mod questions;
 pub(crate) mod reaper;
+mod refork_measurement;
 mod reports;
 pub(crate) mod signals;
 mod thread_dump;

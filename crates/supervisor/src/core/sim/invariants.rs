@@ -201,7 +201,13 @@ impl Books {
             AppLog::RestartGivenUp { .. } => "restart: given up",
             AppLog::Reforked { .. } => "refork: done",
             AppLog::ReforkFailed { .. } => "refork: failed",
+            AppLog::Unfit { careful: true, .. } => "refork: refused, begun by measurement",
             AppLog::Unfit { .. } => "refork: refused",
+            AppLog::ReforkOutcome { is_last, .. } => match is_last {
+                true => "refork: did not pay",
+                false => "refork: paid",
+            },
+            AppLog::NoRoomForRefork { .. } => "refork: no memory for it",
             AppLog::BootFailed(_) => "boot: failed",
             AppLog::MoldStuck => "mold: stuck",
             AppLog::MoldDied { .. } => "mold: died",

@@ -4,6 +4,7 @@ use super::chaos::Chaos;
 use super::invariants::{self, Books};
 use crate::core::action::SuccessorSignal;
 use crate::core::app::{AppConfig, Source};
+use crate::core::auto_refork::AppMemory;
 use crate::core::ending::Ending;
 use crate::core::event::ReceivedSignal;
 use crate::core::memory::{Bound, OverMemory};
@@ -22,7 +23,7 @@ use crate::process::spawn_journey::Step;
 use crate::shell::message::Booted;
 use crate::watch::folder_state::FolderState;
 use fastrand::Rng;
-use highball_config::{AppId, CpuLimit, Cpus, PoolRange};
+use highball_config::{AppId, CpuLimit, Cpus, PoolRange, ReforkAfter};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
 use std::fmt::Write as _;
@@ -173,7 +174,13 @@ impl World {
             probe_path: "/".into(),
             drain_timeout: self.server.config.drain_timeout,
             max_boot_failures: rng.u32(1..6),
-            refork_after: if rng.bool() { vec![50, 1000] } else { Vec::new() },
+            refork_after: [
+                ReforkAfter::Never,
+                ReforkAfter::Auto,
+                ReforkAfter::Auto,
+                ReforkAfter::Requests(vec![50, 1000]),
+            ][rng.usize(..4)]
+            .clone(),
             may_fail: rng.bool(),
         }
     }
@@ -595,6 +602,13 @@ impl World {
                 let delay = self.a_while();
                 self.reports(app, delay, AppEvent::Diagnosed { ticket, diagnosis, files });
             }
+            AppAction::MeasureMemory { ticket, .. } => {
+                let delay = self.a_while();
+                let memory = (!self.chance(self.chaos.failure)).then(|| self.any_memory());
+                if !self.chance(self.chaos.hang) {
+                    self.reports(app, delay, AppEvent::MemoryMeasured { ticket, memory });
+                }
+            }
             AppAction::LookAtFolder { ticket } => {
                 let (files, took) = (self.files(), self.soon());
                 let delay = self.a_while();
@@ -724,11 +738,22 @@ impl World {
         let (done, fails) = (self.a_while(), self.chance(self.chaos.failure));
         match order {
             WorkerOrder::Drain => self.exits(app, process, done, Ending::Exited(0)),
-            WorkerOrder::MayPromote | WorkerOrder::Promote if fails => {
+            WorkerOrder::MayPromote { .. } | WorkerOrder::Promote if fails => {
                 self.sends(app, process, done, AppEvent::WorkerUnfit { worker, why: String::new() });
             }
-            WorkerOrder::MayPromote => self.sends(app, process, done, AppEvent::WorkerFit { worker }),
+            WorkerOrder::MayPromote { .. } => self.sends(app, process, done, AppEvent::WorkerFit { worker }),
             WorkerOrder::Promote => self.sends(app, process, done, AppEvent::WorkerPromoted { worker }),
+        }
+    }
+
+    fn any_memory(&mut self) -> AppMemory {
+        let mib = |mib: u64| mib * 1024;
+        AppMemory {
+            workers: self.rng.u64(1..5),
+            private_kib: mib(self.rng.u64(..300)),
+            resident_kib: mib(self.rng.u64(..600)),
+            total_kib: mib(self.rng.u64(..2000)),
+            free_kib: self.rng.bool().then(|| mib(self.rng.u64(..2000))),
         }
     }
 

@@ -25,7 +25,8 @@ impl App {
             self.staff.policy = RestartPolicy::new(config.max_boot_failures);
         }
         if config.refork_after != self.config.refork_after {
-            self.reforks.schedule = Schedule::new(config.refork_after.clone());
+            self.reforks.schedule = Schedule::new(&config.refork_after);
+            self.reforks.auto.restart(self.now);
             self.reforks.counts_requests = false;
         }
         self.replacements.memory.too_small = None; // the limit may be another one
@@ -41,7 +42,8 @@ impl App {
     fn begin_again(&mut self, config: AppConfig) {
         self.staff.wanted = if config.source == Source::Site { 0 } else { config.workers };
         self.sizing = config.pool.map(|range| Sizing::new(range, self.now));
-        self.reforks.schedule = Schedule::new(config.refork_after.clone());
+        self.reforks.schedule = Schedule::new(&config.refork_after);
+        self.reforks.auto.restart(self.now);
         self.boots.policy = RestartPolicy::new(config.max_boot_failures);
         self.staff.policy = RestartPolicy::new(config.max_boot_failures);
         self.config = AppConfig { may_fail: self.config.may_fail, ..config };

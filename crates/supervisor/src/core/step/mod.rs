@@ -2,8 +2,10 @@
 //! whatever the new state asks for, until it asks for nothing more.
 //!
 //! The parts of an application's life: [`boot`] (molds), [`site`], [`staff`] (workers), [`replace`] (one worker), [`deaths`],
-//! [`size`] (their number), [`restart`], [`refork`], [`fail`] (an application that does not come up), [`sleep`], [`change`] (of the configuration), [`end`].
+//! [`size`] (their number), [`restart`], [`refork`], [`auto_refork`], [`fail`] (an application that does not come up), [`sleep`],
+//! [`change`] (of the configuration), [`end`].
 
+mod auto_refork;
 mod boot;
 mod change;
 mod deaths;
@@ -76,6 +78,7 @@ impl App {
             AppEvent::NoSite { generation, folder, failure } => self.no_site(generation, folder, *failure),
             AppEvent::Diagnosed { ticket, diagnosis, files } => self.diagnosed(ticket, diagnosis, files),
             AppEvent::FolderSeen { ticket, files, took } => self.folder_seen(ticket, files, took),
+            AppEvent::MemoryMeasured { ticket, memory } => self.memory_measured(ticket, memory),
 
             AppEvent::MoldStep { boot, step } => self.mold_step(boot, step),
             AppEvent::MoldBooted { boot, app } => self.mold_booted(boot, app),
@@ -231,6 +234,7 @@ impl App {
         let leaving = running.then(|| self.staff.workers.next_leaving()).flatten();
         let mold = self.molds().filter_map(|mold| mold.deadline).min();
         let refork = self.reforks.going.as_ref().filter(|_| running).and_then(|refork| refork.deadline);
+        let measurement = self.measurement_due().filter(|_| running);
         let failed = self.look_due().filter(|_| running);
         let site = self.boots.site.map(|(_, until)| until);
         let replacements = self.replacements_due();
@@ -242,6 +246,7 @@ impl App {
             leaving,
             mold,
             refork,
+            measurement,
             failed,
             site,
             replacements,

@@ -32,7 +32,7 @@ impl App {
         Ok(self.reforks.count)
     }
 
-    fn may_refork(&self) -> Result<(), &'static str> {
+    pub(super) fn may_refork(&self) -> Result<(), &'static str> {
         if !self.is_running() {
             return Err("the server is stopping");
         }
@@ -77,6 +77,9 @@ impl App {
     /// The front names the worker that is the warmest by now.
     pub(super) fn worker_warm(&mut self, worker: u32) {
         let scheduled = std::mem::replace(&mut self.reforks.counts_requests, false);
+        if self.reforks.going.is_none() && scheduled && self.reforks_by_itself() {
+            return self.reforks.auto.warm(self.now);
+        }
         if self.reforks.going.is_none() && scheduled && self.may_refork().is_ok() {
             let requests = self.reforks.schedule.next().unwrap_or_default();
             self.begin_refork(ReforkCause::Requests(requests));
@@ -94,7 +97,8 @@ impl App {
             worker.state == WorkerState::Serving && worker.line == line && worker.replacement.is_none()
         };
         if self.staff.workers.get(worker).is_some_and(serves) {
-            self.act(AppAction::Tell { worker: number, order: WorkerOrder::MayPromote });
+            let order = WorkerOrder::MayPromote { careful: cause.is_careful() };
+            self.act(AppAction::Tell { worker: number, order });
         } else {
             self.refork_failed("the worker that was to be promoted does not serve any more".into());
         }
@@ -103,7 +107,10 @@ impl App {
 
     /// Begins what is due, and goes on with what is under way.
     pub(super) fn advance_refork(&mut self) {
-        let Some(refork) = &self.reforks.going else { return self.count_requests() };
+        let Some(refork) = &self.reforks.going else {
+            self.advance_measurement();
+            return self.count_requests();
+        };
         let (stage, worker) = (refork.stage, refork.worker);
         if refork.deadline.is_some_and(|at| self.now >= at) {
             let what = match stage {
@@ -127,7 +134,11 @@ impl App {
 
     /// Lets the front count towards the next refork of the schedule.
     fn count_requests(&mut self) {
-        let Some(requests) = self.reforks.schedule.next() else { return };
+        let next = match self.reforks_by_itself() {
+            true => self.reforks.auto.counts(),
+            false => self.reforks.schedule.next(),
+        };
+        let Some(requests) = next else { return };
         if !self.reforks.counts_requests && self.reforks.unfit.is_none() && self.may_refork().is_ok() {
             self.reforks.counts_requests = true;
             self.notify(FrontNews::NameWarmWorker { requests });
@@ -247,8 +258,9 @@ impl App {
 
     /// The worker cannot be forked from, nor will another of this version. One that has left its threads for it ends.
     fn refork_refused(&mut self, why: String) {
-        self.log(AppLog::Unfit { why: why.clone() });
         let Some(refork) = self.reforks.going.take() else { return };
+        self.log(AppLog::Unfit { why: why.clone(), careful: refork.cause.is_careful() });
+        self.reforks.auto.failed();
         if refork.stage == ReforkStage::Promoting {
             self.drain_worker(refork.worker, self.now + self.config.drain_timeout);
         }
@@ -265,6 +277,7 @@ impl App {
         let old = std::mem::replace(&mut self.current.mold, refork.mold.take());
         let old_line = std::mem::replace(&mut self.current.line, refork.line);
         self.reforks.schedule.advance();
+        self.reforks.auto.reforked(self.now);
         self.reforks.unfit = None;
         self.boots.policy.ready();
         self.boots.explaining = None;
@@ -275,11 +288,13 @@ impl App {
     pub(super) fn refork_failed(&mut self, what: String) {
         self.log(AppLog::ReforkFailed { why: what.clone() });
         self.fails_with(format!("a refork failed: {what}"));
+        self.reforks.auto.failed();
         self.end_refork(what);
     }
 
     /// There is no use for another mold any more.
     pub(super) fn abandon_refork(&mut self, why: &str) {
+        self.reforks.auto.abandoned(self.now);
         self.end_refork(why.into());
     }
 

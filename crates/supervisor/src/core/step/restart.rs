@@ -243,6 +243,7 @@ impl App {
         self.boots.policy.ready();
         self.boots.explaining = None;
         self.reforks.schedule.restart();
+        self.reforks.auto.restart(self.now);
         self.reforks.unfit = None;
         self.reforks.counts_requests = false; // those of the old version do not count
         if is_mutated(Mutation::ForgetOldMold) {
