@@ -206,7 +206,9 @@ mod tests {
         let failure = Failure::new("it does not boot".into(), "Fix it.");
         let fails = [None, Some(&failure), Some(&failure)];
         for _ in 0..REMEMBERED {
-            fails.map(|failed| past.add(Wish { generation: 2, asked: Asked::File }, Duration::ZERO, failed));
+            for failed in fails {
+                past.add(Wish { generation: 2, asked: Asked::File }, Duration::ZERO, failed);
+            }
         }
         let counts = past.counts();
         let of = |asked_by, outcome| {
