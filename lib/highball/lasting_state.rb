@@ -94,7 +94,7 @@ module Highball
     end
 
     def look
-      @pids = [Process.pid, Process.ppid]
+      @pid = Process.pid
       found = Look.new({}, {})
       ObjectSpace.each_object(Module) { |owner| look_at(owner, found) }
       (global_variables - RUBYS).each { |name| note(found.application, name.to_s, global(name), DEPTH) }
@@ -144,7 +144,7 @@ module Highball
     # Notes a value that may be meant for this process. `depth`: how far to look into objects of the application.
     def note(into, name, value, depth)
       case value
-      when Integer then into[name] = value unless @pids.include?(value) # they are how libraries notice a fork
+      when Integer then into[name] = value unless value == @pid # that is how libraries notice a fork
       when String then into[name] = value.dup if identifier?(value)
       when Array then into[name] = List.new(value.length, numbers?(value)) unless value.frozen?
       when Thread::Queue, Thread::SizedQueue then into[name] = List.new(value.length, false)
@@ -163,7 +163,7 @@ module Highball
     def identifier?(text)
       return false if text.length > LONGEST || !text.valid_encoding?
 
-      IDENTIFIER.match?(text) || text.start_with?("/tmp/") || text.match?(/(?<!\d)#{@pids.first}(?!\d)/)
+      IDENTIFIER.match?(text) || text.start_with?("/tmp/") || text.match?(/(?<!\d)#{@pid}(?!\d)/)
     end
 
     def numbers?(list) = !list.empty? && list.first(MOST_ENTRIES).all? { |entry| a?(Integer, entry) }

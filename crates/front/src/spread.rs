@@ -33,7 +33,7 @@ mod tests {
                 let moment = spread.next(Duration::from_secs(10));
                 tenths[(moment.as_secs() as usize).min(9)] += 1;
             }
-            assert!(tenths.iter().all(|of_tenth| (*of_tenth as i32 - count / 10).abs() <= 2), "{tenths:?}");
+            assert!(tenths.iter().all(|of_tenth| (of_tenth - count / 10).abs() <= 2), "{tenths:?}");
         }
     }
 }

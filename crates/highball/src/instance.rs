@@ -313,7 +313,7 @@ pub(crate) struct AppStatus {
     /// How many workers there should be.
     pub(crate) workers_wanted: u16,
     /// How that follows the load, if it does.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub(crate) sizing: Option<SizingStatus>,
     pub(crate) workers: Vec<WorkerStatus>,
     /// Requests that wait for a worker.

@@ -101,7 +101,7 @@ impl Front {
         loop {
             let event = self.events.borrow_mut().try_recv();
             match event {
-                Ok(Event::OfApp(_, AppEvent::Wanted)) => {}
+                Ok(Event::OfApp(_, AppEvent::Wanted | AppEvent::Load(_))) => {}
                 Ok(event) => return event,
                 Err(_) => {
                     assert!(Instant::now() < deadline, "no event within {PATIENCE:?}");
@@ -119,10 +119,11 @@ impl Front {
         }
     }
 
-    /// The events that the front has sent and the test has not taken.
+    /// The events that the front has sent and the test has not taken, but for the load.
     pub(crate) fn events(&self) -> Vec<Event> {
         let mut events = self.events.borrow_mut();
-        std::iter::from_fn(|| events.try_recv().ok()).collect()
+        let all = std::iter::from_fn(|| events.try_recv().ok());
+        all.filter(|event| !matches!(event, Event::OfApp(_, AppEvent::Load(_)))).collect()
     }
 
     pub(crate) fn report(&self) -> Report {
