@@ -28,7 +28,7 @@ mod tests {
     fn moments_are_spread_evenly_however_many_there_are() {
         let spread = Spread::default();
         for count in [1, 10, 100, 10_000] {
-            let mut tenths = [0; 10];
+            let mut tenths = [0_i32; 10];
             for _ in 0..count {
                 let moment = spread.next(Duration::from_secs(10));
                 tenths[(moment.as_secs() as usize).min(9)] += 1;
