@@ -380,8 +380,8 @@ class Cable
 
   # Bytes of the server's process, without its molds and workers: private dirty, and proportional.
   def memory
-    rollup = File.read("/proc/#{@server.server_pid}/smaps_rollup")
-    %w[Private_Dirty Pss].map { |name| rollup[/^#{name}: +(\d+) kB/, 1].to_i * 1024 }
+    server = [@server.server_pid]
+    [ProcessFacts.private_dirty_bytes(server), ProcessFacts.proportional_bytes(server)]
   end
 
   def report_memory(before, after)

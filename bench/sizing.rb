@@ -154,10 +154,10 @@ class Sizing
     looks.join
   end
 
-  # Of all processes that were started, each page divided by the number of those that share it.
+  # Of all processes that were started.
   def proportional_bytes(pid)
     ProcessFacts.tree(pid).sum do |one|
-      File.read("/proc/#{one}/smaps_rollup")[/^Pss: +(\d+) kB/, 1].to_i * 1024
+      ProcessFacts.proportional_bytes([one])
     rescue SystemCallError
       0 # it has ended
     end

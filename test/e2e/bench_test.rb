@@ -90,15 +90,7 @@ class BenchTest < E2ETest
   end
 
   def test_real_applications_are_not_measured_where_something_is_missing
-    scheme = <<~TOML
-      title = "Not installed"
-      server = "Missing"
-      packages = ["no-such-package"]
-      [[process]]
-      command = ["no-such-program", "{port}"]
-    TOML
-    data = folder_with("schemes/puma-cluster.toml" => scheme)
-    %w[apps workloads].each { |name| FileUtils.ln_s(File.join(HighballServer::ROOT, "bench", name), data) }
+    data = data_without_program("puma-cluster")
     _, log, status = bench("origins", "--only", "puma-cluster", env: { "HIGHBALL_BENCH" => data })
     refute_predicate status, :success?
     assert_match(/no-such-program.*apt-get install --no-install-recommends no-such-package/m, log)
@@ -106,15 +98,7 @@ class BenchTest < E2ETest
 
   def test_what_is_missing_is_named_with_its_package
     needs_generator
-    scheme = <<~TOML
-      title = "Not installed"
-      server = "Missing"
-      packages = ["no-such-package"]
-      [[process]]
-      command = ["no-such-program", "{port}"]
-    TOML
-    data = folder_with("schemes/missing.toml" => scheme)
-    %w[apps workloads].each { |name| FileUtils.ln_s(File.join(HighballServer::ROOT, "bench", name), data) }
+    data = data_without_program("missing")
     FileUtils.cp(File.join(HighballServer::ROOT, "bench/schemes/highball.toml"), File.join(data, "schemes"))
     text, log, status = bench("schemes", "--workload", "hello", *QUICK, env: { "HIGHBALL_BENCH" => data })
     assert_predicate status, :success?, log
@@ -222,6 +206,20 @@ class BenchTest < E2ETest
   end
 
   private
+
+  # The benchmark's data, with one scheme, whose program is not there.
+  def data_without_program(scheme)
+    text = <<~TOML
+      title = "Not installed"
+      server = "Missing"
+      packages = ["no-such-package"]
+      [[process]]
+      command = ["no-such-program", "{port}"]
+    TOML
+    folder_with("schemes/#{scheme}.toml" => text).tap do |data|
+      %w[apps workloads].each { |name| FileUtils.ln_s(File.join(HighballServer::ROOT, "bench", name), data) }
+    end
+  end
 
   def needs_generator
     skip "needs wrk: bin/test generators" unless system("which", "wrk", out: File::NULL)

@@ -2,37 +2,20 @@
 
 require_relative "../support/http2_client"
 require_relative "../support/tls_test_case"
+require_relative "../support/web_socket_app"
 require_relative "../support/web_socket_cases"
 
 # What WebSocket clients send right and wrong has the same end through Highball as with the application on Puma: the
 # same frames, and the same code at the close.
 class WebSocketCasesTest < TlsTestCase
-  # Sends back what comes, by the library that Action Cable is built on.
-  ECHO = <<~'RUBY'
-    require "websocket/driver"
+  # Sends back what comes.
+  ECHO = <<~RUBY.freeze
+    #{WebSocketApp::BEGINNING}
 
-    class Echo
-      attr_reader :env
+    class Echo < WebSocketApp
+      private
 
-      def initialize(env)
-        @env = env
-        env["rack.hijack"].call
-        @socket = env["rack.hijack_io"]
-        @driver = WebSocket::Driver.rack(self)
-        @driver.on(:message) { |event| event.data.is_a?(String) ? @driver.text(event.data) : @driver.binary(event.data) }
-        @driver.start
-        Thread.new { read }
-      end
-
-      def url = "ws://test/"
-      def write(bytes) = @socket.write(bytes)
-
-      # To the end: the client closes the connection once it has the close frame.
-      def read
-        loop { @driver.parse(@socket.readpartial(65_536)) }
-      rescue IOError, SystemCallError
-        @socket.close
-      end
+      def hear(data) = data.is_a?(String) ? @driver.text(data) : @driver.binary(data)
     end
 
     run ->(env) { Echo.new(env) && [-1, {}, []] }

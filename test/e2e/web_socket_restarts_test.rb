@@ -2,46 +2,24 @@
 
 require_relative "../support/http2_client"
 require_relative "../support/tls_test_case"
+require_relative "../support/web_socket_app"
 
-# WebSockets while workers and servers are replaced. The application has the library of Action Cable, which knows
-# nothing of Highball.
+# WebSockets while workers and servers are replaced.
 class WebSocketRestartsTest < TlsTestCase
   # Sends back what comes, with its pid, and logs how connections end.
-  ECHO = <<~'RUBY'
-    require "websocket/driver"
+  ECHO = <<~RUBY.freeze
+    #{WebSocketApp::BEGINNING}
 
-    class Echo
-      attr_reader :env
-
-      def initialize(env)
-        @env = env
-        env["rack.hijack"].call
-        @socket = env["rack.hijack_io"]
-        @driver = WebSocket::Driver.rack(self)
-        @driver.on(:message) { |event| hear(event.data) }
-        @driver.on(:close) { |event| end_with(event.code) }
-        @driver.start
-        Thread.new { read }
-      end
-
-      def url = "ws://test/"
-      def write(bytes) = @socket.write(bytes)
-
+    class Echo < WebSocketApp
       private
 
       def hear(text)
-        warn "heard #{text.inspect}"
-        @driver.text("#{Process.pid} #{text}")
+        warn "heard \#{text.inspect}"
+        @driver.text("\#{Process.pid} \#{text}")
       end
 
-      def end_with(code)
-        warn "closed with #{code}"
-        @socket.close
-      end
-
-      def read
-        loop { @driver.parse(@socket.readpartial(65_536)) }
-      rescue IOError, SystemCallError
+      def finish(code)
+        warn "closed with \#{code}"
         @socket.close
       end
     end

@@ -57,6 +57,11 @@ module ProcessFacts
     pids.sum { |pid| rollup(pid, "Private_Dirty") }
   end
 
+  # Each page divided by the number of processes that have it.
+  def proportional_bytes(pids)
+    pids.sum { |pid| rollup(pid, "Pss") }
+  end
+
   def rss_bytes(pids)
     pids.sum { |pid| rollup(pid, "Rss") }
   end

@@ -164,6 +164,6 @@ fn way<'a>(results: &'a Results, series: Series<'a>) -> Option<Way<'a>> {
         server: &info.server,
         requests_per_second: median(series.spread(|sample| sample.requests_per_second)),
         p99_ms: median(series.spread(|sample| sample.latency.p99)),
-        memory_mib: median(series.spread(|sample| sample.memory.private_dirty_mib + sample.memory.ring_mib)),
+        memory_mib: median(series.spread(|sample| sample.memory.own_mib())),
     })
 }

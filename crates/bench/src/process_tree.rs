@@ -81,6 +81,15 @@ impl ProcessTree {
     }
 }
 
+/// Those of these processes whose command lines begin in one of these ways.
+pub(crate) fn called(beginnings: &[&str], pids: &[i32]) -> Vec<i32> {
+    let is_called = |pid: &&i32| {
+        let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        beginnings.iter().any(|begin| line.starts_with(begin.as_bytes()))
+    };
+    pids.iter().filter(is_called).copied().collect()
+}
+
 /// Memory of these processes now, as [`ProcessTree::memory`] counts it.
 pub(crate) fn memory_of(pids: &[i32]) -> Memory {
     let each: Vec<ProcessMemory> = pids.iter().filter_map(|&pid| ProcessMemory::read(pid).ok()).collect();

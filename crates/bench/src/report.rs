@@ -19,6 +19,7 @@ mod weaknesses;
 mod words;
 
 use crate::results::Results;
+pub(crate) use html::escape;
 pub(crate) use words::{errors as errors_in_words, number, time};
 
 /// For the terminal: plain text of at most 100 columns.

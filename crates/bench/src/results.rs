@@ -205,6 +205,13 @@ pub struct Memory {
     pub processes: u32,
 }
 
+impl Memory {
+    /// What the processes share with no others: their private dirty pages, and the rings.
+    pub fn own_mib(&self) -> f64 {
+        self.private_dirty_mib + self.ring_mib
+    }
+}
+
 /// The most throughput within a latency.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Bound {

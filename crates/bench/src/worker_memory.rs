@@ -4,7 +4,6 @@
 //! makes by itself may come earlier.) What counts is memory that only one process has: the private dirty pages of the workers,
 //! and Highball's rings.
 
-use std::fs;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -16,7 +15,7 @@ use crate::deployment::Deployment;
 use crate::interrupt::Interrupt;
 use crate::machine::{self, CpuShares};
 use crate::method::{setting, target, Candidate};
-use crate::process_tree::{memory_of, ProcessTree};
+use crate::process_tree::{called, memory_of, ProcessTree};
 use crate::results::{Errors, Machine, Memory};
 use crate::scheme::{programs, Scheme};
 use crate::statistics::Spread;
@@ -238,12 +237,7 @@ impl Way {
     }
 
     fn workers(&self, deployment: &Deployment) -> Vec<i32> {
-        let mut pids = ProcessTree::new(&deployment.roots()).pids();
-        pids.retain(|pid| {
-            let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-            line.starts_with(self.workers_begin.as_bytes())
-        });
-        pids
+        called(&[self.workers_begin], &ProcessTree::new(&deployment.roots()).pids())
     }
 
     /// Returns when there are as many workers as there should be, and at most one of these is still among them: Puma's
@@ -339,7 +333,7 @@ impl Measured {
             one.most,
             one.median / first,
             self.spread(|round| round.all.ring_mib / f64::from(round.workers.processes.max(1))).median,
-            self.spread(|round| round.all.private_dirty_mib + round.all.ring_mib).median,
+            self.spread(|round| round.all.own_mib()).median,
             self.spread(|round| round.all.pss_mib).median,
         )
     }

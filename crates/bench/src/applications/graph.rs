@@ -6,7 +6,7 @@ use std::fmt::Write;
 use super::account::{self, APPLICATIONS};
 use super::report::Row;
 use super::{trial::Trial, Results};
-use crate::report::number;
+use crate::report::{escape, number};
 
 /// Widths and heights in the picture's units, which are pixels at its natural size.
 const WIDTH: f64 = 960.0;
@@ -125,10 +125,6 @@ fn put(parts: &mut String, line: std::fmt::Arguments) {
     writeln!(parts, "{line}").expect("a string takes all");
 }
 
-fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;")
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::sample;
@@ -148,6 +144,6 @@ mod tests {
     fn what_was_measured_cannot_end_an_element() {
         let mut results = sample::results();
         results.trials[0].title = "<b> & co".into();
-        assert!(svg(&results).contains("&lt;b> &amp; co"));
+        assert!(svg(&results).contains("&lt;b&gt; &amp; co"));
     }
 }

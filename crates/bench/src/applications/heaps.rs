@@ -15,7 +15,7 @@ use crate::{interrupt, Failure};
 const COLLECTION: Duration = Duration::from_secs(20);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// How the command lines of workers begin.
-const WORKERS_BEGIN: [&str; 4] =
+pub(super) const WORKERS_BEGIN: [&str; 4] =
     ["highball worker", "puma: cluster worker", "Passenger RubyApp", "unicorn worker"];
 
 /// Slots of a process's Ruby heap after a garbage collection.
@@ -28,15 +28,6 @@ pub(super) struct Heap {
 /// What a process needs to answer.
 pub(super) fn env(bench: &Path) -> (String, String) {
     ("RUBYOPT".into(), format!("-r{}", bench.join("apps/heap_on_signal.rb").display()))
-}
-
-/// Those of these processes that are workers.
-pub(super) fn workers(pids: &[i32]) -> Vec<i32> {
-    let is_worker = |pid: &&i32| {
-        let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        WORKERS_BEGIN.iter().any(|begin| line.starts_with(begin.as_bytes()))
-    };
-    pids.iter().filter(is_worker).copied().collect()
 }
 
 /// Has each of these processes collect its garbage. `folder` is where they put temporary files.

@@ -72,11 +72,6 @@ impl<'a> Row<'a> {
     }
 }
 
-/// Private dirty memory of all processes, with the rings.
-pub(super) fn memory_mib(trial: &Trial) -> f64 {
-    trial.memory.private_dirty_mib + trial.memory.ring_mib
-}
-
 /// Private dirty memory of a worker.
 fn worker_mib(trial: &Trial) -> f64 {
     trial.memory_of_workers.private_dirty_mib / f64::from(trial.memory_of_workers.processes.max(1))
@@ -235,7 +230,7 @@ const COMPARED: [Compared; 5] = [
     ("requests/s", true, |trial| trial.requests_per_second),
     ("p50", false, |trial| trial.latency.p50),
     ("p99", false, |trial| trial.latency.p99),
-    ("memory", false, memory_mib),
+    ("memory", false, |trial| trial.memory.own_mib()),
 ];
 
 /// Where another server has a better median than Highball.
@@ -304,7 +299,7 @@ fn memory(results: &Results) -> String {
             let (used, free) = (row.heap(|heap| heap.used), row.heap(|heap| heap.free));
             let mib = |slots: f64| number(slots * SLOT_BYTES / 1024.0 / 1024.0, 1);
             let cells = [
-                row.cell(1, memory_mib),
+                row.cell(1, |trial| trial.memory.own_mib()),
                 row.cell(1, worker_mib),
                 number(used, 0),
                 number(free, 0),

@@ -10,7 +10,7 @@ use crate::deployment::Deployment;
 use crate::interrupt::Interrupt;
 use crate::machine::CpuShares;
 use crate::method::{self, others, setting, target, Candidate};
-use crate::process_tree::{memory_of, ProcessTree, Stat};
+use crate::process_tree::{called, memory_of, ProcessTree, Stat};
 use crate::report::errors_in_words;
 use crate::results::{Errors, Latency, Memory};
 use crate::workload::Workload;
@@ -73,7 +73,7 @@ impl Trial {
             self.cpu_us(),
             self.latency.p50,
             self.latency.p99,
-            self.memory.private_dirty_mib + self.memory.ring_mib
+            self.memory.own_mib()
         )
     }
 }
@@ -127,7 +127,7 @@ fn loaded(
     let send = |indices| clients::send(&target, &page_bytes, indices, load.clients);
     send(pages..warm_up);
     let tree = ProcessTree::new(&deployment.roots());
-    let workers = heaps::workers(&tree.pids());
+    let workers = called(&heaps::WORKERS_BEGIN, &tree.pids());
     if workers.len() != load.workers as usize {
         return Err(Failure(format!("there are {} workers instead of {}", workers.len(), load.workers)));
     }

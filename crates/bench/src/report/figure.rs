@@ -93,8 +93,7 @@ pub(super) const P90: Figure = less("p90", "ms", 2, |sample| Some(sample.latency
 pub(super) const P99: Figure = less("p99", "ms", 2, |sample| Some(sample.latency.p99));
 pub(super) const P999: Figure = less("p99.9", "ms", 2, |sample| Some(sample.latency.p999));
 pub(super) const MAX: Figure = less("most", "ms", 2, |sample| Some(sample.latency.max));
-pub(super) const MEMORY: Figure =
-    less("memory", "MiB", 1, |sample| Some(sample.memory.private_dirty_mib + sample.memory.ring_mib));
+pub(super) const MEMORY: Figure = less("memory", "MiB", 1, |sample| Some(sample.memory.own_mib()));
 pub(super) const DIRTY: Figure =
     less("private dirty", "MiB", 1, |sample| Some(sample.memory.private_dirty_mib));
 pub(super) const RINGS: Figure = less("rings", "MiB", 2, |sample| Some(sample.memory.ring_mib));

@@ -17,8 +17,8 @@ use crate::results::{Results, SchemeInfo};
 /// Colours of servers other than Highball, which has the first for itself; after the last they begin again.
 const COLOURS: usize = 12;
 
-/// Text that HTML shows as it is, in elements and in quoted attributes.
-fn escape(text: &str) -> String {
+/// Text that HTML and SVG show as it is, in elements and in quoted attributes.
+pub(crate) fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for letter in text.chars() {
         match letter {

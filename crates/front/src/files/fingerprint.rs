@@ -1,6 +1,6 @@
 //! Names with a digest of the content in them: what such a name stands for never changes.
 
-use highball_ring::frame::is_token_byte;
+use highball_ring::frame::is_token;
 
 /// The header field of files that never change: they can be kept for a year without asking.
 pub(super) const IMMUTABLE: &[u8] = b"cache-control: public, max-age=31536000, immutable\r\n";
@@ -53,9 +53,7 @@ fn ends_in_base64(stem: &[u8]) -> bool {
 fn is_called_digested(stem: &[u8]) -> bool {
     let Some(stem) = stem.strip_suffix(b".digested") else { return false };
     let digest = stem.iter().rposition(|&byte| byte == b'-').map(|at| &stem[at + 1..]);
-    digest.is_some_and(|digest| {
-        (7..=128).contains(&digest.len()) && digest.iter().all(|&byte| is_token_byte(byte))
-    })
+    digest.is_some_and(|digest| (7..=128).contains(&digest.len()) && is_token(digest))
 }
 
 #[cfg(test)]

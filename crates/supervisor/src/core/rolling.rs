@@ -1,6 +1,9 @@
 //! The next step towards the right number of workers of the right generation: a pure function of their numbers. It
 //! serves a restart, undoing one, and adding or removing a worker.
 
+/// The part of the pool that takes the place of others at a time, if the memory suffices: a tenth.
+pub(crate) const ROLLED_PART: u16 = 10;
+
 /// The numbers of workers, seen from the generation that is to stay.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Tally {

@@ -2,6 +2,7 @@
 //! kernel counts. Reading that waits for no process. What comes of it is the core's to decide ([`crate::core::sizing`]).
 
 use super::Supervisor;
+use crate::core::rolling::ROLLED_PART;
 use crate::core::sizing::{Load, Room};
 use crate::core::worker::WorkerState;
 use crate::core::{AppEvent, Event};
@@ -15,7 +16,7 @@ use tokio::task::spawn_blocking;
 /// Processor times that were read sooner after the ones before cannot be distinguished well enough.
 const LEAST_TIME: Duration = Duration::from_millis(50);
 /// A pool with at least this number of workers may replace several at a time.
-const LARGE_POOL: u16 = 20;
+const LARGE_POOL: u16 = 2 * ROLLED_PART;
 
 /// What was read last.
 #[derive(Debug, Default)]

@@ -6,13 +6,11 @@ use super::super::mutation::{is_mutated, Mutation};
 use super::super::AppLog;
 use crate::core::memory::{Bound, OverMemory};
 use crate::core::restart::Stage;
+use crate::core::rolling::ROLLED_PART;
 use crate::core::server::Purpose;
 use crate::core::sizing::{Decision, Load, Outcome, Pool, Room, Sizing};
 use highball_config::PoolRange;
 use std::time::Instant;
-
-/// The part of the pool that a rolling restart replaces at a time, if the memory suffices.
-const ROLLED_PART: u16 = 10;
 
 impl App {
     /// The load was measured.
