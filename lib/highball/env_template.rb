@@ -26,9 +26,9 @@ module Highball
       @env = roomy_hash.merge!(common(threads), self.class.rack3? ? rack3 : rack2, others)
     end
 
-    # Whether the last request left callbacks.
-    def callbacks?
-      !(@response_finished.empty? && @after_reply.empty?)
+    # Whether the last request left files or callbacks. Every request asks this, so it is one question.
+    def used?
+      !(@files.empty? && @response_finished.empty? && @after_reply.empty?)
     end
 
     # Yields each callback, and whether it takes env, status, headers and error: in reverse order for

@@ -51,6 +51,7 @@ module Highball
       @development = development
       @early_hints = early_hints
       @timeout_header = timeout_header
+      @adds_entries = early_hints || !timeout_header.nil?
       @sendfile = sendfile
       ring.send_files if sendfile
       @threads = []
@@ -149,7 +150,7 @@ module Highball
     # The life of one request, and the wait for it. Returns whether there may be another one.
     def serve(number, template)
       env = @ring.claim(number, template.env, template.files) or return
-      add_what_is_asked_for(env, number)
+      add_what_is_asked_for(env, number) if @adds_entries
       status, headers, body = @app.call(env)
       @ring.note_logged(@ring.ticket(number)) if @development && env[RequestLog::LOGGED]
       # Most responses are an Array of Strings under a Hash of Strings: one call writes them whole.
@@ -165,8 +166,7 @@ module Highball
     ensure
       # Also when this thread is being killed: the client must not wait for ever.
       @ring.abort(@ring.ticket(number)) unless answered
-      template.close_files
-      finished(template, env, status, headers, e) if template.callbacks?
+      finished(template, env, status, headers, e) if template.used?
     end
 
     # Sends any other response.
@@ -208,8 +208,10 @@ module Highball
       ""
     end
 
-    # Calls the callbacks that the app left in `rack.response_finished` and `rack.after_reply`.
+    # Closes the files of the request, and calls the callbacks that the app left in `rack.response_finished` and
+    # `rack.after_reply`.
     def finished(template, env, status, headers, error)
+      template.close_files
       template.take_callbacks do |callback, wants_response|
         wants_response ? callback.call(env, status, headers, error) : callback.call
       rescue Exception => e # rubocop:disable Lint/RescueException -- the answer has gone: it is the callback that ends

@@ -81,6 +81,11 @@ impl Turn {
         Turn(Arc::new(Semaphore::new(threads)))
     }
 
+    /// Whether both are the same.
+    pub(crate) fn is(&self, other: &Turn) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
     /// Waits until it has come.
     pub(crate) async fn come(&self) -> Held {
         let permit = Arc::clone(&self.0).acquire_owned().await;

@@ -240,8 +240,8 @@ impl Account {
 
 impl Permit {
     /// A permit for nothing yet.
-    pub fn new(account: &Account) -> Permit {
-        Permit { account: account.clone(), bytes: 0.into() }
+    pub fn new(account: Account) -> Permit {
+        Permit { account, bytes: 0.into() }
     }
 
     /// Whose it is.
@@ -294,7 +294,7 @@ mod tests {
     use super::*;
 
     fn permit(share: &Arc<Share>, client: Option<&str>) -> Permit {
-        Permit::new(&Account::new(share, client.and_then(Origin::of)))
+        Permit::new(Account::new(share, client.and_then(Origin::of)))
     }
 
     #[test]

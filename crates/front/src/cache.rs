@@ -278,7 +278,7 @@ impl AppCache {
     }
 
     fn permit(&self) -> Permit {
-        Permit::new(&Account::new(&self.memory, None))
+        Permit::new(Account::new(&self.memory, None))
     }
 
     /// Whether as much more may be recorded: what is stored has most of the memory.

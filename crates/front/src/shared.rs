@@ -251,7 +251,7 @@ impl Shared {
 
     /// Whether the server is stopping, or has been succeeded by another.
     pub(crate) fn is_draining(&self) -> bool {
-        *self.draining.borrow()
+        self.leaving.get() != Leaving::No
     }
 
     /// From now on every answer is the last of its connection; what is `left` to another server is accepted by that.

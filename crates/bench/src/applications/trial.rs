@@ -20,6 +20,10 @@ use crate::{interrupt, Failure};
 const WARM_UP: f64 = 0.1;
 const MEMORY: f64 = 0.3;
 
+/// How long a server may take to replace its workers, and how often their number is looked at.
+const REPLACEMENT: Duration = Duration::from_secs(30);
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
 /// What was found.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Trial {
@@ -127,12 +131,9 @@ fn loaded(
     let send = |indices| clients::send(&target, &page_bytes, indices, load.clients);
     send(pages..warm_up);
     let tree = ProcessTree::new(&deployment.roots());
-    let workers = called(&heaps::WORKERS_BEGIN, &tree.pids());
-    if workers.len() != load.workers as usize {
-        return Err(Failure(format!("there are {} workers instead of {}", workers.len(), load.workers)));
-    }
     let middle = before_memory.min(warm_up + load.requests as usize);
     let (first, used) = metered(&tree, || send(warm_up..middle));
+    let workers = workers_of(&tree, load.workers as usize)?;
     let heaps = heaps::collect(&workers, &deployment.temporary())?;
     let (memory, memory_of_workers) = (tree.memory(), memory_of(&workers));
     let (second, more) = metered(&tree, || send(middle..warm_up + load.requests as usize));
@@ -163,6 +164,28 @@ fn loaded(
         stolen: used.stolen,
         others: used.others,
     })
+}
+
+/// The workers. A server that replaces them while it serves (a refork) may have more for a moment.
+fn workers_of(tree: &ProcessTree, number: usize) -> Result<Vec<i32>, Failure> {
+    let deadline = Instant::now() + REPLACEMENT;
+    loop {
+        let workers = called(&heaps::WORKERS_BEGIN, &tree.pids());
+        if workers.len() == number {
+            return Ok(workers);
+        }
+        if interrupt::came() {
+            return Err(interrupt::failure());
+        }
+        if Instant::now() >= deadline {
+            return Err(Failure(format!("there are {} workers instead of {number}", workers.len())));
+        }
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "nothing tells when a server has replaced its workers"
+        )]
+        std::thread::sleep(LOOK_EVERY);
+    }
 }
 
 /// What was used meanwhile.

@@ -78,7 +78,7 @@ impl AppRoom {
 
     /// Memory for something else that is kept.
     pub(crate) fn permit(&self, bytes: u64, client: Option<Origin>) -> Option<Permit> {
-        let permit = Permit::new(&Account::new(&self.memory, client));
+        let permit = Permit::new(Account::new(&self.memory, client));
         match permit.grow(bytes) {
             Ok(()) => Some(permit),
             Err(_) => {

@@ -12,7 +12,7 @@ use crate::clock::{now_ms, now_us};
 use crate::exchange::response::Progress;
 use crate::exchange::{Body, Place};
 use crate::message::refusal::Refusal;
-use crate::message::request_head::patch_limit;
+use crate::message::request_head::{patch_limit, BodyFraming};
 use crate::refusals::failure::{path, received_us};
 use crate::route::app_state::AppState;
 
@@ -46,7 +46,10 @@ impl Connection {
         self.limit = settings.limits.time_for(|| path(head));
         if let Some(limit) = self.limit {
             let limit_ms = limit.as_millis() as u64;
-            let waited_ms = now_us().saturating_sub(received_us(head)) / 1000;
+            // Without a body, it has just been received.
+            let has_waited = self.head.framing != BodyFraming::None;
+            let waited_us = if has_waited { now_us().saturating_sub(received_us(head)) } else { 0 };
+            let waited_ms = waited_us / 1000;
             patch_limit(head, u32::try_from(waited_ms.saturating_add(limit_ms)).unwrap_or(u32::MAX));
             inner.limit_ms = Some(now_ms().saturating_add(limit_ms));
         } else {

@@ -110,7 +110,7 @@ impl Connection {
         let body = encoded.map_or_else(|| Rc::clone(answer.plain()), |(_, bytes)| bytes);
         let sent = (!has_it && !is_head).then_some(0);
         self.entry.iter_mut().for_each(|entry| entry.is_hit = true);
-        let permit = Permit::new(&self.account(&app.buffers));
+        let permit = Permit::new(self.account(&app.buffers));
         Step::Kept(Kept { body, sent, permit, status: head.status })
     }
 
@@ -171,7 +171,7 @@ impl Connection {
             );
             fill.add_conditions(&mut inner.request.head);
             inner.request.repeatable = true;
-            inner.response.assign_to(&app.reads, &self.account(&app.buffers));
+            inner.response.assign_to(&app.reads, self.account(&app.buffers));
             inner.response.reset(HeadContext { recipient: Recipient::Unknown, ..HeadContext::default() });
             inner.response.watch(Watch::Fill(fill));
         }

@@ -267,9 +267,9 @@ impl Connection {
     /// The link that shows that a browser is a developer's: it gets its cookie, and is sent to the same address without
     /// what only the link has. No application and no log sees that; neither where the link proves nothing.
     fn follow_link(&mut self, bytes: &[u8]) -> Option<Step> {
-        let key = Arc::clone(&self.shared.key);
-        let target = key.target_of_link(self.head.path(bytes), self.head.query(bytes))?;
+        let target = self.shared.key.target_of_link(self.head.path(bytes), self.head.query(bytes))?;
         self.note(&target, bytes);
+        let key = Arc::clone(&self.shared.key);
         let evidence = self.evidence(bytes);
         let is_ours = evidence.may_be_developer() && self.stream.is_of_trusted_user(key.user());
         let cookie = is_ours.then(|| key.set_cookie(evidence.host()));
@@ -436,7 +436,7 @@ impl Connection {
         let context = self.ring_context(&settings.prefix, prefix_bytes, received_us);
         self.head.encode_for_ring(bytes, &context, &mut inner.request.head);
         fill.iter().for_each(|fill| fill.add_conditions(&mut inner.request.head));
-        inner.response.assign_to(&app.reads, &self.account(&app.buffers));
+        inner.response.assign_to(&app.reads, self.account(&app.buffers));
         inner.request.repeatable = self.head.method.is_idempotent();
         inner.request.is_for_web_socket = self.wants_web_socket;
         inner.request.repeated = false;

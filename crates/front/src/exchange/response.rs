@@ -172,8 +172,10 @@ impl Response {
     }
 
     /// Files of this answer are read in this turn, that of the application, and what it has in memory is counted there.
-    pub(crate) fn assign_to(&mut self, turn: &Turn, buffers: &Account) {
-        self.reads = turn.clone();
+    pub(crate) fn assign_to(&mut self, turn: &Turn, buffers: Account) {
+        if !self.reads.is(turn) {
+            self.reads = turn.clone();
+        }
         self.held = Some(Permit::new(buffers));
     }
 

@@ -65,7 +65,7 @@ impl Sink {
         spool: Account,
         buffers: Account,
     ) -> Self {
-        let buffered = Buffered { bytes: Vec::new(), permit: Permit::new(&buffers) };
+        let buffered = Buffered { bytes: Vec::new(), permit: Permit::new(buffers.clone()) };
         // Where the length is known, a larger body does not go there first.
         let buffer_bytes =
             if expected.is_some_and(|length| length > buffer_bytes as u64) { 0 } else { buffer_bytes };

@@ -70,8 +70,8 @@ impl SpoolFile {
     }
 
     fn from_source(source: Source, account: &Account, buffers: &Account) -> Self {
-        let behind = WriteBehind::new(source, Permit::new(buffers));
-        SpoolFile::of(ServedFile::to_be_written(behind, Permit::new(account), &TURN))
+        let behind = WriteBehind::new(source, Permit::new(buffers.clone()));
+        SpoolFile::of(ServedFile::to_be_written(behind, Permit::new(account.clone()), &TURN))
     }
 
     /// An empty file in memory, which no disk has to do with.
@@ -80,7 +80,7 @@ impl SpoolFile {
     /// Too many open files.
     pub fn in_memory(account: &Account) -> io::Result<Self> {
         let file = File::from(in_memory()?);
-        Ok(SpoolFile::of(ServedFile::in_memory(file, Permit::new(account), &TURN)))
+        Ok(SpoolFile::of(ServedFile::in_memory(file, Permit::new(account.clone()), &TURN)))
     }
 
     fn of(file: ServedFile) -> Self {

@@ -10,6 +10,7 @@ mod target;
 
 use crate::message::refusal::Refusal;
 use field_names::{FieldName, KEY_DROPPED};
+use target::KnownHost;
 
 pub use field_names::{known_key, FieldKey};
 pub(crate) use ring::append_field;
@@ -140,6 +141,7 @@ pub struct RequestHead {
     whole_server: bool,
     query: Span,
     host: Option<Host>,
+    known_host: KnownHost,
     /// The version.
     pub version: Version,
     /// How the body is framed.
@@ -199,7 +201,7 @@ impl RequestHead {
         self.path = Span::of(parts.path, buffer);
         self.whole_server = parts.whole_server;
         self.query = Span::of(parts.query, buffer);
-        let from_field = host.map(|host| target::parse_host(host, buffer)).transpose()?;
+        let from_field = host.map(|host| self.known_host.parse(host, buffer)).transpose()?;
         self.host = match parts.authority {
             Some(authority) => Some(target::parse_host(authority, buffer).map_err(|_| Refusal::BadTarget)?),
             None => from_field,

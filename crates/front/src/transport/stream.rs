@@ -111,9 +111,12 @@ impl Stream {
         context: &mut Context<'_>,
         buffer: &mut [u8],
     ) -> Poll<io::Result<usize>> {
-        let mut buffer = ReadBuf::new(buffer);
-        ready!(Pin::new(self).poll_read(context, &mut buffer))?;
-        Poll::Ready(Ok(buffer.filled().len()))
+        match self {
+            Stream::Tcp(stream) => read_some(stream, context, buffer),
+            Stream::Unix(stream) => read_some(stream, context, buffer),
+            Stream::Tls(stream) => stream.poll_read(context, buffer),
+            Stream::Http2(stream, _) => stream.poll_read(context, buffer),
+        }
     }
 
     /// Writes some of `bytes`. Returns their number.
@@ -269,6 +272,17 @@ impl Stream {
             Stream::Http2(..) => None,
         }
     }
+}
+
+/// As [`Stream::poll_read_some`].
+fn read_some(
+    socket: &mut (impl AsyncRead + Unpin),
+    context: &mut Context<'_>,
+    buffer: &mut [u8],
+) -> Poll<io::Result<usize>> {
+    let mut buffer = ReadBuf::new(buffer);
+    ready!(Pin::new(socket).poll_read(context, &mut buffer))?;
+    Poll::Ready(Ok(buffer.filled().len()))
 }
 
 impl AsyncRead for Stream {

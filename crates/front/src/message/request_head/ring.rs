@@ -98,10 +98,14 @@ impl RequestHead {
         block.known(known_key::REMOTE_ADDR, context.remote_addr.as_bytes());
         match &self.host {
             Some(host) => {
-                let default = if context.https { 443 } else { 80 };
-                block.known(known_key::HOST, host.whole.of_buffer(buffer));
+                let default: &[u8] = if context.https { b"443" } else { b"80" };
+                block.known(known_key::HOST, host.whole(buffer));
                 block.known(known_key::SERVER_NAME, host.name(buffer));
-                block.known_number(known_key::SERVER_PORT, u64::from(host.port.unwrap_or(default)));
+                match (host.port, host.port_digits(buffer)) {
+                    (None, _) => block.known(known_key::SERVER_PORT, default),
+                    (Some(_), Some(digits)) => block.known(known_key::SERVER_PORT, digits),
+                    (Some(port), None) => block.known_number(known_key::SERVER_PORT, u64::from(port)),
+                }
             }
             None => {
                 block.known(known_key::SERVER_NAME, context.server_name.as_bytes());

@@ -24,6 +24,52 @@ impl Host {
     pub fn whole<'a>(&self, buffer: &'a [u8]) -> &'a [u8] {
         self.whole.of_buffer(buffer)
     }
+
+    /// The digits of the port, if one was named, and as numbers are written.
+    pub(super) fn port_digits<'a>(&self, buffer: &'a [u8]) -> Option<&'a [u8]> {
+        let digits = self.whole(buffer).get(self.name(buffer).len() + 1..)?;
+        Some(digits).filter(|digits| digits.first().is_some_and(|first| *first != b'0'))
+    }
+}
+
+/// The host of the request before, on the same connection: most clients name the same one again, and to compare it costs a tenth
+/// of reading it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct KnownHost {
+    /// As it was sent, in the first bytes. None is empty.
+    text: [u8; KnownHost::MOST_BYTES],
+    length: usize,
+    name_length: usize,
+    port: Option<u16>,
+}
+
+impl Default for KnownHost {
+    fn default() -> Self {
+        KnownHost { text: [0; KnownHost::MOST_BYTES], length: 0, name_length: 0, port: None }
+    }
+}
+
+impl KnownHost {
+    /// A longer one is read again each time.
+    const MOST_BYTES: usize = 48;
+
+    /// What [`parse_host`] says.
+    ///
+    /// # Errors
+    /// As there.
+    pub(super) fn parse(&mut self, value: &[u8], head: &[u8]) -> Result<Host, Refusal> {
+        if self.length > 0 && &self.text[..self.length] == value {
+            let name = Span::of(&value[..self.name_length], head);
+            return Ok(Host { whole: Span::of(value, head), name, port: self.port });
+        }
+        let host = parse_host(value, head)?;
+        self.length = 0;
+        if let Some(text) = self.text.get_mut(..value.len()) {
+            text.copy_from_slice(value);
+            (self.length, self.name_length, self.port) = (value.len(), host.name(head).len(), host.port);
+        }
+        Ok(host)
+    }
 }
 
 /// The parts of a target.
@@ -122,23 +168,68 @@ fn parse_port(digits: &[u8]) -> Option<u16> {
 fn is_registered_name(name: &[u8]) -> bool {
     let mut bytes = name.iter();
     while let Some(&byte) = bytes.next() {
-        let allowed = match byte {
-            b'-' | b'.' | b'_' | b'~' => true,
-            b'!' | b'$' | b'&' | b'\'' | b'(' | b')' | b'*' | b'+' | b',' | b';' | b'=' => true,
-            b'%' => {
-                let hexadecimal = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_hexdigit);
-                hexadecimal(bytes.next()) && hexadecimal(bytes.next())
-            }
-            _ => byte.is_ascii_alphanumeric(),
-        };
-        if !allowed {
+        let hexadecimal = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_hexdigit);
+        let is_encoded = byte == b'%' && hexadecimal(bytes.next()) && hexadecimal(bytes.next());
+        if !is_encoded && !NAME_BYTES[usize::from(byte)] {
             return false;
         }
     }
     true
 }
 
+/// Unreserved characters and sub-delims.
+static NAME_BYTES: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0u8;
+    while byte < 128 {
+        table[byte as usize] = byte.is_ascii_alphanumeric()
+            || matches!(byte, b'-' | b'.' | b'_' | b'~')
+            || matches!(byte, b'!' | b'$' | b'&' | b'\'' | b'(' | b')' | b'*' | b'+' | b',' | b';' | b'=');
+        byte += 1;
+    }
+    table
+};
+
 /// What may stand between brackets: an IPv6 address. (`IPvFuture` is not in use anywhere.)
 fn is_ip_literal(literal: &[u8]) -> bool {
     std::str::from_utf8(literal).is_ok_and(|text| text.parse::<std::net::Ipv6Addr>().is_ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_that_is_known_is_what_it_was() {
+        let long = format!("{}.example:80", "a".repeat(KnownHost::MOST_BYTES));
+        let hosts = [
+            "a.example",
+            "a.example",
+            "a.example:80",
+            "a.example:",
+            "",
+            "a.example:x",
+            "[::1]:8080",
+            "[::1]",
+            &long,
+        ];
+        let mut known = KnownHost::default();
+        for (first, second) in hosts.iter().flat_map(|first| hosts.map(|second| (first, second))) {
+            for host in [first, second, second] {
+                let head = [b"Host: ", host.as_bytes(), b"\r\n"].concat();
+                let value = &head[6..6 + host.len()];
+                assert_eq!(known.parse(value, &head), parse_host(value, &head), "{first} {second}");
+            }
+        }
+    }
+
+    #[test]
+    fn digits_of_a_port_are_those_of_its_number() {
+        for (host, digits) in
+            [("a:80", Some("80")), ("[::1]:65535", Some("65535")), ("a:080", None), ("a:", None), ("a", None)]
+        {
+            let parsed = parse_host(host.as_bytes(), host.as_bytes()).unwrap();
+            assert_eq!(parsed.port_digits(host.as_bytes()), digits.map(str::as_bytes), "{host}");
+        }
+    }
 }
