@@ -49,6 +49,15 @@ class Sizing
     ["puma", "--no-config", "--quiet", "--environment", "production", "--workers", workers, "--preload",
      "--threads", "#{THREADS}:#{THREADS}", "--bind", "tcp://127.0.0.1:#{port}", "#{app}/config.ru"]
   end
+  PID_FILE = "passenger.pid"
+  # Its pool grows from one process when all are busy. Each has one thread: more are a part of its Enterprise version.
+  PASSENGER = lambda do |pool, port, app|
+    ["passenger", "start", app, "--engine", "builtin", "--environment", "production", "--address", "127.0.0.1",
+     "--port", port, "--min-instances", pool.min, "--max-pool-size", pool.max, "--max-request-queue-size", 4096,
+     "--disable-turbocaching", "--no-friendly-error-pages", "--log-level", 2, "--disable-security-update-check",
+     "--disable-anonymous-telemetry", "--no-install-runtime", "--log-file", "#{app}/passenger.log",
+     "--pid-file", "#{app}/#{PID_FILE}", "--instance-registry-dir", app]
+  end
   # Their titles, and what serves: the command line, its size, and for how long it settles.
   WAYS = {
     "auto" => ["Highball, `workers = auto`", HIGHBALL, "auto", SETTLING_SECONDS],
@@ -58,7 +67,8 @@ class Sizing
     "highball-4" => ["Highball, 4 workers", HIGHBALL, 4, 3],
     "puma-2" => ["Puma, 2 workers", PUMA, 2, 3],
     "puma-3" => ["Puma, 3 workers", PUMA, 3, 3],
-    "puma-4" => ["Puma, 4 workers", PUMA, 4, 3]
+    "puma-4" => ["Puma, 4 workers", PUMA, 4, 3],
+    "passenger" => ["Passenger, a pool of 1 to 4", PASSENGER, 1..4, 3]
   }.freeze
 
   def initialize(title, command, size, settling)
@@ -72,6 +82,7 @@ class Sizing
   def run
     Dir.mktmpdir do |folder|
       File.write("#{folder}/config.ru", APP)
+      @pid_file = "#{folder}/#{PID_FILE}"
       port = free_port
       pid = start(folder, port)
       wait_for_answer(port, pid)
@@ -108,9 +119,9 @@ class Sizing
 
   def request(port) = HttpConnection.tcp(port).use { |connection| connection.request("GET", "/") }
 
-  # Each worker of a fixed number has had requests.
+  # Each worker of a fixed number has had requests. A pool does not grow for this.
   def warm(port)
-    count = @size.is_a?(Integer) ? @size * THREADS * 3 : 3
+    count = @size.is_a?(Integer) ? @size * THREADS * 3 : 1
     Array.new(count) { Thread.new { request(port) } }.each(&:join)
   end
 
@@ -156,17 +167,23 @@ class Sizing
 
   # Of all processes that were started.
   def proportional_bytes(pid)
-    ProcessFacts.tree(pid).sum do |one|
+    processes(pid).sum do |one|
       ProcessFacts.proportional_bytes([one])
     rescue SystemCallError
       0 # it has ended
     end
   end
 
+  # All that were started. Passenger's first one is no child of its command, which writes its pid to a file.
+  def processes(pid)
+    roots = [pid, *(File.read(@pid_file).to_i if File.exist?(@pid_file))]
+    roots.flat_map { |root| ProcessFacts.tree(root) }
+  end
+
   def mean(bytes) = bytes.sum / bytes.length.to_f / MIB
 
   def stop(pid)
-    tree = ProcessFacts.tree(pid)
+    tree = processes(pid)
     HighballServer.kill(pid, "TERM")
     Deadline.wait("its end", within: 15) { Process.waitpid(pid, Process::WNOHANG) }
   rescue Deadline::Missed
