@@ -33,6 +33,17 @@ class AutoReforkTest < ReforkTestCase
     refute_match(/WARN.*refork/, server.log)
   end
 
+  # A refork takes one more worker and a second mold for a while.
+  def test_a_budget_without_room_for_a_second_mold_is_kept
+    server = serve(version(1, folder_with, format(FILLING, "1")), "--memory-budget", "350m", workers: 3)
+    load = KeepAliveLoad.during(server) do
+      wait_for("the reason", within: 120) { server.log.include?("not enough free memory for a second mold") }
+    end
+    assert_empty load.failures
+    assert_nil server.status["refork"]
+    assert_whole(server, 3)
+  end
+
   # What a request has opened, and keeps, would be shared by all workers.
   def test_an_application_that_keeps_a_connection_is_left_as_it_is
     server = serve(version(1, folder_with, format(FILLING, "IO.pipe")), workers: 3)

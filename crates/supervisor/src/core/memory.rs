@@ -141,6 +141,15 @@ impl Known {
     }
 }
 
+/// The memory of the machine or container at this moment.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct MachineNow {
+    /// All of it.
+    pub(crate) available: Option<u64>,
+    /// What no program uses.
+    pub(crate) free: Option<u64>,
+}
+
 /// All processes that are looked at.
 #[derive(Debug, Default)]
 pub(crate) struct MemoryWatch {
@@ -175,16 +184,31 @@ impl MemoryWatch {
         self.machine
     }
 
-    /// The memory for more workers of an application, with these limits. `available`: the memory of the machine or container.
-    /// `coming`: workers of each application that are wanted. `None`: none has been looked at while it served.
+    /// The memory for more workers of an application, with these limits. `coming`: workers of each application that are
+    /// wanted. `None`: none has been looked at while it served.
     pub(crate) fn room(
         &self,
         app: AppId,
         limits: MemoryLimits,
-        available: Option<u64>,
+        machine: MachineNow,
         coming: &[(AppId, usize)],
     ) -> Option<Room> {
         let worker = self.worker_bytes(app)?;
+        let Some(free) = self.free(app, limits, machine, coming) else { return Some(Room::UNLIMITED) };
+        // One more has to fit while a worker is replaced.
+        let workers = (free / worker).saturating_sub(1).min(u64::from(u16::MAX)) as u16;
+        Some(Room { workers, worker_bytes: worker, free_bytes: free })
+    }
+
+    /// What an application can still get: within its budget, of what all share, and of what other programs leave. `None`: there
+    /// is no limit.
+    pub(crate) fn free(
+        &self,
+        app: AppId,
+        limits: MemoryLimits,
+        machine: MachineNow,
+        coming: &[(AppId, usize)],
+    ) -> Option<u64> {
         // What is wanted and was not looked at yet takes as much as the others.
         let promised = |(of, wanted): &(AppId, usize)| {
             let seen = self.of_app(*of).filter(|(_, known)| known.at_first.is_some()).count();
@@ -194,13 +218,11 @@ impl MemoryWatch {
             limit.saturating_sub(used + coming.iter().map(promised).sum::<u64>())
         };
         let of_app: Vec<_> = coming.iter().copied().filter(|(of, _)| *of == app).collect();
-        let budget = limits.app.bytes(available.unwrap_or(u64::MAX));
+        let budget = limits.app.bytes(machine.available.unwrap_or(u64::MAX));
         let of_budget = budget.map(|budget| left(budget, self.bytes_of_app(app), &of_app));
         let of_machine = self.machine.map(|(usable, used)| left(usable, used, coming));
-        let Some(free) = of_budget.into_iter().chain(of_machine).min() else { return Some(Room::UNLIMITED) };
-        // One more has to fit while a worker is replaced.
-        let workers = (free / worker).saturating_sub(1).min(u64::from(u16::MAX)) as u16;
-        Some(Room { workers, worker_bytes: worker, free_bytes: free })
+        let of_all_programs = machine.free.map(|free| left(free, 0, coming));
+        of_budget.into_iter().chain(of_machine).chain(of_all_programs).min()
     }
 
     /// What a worker of this application is expected to take: as much as those that serve, on average.

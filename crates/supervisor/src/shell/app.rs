@@ -176,9 +176,8 @@ impl AppSupervisor {
             AppAction::Forget { process, ending } => self.forget(process, ending),
             AppAction::Diagnose { ticket, folder, failure } => self.diagnose_boot(ticket, folder, *failure),
             AppAction::LookAtFolder { ticket } => self.look_at_folder(ticket),
-            AppAction::MeasureMemory { ticket, boot, workers } => self.measure_memory(ticket, boot, &workers),
             AppAction::Notify(news) => self.notify(news).await,
-            AppAction::Answer(..) | AppAction::RereadConfiguration => {} // the supervisor's
+            AppAction::Answer(..) | AppAction::MeasureMemory { .. } | AppAction::RereadConfiguration => {} // the supervisor's
             AppAction::Log(log) => {
                 if matches!(
                     log,

@@ -81,12 +81,20 @@ impl Supervisor {
 
     /// The memory for more workers of an application.
     fn room(&self, id: AppId) -> Option<Room> {
+        self.memory.room(self.apps.get(&id)?, &self.wanted_workers())
+    }
+
+    /// The memory that an application can still get.
+    pub(super) fn free_memory(&self, id: AppId) -> Option<u64> {
+        self.memory.free(self.apps.get(&id)?, &self.wanted_workers())
+    }
+
+    fn wanted_workers(&self) -> Vec<(AppId, usize)> {
         let wanted = self.core.apps.iter().map(|(id, core)| {
             let wanted = usize::from(core.staff.wanted).max(core.staff.workers.counting());
             (*id, if core.can_answer() { wanted } else { 0 })
         });
-        let wanted: Vec<(AppId, usize)> = wanted.collect();
-        self.memory.room(self.apps.get(&id)?, &wanted)
+        wanted.collect()
     }
 
     /// Memory was looked at: large pools get to know what is left, for rolling restarts.

@@ -9,7 +9,7 @@ use super::app::AppSupervisor;
 use super::Supervisor;
 use crate::core::app::App as Core;
 use crate::core::ending::Ending;
-use crate::core::memory::{MemoryWatch, Reading, Verdict, Watched};
+use crate::core::memory::{MachineNow, MemoryWatch, Reading, Verdict, Watched};
 use crate::core::replacement::ReplacementCause;
 use crate::core::sizing::Room;
 use crate::core::worker::WorkerState;
@@ -17,7 +17,7 @@ use crate::core::{AppEvent, Event, FrontNews, Process};
 use crate::report::{MachineMemory, MemoryReport};
 use crate::shell::app_files::in_turn;
 use crate::shell::event::Inbox;
-use highball_config::{available_memory, oom_kills, AppId, MemoryLimits, User};
+use highball_config::{available_memory, free_memory, oom_kills, AppId, MemoryLimits, User};
 use highball_proc::{family, own_bytes_at_most};
 use highball_tenant::own_memory;
 use std::collections::BTreeMap;
@@ -47,6 +47,8 @@ pub(super) struct MemorySampler {
     first_look: Option<Instant>,
     is_looking: bool,
     available: Option<u64>,
+    /// What the kernel has left of it.
+    free: Option<u64>,
     available_due: Instant,
     /// The kernel's count of processes that it has killed for lack of memory, those included that were heard of.
     oom_kills: Option<u64>,
@@ -81,6 +83,8 @@ pub(crate) struct Measured {
     apps: Vec<Watched>,
     /// The memory of the machine or container, if it was read.
     available: Option<Option<u64>>,
+    /// What the kernel has left of it.
+    free: Option<u64>,
     /// The server's own.
     server: u64,
 }
@@ -93,6 +97,7 @@ impl MemorySampler {
             first_look: None,
             is_looking: false,
             available: None,
+            free: None,
             available_due: now,
             oom_kills: oom_kills(),
             oom_kills_read: (oom_kills(), now),
@@ -177,7 +182,16 @@ impl MemorySampler {
 
     /// The memory for more workers of an application. `wanted`: the workers of all of them.
     pub(super) fn room(&self, app: &AppSupervisor, wanted: &[(AppId, usize)]) -> Option<Room> {
-        self.watch.room(app.app.id, app.app.memory, self.available, wanted)
+        self.watch.room(app.app.id, app.app.memory, self.now(), wanted)
+    }
+
+    /// The memory that an application can still get, as far as that is known. `wanted`: as above.
+    pub(super) fn free(&self, app: &AppSupervisor, wanted: &[(AppId, usize)]) -> Option<u64> {
+        self.watch.free(app.app.id, app.app.memory, self.now(), wanted)
+    }
+
+    fn now(&self) -> MachineNow {
+        MachineNow { available: self.available, free: self.free }
     }
 
     /// The memory of the machine or container.
@@ -229,6 +243,7 @@ impl Supervisor {
         if let Some(available) = measured.available {
             self.memory.available = available;
         }
+        self.memory.free = measured.free;
         self.memory.note_oom_kills(now);
         let memory = (self.memory.available, measured.server);
         let (verdicts, next) = self.memory.watch.look(&measured.apps, memory, now);
@@ -249,16 +264,16 @@ async fn measure(wanted: Vec<Wanted>, reads_available: bool, inbox: Inbox) {
     let quick = spawn_blocking(move || {
         let apps: Vec<_> = wanted.into_iter().map(quickly).collect();
         let server = own_bytes_at_most(std::process::id() as i32).unwrap_or(0);
-        (apps, reads_available.then(available_memory), server)
+        (apps, reads_available.then(available_memory), free_memory(), server)
     });
-    let (apps, available, server) = quick.await.unwrap_or_default();
+    let (apps, available, free, server) = quick.await.unwrap_or_default();
     let exact: Vec<_> =
         apps.into_iter().map(|(wanted, quick)| tokio::spawn(exactly(wanted, quick))).collect();
     let mut seen = Vec::new();
     for app in exact {
         seen.extend(app.await.ok());
     }
-    inbox.measured(Measured { apps: seen, available, server }).await;
+    inbox.measured(Measured { apps: seen, available, free, server }).await;
 }
 
 /// A process, with those that it has started.

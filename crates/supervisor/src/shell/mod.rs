@@ -238,6 +238,11 @@ impl Supervisor {
                 }
             }
             Action::OfApp(_, AppAction::RereadConfiguration) => self.notify(Notice::Hangup).await,
+            Action::OfApp(id, AppAction::MeasureMemory { ticket, boot, workers }) => {
+                let free = self.free_memory(id);
+                let app = self.apps.get_mut(&id);
+                app.into_iter().for_each(|app| app.measure_memory(ticket, boot, &workers, free));
+            }
             Action::OfApp(id, action) => {
                 let Some(app) = self.apps.get_mut(&id) else { return };
                 if let AppAction::Notify(news) = &action {

@@ -7,18 +7,24 @@ use super::message::OwnMemory;
 use super::questions::Answer;
 use crate::core::auto_refork::{AppMemory, MEASURE_TIME};
 use crate::core::{AppEvent, Ticket};
-use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
 impl AppSupervisor {
-    /// Asks this mold and these workers. The answer comes as an event; nothing is waited for here.
-    pub(super) fn measure_memory(&mut self, ticket: Ticket, boot: u32, workers: &[u32]) {
+    /// Asks this mold and these workers. `free_bytes`: what the application can still get, if there is a limit. The answer comes
+    /// as an event; nothing is waited for here.
+    pub(super) fn measure_memory(
+        &mut self,
+        ticket: Ticket,
+        boot: u32,
+        workers: &[u32],
+        free_bytes: Option<u64>,
+    ) {
         let mold = self.molds.get_mut(&boot).and_then(|mold| mold.ask_memory().ok());
         let mut ask = |worker| self.workers.get_mut(worker)?.ask_memory().ok();
         let workers: Option<Vec<Answer<_>>> = workers.iter().map(&mut ask).collect();
         let inbox = self.inbox.clone();
         tokio::spawn(async move {
-            let answers = async { measured(mold?, workers?).await };
+            let answers = async { measured(mold?, workers?, free_bytes).await };
             // Half of the time that the core waits: so it knows soon that there will be no answer.
             let memory = timeout(MEASURE_TIME / 2, answers).await.ok().flatten();
             inbox.found(Found::Event(Box::new(AppEvent::MemoryMeasured { ticket, memory }))).await;
@@ -30,14 +36,14 @@ impl AppSupervisor {
 async fn measured(
     mold: Answer<Option<OwnMemory>>,
     workers: Vec<Answer<Option<OwnMemory>>>,
+    free_bytes: Option<u64>,
 ) -> Option<AppMemory> {
     let mold = mold.await.ok()??;
     let mut all = Vec::with_capacity(workers.len());
     for worker in workers {
         all.push(worker.await.ok()??);
     }
-    let free = spawn_blocking(highball_config::free_memory).await.ok().flatten();
-    Some(summed(mold, &all, free))
+    Some(summed(mold, &all, free_bytes))
 }
 
 fn summed(mold: OwnMemory, workers: &[OwnMemory], free_bytes: Option<u64>) -> AppMemory {

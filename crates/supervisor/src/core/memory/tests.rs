@@ -243,7 +243,7 @@ fn there_is_room_for_workers_like_the_others_and_one_for_a_replacement() {
     let room = |scene: &Scene, app: u32, wanted: [usize; 2]| {
         let wanted = [(AppId(0), wanted[0]), (AppId(1), wanted[1])];
         let limits = scene.apps[app as usize].0;
-        let room = scene.watch.room(AppId(app), limits, Some(scene.available * MIB), &wanted);
+        let room = scene.watch.room(AppId(app), limits, machine(scene.available, None), &wanted);
         room.map(|room| (room.workers, room.worker_bytes / MIB, room.free_bytes / MIB))
     };
     assert_eq!(room(&scene, 0, [2, 1]), None, "nothing was measured yet");
@@ -261,12 +261,35 @@ fn there_is_room_for_workers_like_the_others_and_one_for_a_replacement() {
     assert_eq!(room(&scene, 0, [2, 1]).map(|(workers, ..)| workers), Some(0), "they have grown");
 }
 
+/// In MiB.
+fn machine(available: u64, free: Option<u64>) -> MachineNow {
+    MachineNow { available: Some(available * MIB), free: free.map(|free| free * MIB) }
+}
+
+#[test]
+fn what_other_programs_have_bounds_the_room() {
+    let mut scene = Scene::of(1000, &[(SHARED, &[100, 140])]);
+    scene.look();
+    let free = |free: Option<u64>, wanted: usize| {
+        let free = scene.watch.free(AppId(0), SHARED, machine(1000, free), &[(AppId(0), wanted)]);
+        free.map(|bytes| bytes / MIB)
+    };
+    assert_eq!(free(None, 2), Some(600));
+    assert_eq!(free(Some(700), 2), Some(600));
+    assert_eq!(free(Some(300), 2), Some(300));
+    assert_eq!(free(Some(300), 3), Some(160), "what is wanted comes from there, too");
+    let room = |free| scene.watch.room(AppId(0), SHARED, machine(1000, Some(free)), &[(AppId(0), 2)]);
+    assert_eq!(room(300).map(|room| room.workers), Some(1));
+    assert_eq!(room(100).map(|room| room.workers), Some(0));
+}
+
 #[test]
 fn a_budget_of_its_own_bounds_the_room() {
     let budget = limits(MemoryBound::None, MemoryBound::Bytes(400 * MIB));
     let mut scene = Scene::of(100_000, &[(budget, &[100])]);
     scene.look();
-    let room = |wanted: usize| scene.watch.room(AppId(0), budget, Some(100_000 * MIB), &[(AppId(0), wanted)]);
+    let machine = machine(100_000, None);
+    let room = |wanted: usize| scene.watch.room(AppId(0), budget, machine, &[(AppId(0), wanted)]);
     assert_eq!(room(1).map(|room| room.workers), Some(2));
     assert_eq!(room(3).map(|room| room.workers), Some(0));
 }
