@@ -127,6 +127,7 @@ impl Dispatcher {
             in_flight: worker.busy_threads() as usize,
             placed: worker.unclaimed.len(),
             served: worker.served,
+            times: worker.ring.request_times(),
         };
         self.workers.iter().map(report).collect()
     }

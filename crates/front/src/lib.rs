@@ -71,6 +71,7 @@ pub use basic_auth::count_users;
 pub use cache::CacheReport;
 pub use dispatch::geometry::geometry;
 pub use front::run;
+pub use highball_ring::RequestTimes;
 pub use messages::*;
 pub use refusals::failure::{DevelopmentPages, Failure};
 pub use running::{RequestStage, RunningRequest, RunningRequests};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use highball_config::{App, AppId};
-use highball_ring::FrontRing;
+use highball_ring::{FrontRing, RequestTimes};
 use tokio::sync::oneshot;
 
 use crate::cache::CacheReport;
@@ -342,4 +342,6 @@ pub struct WorkerReport {
     pub placed: usize,
     /// Requests that it has answered.
     pub served: u64,
+    /// What requests did with their time, by what it says.
+    pub times: RequestTimes,
 }

@@ -726,7 +726,7 @@ fn duration(seconds: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::instance::MachineMemoryStatus;
+    use crate::instance::{MachineMemoryStatus, RequestTimesStatus};
 
     fn a_status() -> Status {
         Status {
@@ -785,6 +785,7 @@ mod tests {
                 served: 1000,
                 memory_bytes: Some(70 << 20),
             }],
+            request_times: RequestTimesStatus::default(),
             queue: 5,
             spool_bytes: 3 << 20,
             cache: Some(CacheStatus {

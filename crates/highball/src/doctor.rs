@@ -1,10 +1,13 @@
 //! `highball doctor`: boots the application once, without serving it, and lists what was looked at.
 
+use crate::asking::Instance;
 use crate::authority;
 use crate::certificates::{self, Checked};
+use crate::commands::selected;
 use crate::domain_check;
 use crate::output::print;
-use highball_config::{App, LogFormat, PumaNote, Settings};
+use crate::thread_advice;
+use highball_config::{App, AppSelector, LogFormat, PumaNote, Selector, Settings};
 use highball_front as front;
 use highball_supervisor::{
     visible, visible_lines, withheld_variables, AppBlueprint, AppNotice, Blueprint, Booted, Diagnosis,
@@ -119,7 +122,9 @@ fn examine(settings: &Arc<Settings>, app: &Arc<App>) -> Result<Examination, Box<
         }),
     );
     checks.extend(app.puma_notes.iter().map(not_carried_out));
-    checks.extend(settings.binds.iter().map(address));
+    let selector = itself(app);
+    let running = running(&selector);
+    checks.extend(settings.binds.iter().map(|bind| address(bind, &running)));
     checks.extend(all_certificates(settings));
     checks.extend(users(app));
     checks.extend(domain_check::check_all(settings));
@@ -135,6 +140,7 @@ fn examine(settings: &Arc<Settings>, app: &Arc<App>) -> Result<Examination, Box<
             diagnosis
         }
     };
+    checks.extend(thread_advice::check(app, &selector, &running));
     let worst = |state| checks.iter().any(|check| check.state == state);
     let state = match (worst(State::Failed), worst(State::Warning)) {
         (true, _) => State::Failed,
@@ -191,10 +197,25 @@ fn withheld(app: &App) -> Option<Check> {
     (!names.is_empty()).then(|| Check::ok("environment", what))
 }
 
+/// The servers that serve this application at the moment.
+fn running(selector: &AppSelector) -> Vec<Instance> {
+    selected(&Selector { port: None, app: Some(selector.clone()) }).unwrap_or_default()
+}
+
+/// Selects this application among those that are served.
+fn itself(app: &App) -> AppSelector {
+    let (folder, links) = (app.folder.clone(), vec![app.link.clone()]);
+    AppSelector { text: folder.display().to_string(), folder, links }
+}
+
 /// Whether it could be listened on.
-fn address(bind: &highball_config::Bind) -> Check {
+fn address(bind: &highball_config::Bind, running: &[Instance]) -> Check {
+    let is_bound = |instance: &Instance| instance.status.binds.contains(&bind.url());
     match front::bind(bind) {
         Ok(listener) => Check::ok("address", format!("{} is free", listener.address())),
+        Err(front::BindError::InUse { address }) if running.iter().any(is_bound) => {
+            Check::ok("address", format!("{address} is in use by Highball, for this application"))
+        }
         Err(error) => Check {
             name: error.cause().into(),
             state: State::Failed,

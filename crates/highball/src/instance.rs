@@ -316,6 +316,9 @@ pub(crate) struct AppStatus {
     #[serde(default)]
     pub(crate) sizing: Option<SizingStatus>,
     pub(crate) workers: Vec<WorkerStatus>,
+    /// What requests of these workers did with their time.
+    #[serde(default)]
+    pub(crate) request_times: RequestTimesStatus,
     /// Requests that wait for a worker.
     pub(crate) queue: usize,
     /// Bytes in its spool files.
@@ -362,6 +365,31 @@ pub(crate) struct SizingStatus {
     pub(crate) decided_seconds_ago: Option<u64>,
     /// What keeps it from growing although the load would need it.
     pub(crate) hindered: Option<String>,
+}
+
+/// What requests do with the time in which a thread is at them. The time of a few requests a second is taken.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct RequestTimesStatus {
+    /// The requests whose time was taken.
+    pub(crate) requests: u64,
+    /// Their threads computed.
+    pub(crate) computed_ms: u64,
+    /// Other threads of the same worker computed.
+    pub(crate) beside_ms: u64,
+    /// They waited for something else.
+    pub(crate) waited_ms: u64,
+}
+
+impl RequestTimesStatus {
+    /// Of both.
+    pub(crate) fn plus(self, more: RequestTimesStatus) -> RequestTimesStatus {
+        RequestTimesStatus {
+            requests: self.requests.saturating_add(more.requests),
+            computed_ms: self.computed_ms.saturating_add(more.computed_ms),
+            beside_ms: self.beside_ms.saturating_add(more.beside_ms),
+            waited_ms: self.waited_ms.saturating_add(more.waited_ms),
+        }
+    }
 }
 
 /// The memory of an application.

@@ -6,7 +6,8 @@
 //! started it), `configuration` (which HUP reloads), `certificates` (for HTTPS), `certificate_watch`
 //! (their files change), `acme` (they come from an authority), `authority` (which issues them in development), `puma` (which has
 //! Ruby evaluate a `config/puma.rb`), `readiness` (when a server reports that it serves), `reports` (of front and supervisor),
-//! `admin` (health checks and metrics), `domain_check` (for `highball doctor`), `log`, `pidfile`, `instance` (the control socket of a running Highball),
+//! `admin` (health checks and metrics), `domain_check` and `thread_advice` (for `highball doctor`), `log`, `pidfile`,
+//! `instance` (the control socket of a running Highball),
 //! `control_places` (where those sockets are, and who may be at the other end), `asking` (finding instances, and one
 //! question to one), `listening` (the ports that an instance really listens on), `elsewhere` (how to ask instances that
 //! were not found), `commands` (`status`, `restart`, `refork`, `upgrade` and `stop`), `output` (of commands),
@@ -52,6 +53,7 @@ mod reports;
 mod root_policy;
 mod service_notification;
 mod started_path;
+mod thread_advice;
 mod top;
 mod wiring;
 

@@ -7,8 +7,8 @@ use crate::diagnosis_page;
 use crate::handover::{Candidate, News};
 use crate::instance::{
     heap_time, Answer, AppMemoryStatus, AppStatus, CacheStatus, CertificateStatus, DomainStatus,
-    MachineMemoryStatus, MoldStatus, OverrunStatus, Question, ReforkStatus, RestartStatus, RubyProcess,
-    SizingStatus, Status, TlsStatus, UpgradeStatus, WorkerStatus,
+    MachineMemoryStatus, MoldStatus, OverrunStatus, Question, ReforkStatus, RequestTimesStatus,
+    RestartStatus, RubyProcess, SizingStatus, Status, TlsStatus, UpgradeStatus, WorkerStatus,
 };
 use crate::overview::{Detail, Observer};
 use crate::readiness::Readiness;
@@ -20,7 +20,7 @@ use highball_front::message::refusal::Refusal;
 use highball_front::refusals::failure::ReceivedRequest;
 use highball_front::{
     files, AppCommand, AppEvent, AppFailure, AppLoad, CacheReport, CertificateReport, Command, Event,
-    Failure, NewWorker, Report as FrontReport, TimedOutRequest, Tls, TlsReport,
+    Failure, NewWorker, Report as FrontReport, RequestTimes, TimedOutRequest, Tls, TlsReport,
 };
 use highball_supervisor::{
     AppNotice, AppOrder, AppReport, AskedHeap, AssetPipeline, Assets, DigestScheme, Launcher, MachineMemory,
@@ -419,6 +419,7 @@ fn app_status(
         workers_wanted: report.wanted,
         sizing: report.sizing.map(sizing_status),
         workers: report.workers.iter().map(|worker| worker_status(worker, load)).collect(),
+        request_times: request_times(load),
         queue: requests.map_or(0, |requests| requests.queue),
         spool_bytes: requests.map_or(0, |requests| requests.spool_bytes),
         cache: requests.and_then(|requests| requests.cache).map(cache_status),
@@ -485,6 +486,19 @@ fn worker_status(worker: &WorkerReport, load: &[highball_front::WorkerReport]) -
         uptime_seconds: worker.uptime.as_secs(),
         in_flight: load.map_or(0, |load| load.in_flight),
         served: load.map_or(0, |load| load.served),
+    }
+}
+
+/// Of all workers that there are.
+fn request_times(load: &[highball_front::WorkerReport]) -> RequestTimesStatus {
+    let RequestTimes { requests, computed_us, beside_us, waited_us } =
+        load.iter().fold(RequestTimes::default(), |sum, worker| sum + worker.times);
+    let ms = |us: u64| us / 1000;
+    RequestTimesStatus {
+        requests,
+        computed_ms: ms(computed_us),
+        beside_ms: ms(beside_us),
+        waited_ms: ms(waited_us),
     }
 }
 

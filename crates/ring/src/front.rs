@@ -9,6 +9,7 @@ use crate::descriptors;
 use crate::entry::{Ticket, MAX_POSITION, REPLACE_FROM};
 use crate::layout::{Geometry, RingError, ENTRIES, READY_WORDS};
 use crate::memory::Memory;
+use crate::request_times::RequestTimes;
 use crate::sync::Ordering;
 use crate::wake::{clear, futex_wake};
 
@@ -215,6 +216,11 @@ impl FrontRing {
     /// Whether the worker's requests compute nearly all of their time, by what it says.
     pub fn computes(&self) -> bool {
         self.memory.computes().load(Ordering::Relaxed) != 0
+    }
+
+    /// What requests did with their time, by what the worker says.
+    pub fn request_times(&self) -> RequestTimes {
+        RequestTimes::read(self.memory.request_times())
     }
 
     /// Wakes up to `threads` sleeping threads of the worker, for all that was placed since the last

@@ -11,6 +11,7 @@
 //! - `wake`: the system calls behind sleep and wake;
 //! - [`descriptors`]: open files that travel beside the ring;
 //! - [`request`] and [`frame`]: what stands in the areas;
+//! - [`request_times`]: what requests do with their time;
 //! - [`front`] and [`worker`]: the two ends.
 //!
 //! Under `--cfg loom` the atomics, [`memory`] and `wake` are models, and loom runs the rest as it is
@@ -24,6 +25,7 @@ pub mod front;
 pub mod layout;
 pub mod ready;
 pub mod request;
+pub mod request_times;
 pub mod sleep;
 pub mod stream;
 mod sync;
@@ -45,4 +47,5 @@ pub mod wake;
 pub use entry::Ticket;
 pub use front::{create, create_from, FrontRing, WorkerFds};
 pub use layout::{Geometry, RingError};
+pub use request_times::RequestTimes;
 pub use worker::WorkerRing;

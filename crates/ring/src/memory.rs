@@ -13,10 +13,11 @@ use rustix::fs::{MemfdFlags, SealFlags};
 use crate::entry::Entries;
 use crate::layout::{
     Geometry, RingError, BELL, CANCELLED, COMPUTES, CONSUMED, CURSOR, ENTRIES, ENTRIES_AT, FRONT_ASLEEP,
-    MAGIC, READY, READY_WORDS, SLEEPERS, SPACE_BELL, SPACE_WANTED, VERSION, WRITTEN,
+    MAGIC, READY, READY_WORDS, REQUEST_TIMES, SLEEPERS, SPACE_BELL, SPACE_WANTED, VERSION, WRITTEN,
 };
 use crate::mapping::Mapping;
 use crate::ready::Ready;
+use crate::request_times::TIMES_WORDS;
 use crate::sleep::{Bell, FrontSleep};
 use crate::stream::SlotStream;
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
@@ -118,6 +119,11 @@ impl Memory {
     /// Whether the worker's requests compute.
     pub fn computes(&self) -> &AtomicU32 {
         self.u32(COMPUTES)
+    }
+
+    /// What the worker tells of the times of its requests.
+    pub fn request_times(&self) -> &[AtomicU64] {
+        self.u64s(REQUEST_TIMES, TIMES_WORDS)
     }
 
     /// The counters of a slot's response area.

@@ -14,6 +14,7 @@ use rustix::fs::MemfdFlags;
 use crate::entry::Entries;
 use crate::layout::{Geometry, RingError, ENTRIES, READY_WORDS};
 use crate::ready::Ready;
+use crate::request_times::TIMES_WORDS;
 use crate::sleep::{Bell, FrontSleep};
 use crate::stream::SlotStream;
 use crate::sync::{AtomicU32, AtomicU64};
@@ -32,6 +33,7 @@ struct Shared {
     bell: AtomicU32,
     sleepers: AtomicU32,
     computes: AtomicU32,
+    request_times: Vec<AtomicU64>,
     front_asleep: AtomicU32,
     cursor: AtomicU64,
     slots: Vec<Slot>,
@@ -72,6 +74,7 @@ impl Memory {
             bell: AtomicU32::new(0),
             sleepers: AtomicU32::new(0),
             computes: AtomicU32::new(0),
+            request_times: words(TIMES_WORDS),
             front_asleep: AtomicU32::new(0),
             cursor: AtomicU64::new(0),
             slots: (0..geometry.slots).map(|_| Slot::new(geometry)).collect(),
@@ -113,6 +116,11 @@ impl Memory {
     /// Whether the worker's requests compute.
     pub fn computes(&self) -> &AtomicU32 {
         &self.shared.computes
+    }
+
+    /// What the worker tells of the times of its requests.
+    pub fn request_times(&self) -> &[AtomicU64] {
+        &self.shared.request_times
     }
 
     /// Whether the front sleeps.

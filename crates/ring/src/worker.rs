@@ -8,6 +8,7 @@ use crate::descriptors;
 use crate::entry::{Claim, Ticket};
 use crate::layout::{Geometry, RingError};
 use crate::memory::Memory;
+use crate::request_times::RequestTimes;
 use crate::sync::Ordering;
 use crate::wake::{futex_wait, futex_wake, signal};
 
@@ -117,6 +118,11 @@ impl WorkerRing {
     /// Says whether requests compute nearly all of their time, so that one more thread would only wait for the GVL.
     pub fn set_computes(&self, computes: bool) {
         self.memory.computes().store(u32::from(computes), Ordering::Relaxed);
+    }
+
+    /// Adds what a request did with its time. Only one thread at a time may call this.
+    pub fn add_request_time(&self, time: &RequestTimes) {
+        (RequestTimes::read(self.memory.request_times()) + *time).write(self.memory.request_times());
     }
 
     /// The request area of a slot.

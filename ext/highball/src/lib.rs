@@ -4,7 +4,7 @@
 //! In reading order: [`ring`] (claim and env), [`slot`] (what is kept of a request), [`env`] (a request becomes a
 //! Rack env), [`places`] and [`hijack`] (parts of it), [`answer`] (a Rack response becomes frames), [`sending`] (frames go into the ring), [`own_process`]
 //! (the worker, and not what the app forks from it), [`nogvl`] (the one file that releases the GVL), [`turns`]
-//! (CPU-bound threads yield), [`this`] (the ring behind a Ruby object), [`native`], [`malloc_holes`] (what a mold does to its heap before it forks).
+//! (CPU-bound threads yield), [`request_clock`] (what requests do with their time), [`this`] (the ring behind a Ruby object), [`native`], [`malloc_holes`] (what a mold does to its heap before it forks).
 //!
 //! What a request does in Ruby stands in `lib/highball/server.rb`; this crate only makes it cheap.
 //!
@@ -23,6 +23,7 @@ mod nogvl;
 mod overlap;
 mod own_process;
 mod places;
+mod request_clock;
 mod ring;
 mod sending;
 mod slot;

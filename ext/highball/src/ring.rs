@@ -16,12 +16,15 @@ use highball_ring::{RingError, Ticket, WorkerRing};
 use magnus::rb_sys::{AsRawValue, FromRawValue};
 use magnus::{function, method, prelude::*, Error, Fixnum, RArray, RHash, RModule, Ruby, Value};
 use rb_sys::VALUE;
+use rustix::process::Pid;
+use rustix::thread::gettid;
 
 use crate::env::{binary_string, EnvKeys, Repeated, REQUEST_METHOD};
 use crate::hijack::Hijacks;
 use crate::nogvl;
 use crate::overlap::Overlap;
 use crate::own_process::OwnProcess;
+use crate::request_clock::RequestClock;
 use crate::slot::{Slot, Stage};
 use crate::this::This;
 use crate::turns::{Turns, Wait};
@@ -39,6 +42,7 @@ pub(crate) struct Ring {
     /// Requests that threads of this worker have begun. Changed with the GVL held, so that it takes no atomic addition.
     serving: AtomicU32,
     overlap: Overlap,
+    clock: RequestClock,
     /// The watch over its threads' turns, if it has several.
     turns: RefCell<Option<Turns>>,
     stopped: Cell<bool>,
@@ -55,6 +59,8 @@ struct Seat {
     ticket: Cell<u64>,
     /// The env of that request. Only compared: it may be garbage by now.
     env: Cell<VALUE>,
+    /// The kernel's number of the thread.
+    thread: Cell<Option<Pid>>,
     /// What the template of its envs has.
     repeated: Repeated,
 }
@@ -126,6 +132,7 @@ impl Ring {
             buffer: Cell::default(),
             serving: AtomicU32::new(0),
             overlap: Overlap::default(),
+            clock: RequestClock::default(),
             turns: RefCell::new(turns),
             stopped: Cell::new(false),
             sends_files: Cell::new(false),
@@ -147,6 +154,7 @@ impl Ring {
     ) -> Result<Option<RHash>, Error> {
         let ring = this.ring;
         let seat = ring.seat(ruby, seat)?;
+        seat.thread.set(seat.thread.get().or_else(|| Some(gettid())));
         let Some(ticket) = ring.claim_next()? else { return Ok(None) };
         seat.ticket.set(ticket.pack());
         ring.env(ruby, ticket, seat, template, files).map(Some)
@@ -176,6 +184,7 @@ impl Ring {
         if let Some(seat) = self.seats.get(seat) {
             seat.repeated.forget();
             seat.env.set(0);
+            seat.thread.set(None);
             self.abort(seat.ticket.take());
         }
     }
@@ -233,11 +242,16 @@ impl Ring {
         self.turns.borrow().is_some() && self.worker.is_here()
     }
 
+    fn serving_threads(&self) -> impl Iterator<Item = Pid> + '_ {
+        self.seats.iter().filter_map(|seat| seat.thread.get())
+    }
+
     fn begin(&self, ticket: Ticket) -> Option<Ticket> {
         // The front names only slots of this ring.
         let slot = self.slots.get(usize::from(ticket.slot))?;
         slot.begin(ticket.position);
         slot.begun_us.set(self.turns.borrow().as_ref().and_then(Turns::request_begins));
+        slot.timed.set(self.clock.begin(self.serving_threads()));
         self.serving.store(self.serving.load(Relaxed) + 1, Relaxed);
         Some(ticket)
     }
@@ -386,6 +400,11 @@ impl Ring {
         if let Some(begun_us) = slot.begun_us.take() {
             Turns::request_ends(begun_us);
         }
+        // A connection that the application has taken over may go on without a serving thread.
+        let is_own = !matches!(slot.stage.get(), Stage::Upgraded | Stage::Hijacked);
+        let time = slot.timed.take().filter(|_| is_own);
+        let time = time.and_then(|begun| begun.end(self.serving_threads()));
+        time.iter().for_each(|time| self.ring.add_request_time(time));
         self.serving.store(self.serving.load(Relaxed).saturating_sub(1), Relaxed);
     }
 }

@@ -3,6 +3,8 @@
 use std::cell::{Cell, RefCell};
 use std::os::fd::OwnedFd;
 
+use crate::request_clock::Begun;
+
 /// How far an answer has come. The front treats frames out of order as a protocol error, so a method that is
 /// called at the wrong stage writes nothing.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -32,6 +34,8 @@ pub(crate) struct Slot {
     pub(crate) is_logged: Cell<bool>,
     /// What the thread that claimed it had computed by then, where that is kept; see [`crate::turns`].
     pub(crate) begun_us: Cell<Option<u64>>,
+    /// When it began, where its time is taken.
+    pub(crate) timed: Cell<Option<Begun>>,
     /// Whether a thread has waited for room, and perhaps still does.
     pub(crate) waited: Cell<bool>,
     /// The descriptor that another thread has received for this request (the file of its body, or its socket), and the

@@ -1,0 +1,108 @@
+//! What requests of this worker do with their time: they compute, or they wait for something else (the database, another
+//! service, a lock). `highball doctor` derives from that how many threads are of use.
+//!
+//! Before 3.2, Ruby does not tell how long a thread waits for the GVL. But then another thread has it, and computes, or would if the
+//! kernel had a processor for it. So three times are kept: a request's thread computed, other threads of this worker did or were
+//! about to, or none was. Time in which the request's own thread waited for a processor is none of them.
+//!
+//! Taking the time needs some system calls. A few requests a second are enough.
+
+use std::cell::Cell;
+
+use highball_ring::RequestTimes;
+use rustix::process::Pid;
+use rustix::thread::gettid;
+use rustix::time::{clock_gettime, ClockId};
+
+/// The least time between two requests whose times are taken.
+const EVERY_US: u64 = 50_000;
+
+/// Chooses requests: those that begin when some time has passed since the last one that was chosen. How long a request takes
+/// does not change whether it is chosen.
+#[derive(Debug, Default)]
+pub(crate) struct RequestClock {
+    next_us: Cell<u64>,
+}
+
+/// When a request began, by several clocks.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Begun {
+    thread: Pid,
+    clocks: Clocks,
+}
+
+/// Microseconds.
+#[derive(Debug, Clone, Copy)]
+struct Clocks {
+    /// Time.
+    now: u64,
+    /// Processor time of the calling thread,
+    thread: u64,
+    /// and of all threads of this process.
+    process: u64,
+    /// How long the calling thread has waited for a processor,
+    delayed: u64,
+    /// and the other serving threads, together.
+    others_delayed: u64,
+}
+
+impl RequestClock {
+    /// The calling thread begins a request. `threads`: the serving threads, which it is one of.
+    pub(crate) fn begin(&self, threads: impl Iterator<Item = Pid>) -> Option<Begun> {
+        let now = microseconds(ClockId::MonotonicCoarse);
+        if now < self.next_us.get() {
+            return None;
+        }
+        self.next_us.set(now + EVERY_US);
+        let thread = gettid();
+        Some(Begun { thread, clocks: Clocks::read(thread, threads) })
+    }
+}
+
+impl Begun {
+    /// The calling thread ends it. `None`: another had begun it.
+    pub(crate) fn end(self, threads: impl Iterator<Item = Pid>) -> Option<RequestTimes> {
+        (self.thread == gettid()).then(|| Clocks::read(self.thread, threads).since(self.clocks))
+    }
+}
+
+impl Clocks {
+    fn read(calling: Pid, threads: impl Iterator<Item = Pid>) -> Clocks {
+        let (mut delayed, mut others_delayed) = (0, 0);
+        for thread in threads {
+            let sum = if thread == calling { &mut delayed } else { &mut others_delayed };
+            *sum += delayed_us(thread);
+        }
+        Clocks {
+            now: microseconds(ClockId::Monotonic),
+            thread: microseconds(ClockId::ThreadCPUTime),
+            process: microseconds(ClockId::ProcessCPUTime),
+            delayed,
+            others_delayed,
+        }
+    }
+
+    fn since(self, begun: Clocks) -> RequestTimes {
+        let passed = |clock: fn(&Clocks) -> u64| clock(&self).saturating_sub(clock(&begun));
+        let computed_us = passed(|clocks| clocks.thread);
+        let rest_us = passed(|clocks| clocks.now)
+            .saturating_sub(computed_us)
+            .saturating_sub(passed(|clocks| clocks.delayed));
+        let others_us = passed(|clocks| clocks.process).saturating_sub(computed_us);
+        let beside_us = (others_us + passed(|clocks| clocks.others_delayed)).min(rest_us);
+        RequestTimes { requests: 1, computed_us, beside_us, waited_us: rest_us - beside_us }
+    }
+}
+
+fn microseconds(clock: ClockId) -> u64 {
+    let time = clock_gettime(clock);
+    time.tv_sec as u64 * 1_000_000 + time.tv_nsec as u64 / 1000
+}
+
+/// The second number of `schedstat`, which is in nanoseconds. Where there is no such file, threads never wait for a processor.
+fn delayed_us(thread: Pid) -> u64 {
+    let path = format!("/proc/self/task/{}/schedstat", thread.as_raw_nonzero());
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    let delayed = text.split_whitespace().nth(1).and_then(|number| number.parse::<u64>().ok());
+    delayed.unwrap_or(0) / 1000
+}
