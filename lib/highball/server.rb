@@ -93,6 +93,12 @@ module Highball
     # The number by which the front knows the request that this thread has claimed last.
     def ticket(number) = @ring.ticket(number)
 
+    # Those of all threads: they change with each request.
+    def tickets = Array.new(@size) { |number| @ring.ticket(number) }
+
+    # Whether a request is not answered yet.
+    def busy? = tickets.any? { |ticket| @ring.open?(ticket) }
+
     # Raises RequestTimeout in the thread that is at this request, if one still is.
     def interrupt(ticket)
       number = @size.times.find { |at| @ring.ticket(at) == ticket } or return

@@ -2,7 +2,7 @@
 //!
 //! Every way serves the same requests: for each worker 500, then a refork where there is one, then 250. (A refork that a server
 //! makes by itself may come earlier.) What counts is memory that only one process has: the private dirty pages of the workers,
-//! and Highball's rings.
+//! and Highball's rings. It is looked at when the last request has its answer, and again after a pause.
 
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -28,7 +28,8 @@ const WORKLOAD: &str = "redmine";
 const REQUESTS: [usize; 2] = [500, 250];
 /// Connections, enough that all workers have work.
 const CONNECTIONS: usize = 16;
-/// The same for all: how many arenas the C library's allocator may have.
+/// How many arenas the C library's allocator may have: what is recommended for all servers but Highball, which has its own
+/// default.
 const ARENAS: (&str, &str) = ("MALLOC_ARENA_MAX", "2");
 /// No reforks but those that are asked for.
 const NO_REFORKS: (&str, &str) = ("HIGHBALL_REFORK_AFTER", "off");
@@ -36,6 +37,10 @@ const NO_REFORKS: (&str, &str) = ("HIGHBALL_REFORK_AFTER", "off");
 const REQUESTS_TIME: Duration = Duration::from_secs(300);
 /// How long a refork may take.
 const REFORK_TIME: Duration = Duration::from_secs(180);
+/// The pause after the requests.
+const PAUSE: Duration = Duration::from_secs(15);
+/// The most that Highball's workers may have, in those of the best other server.
+const TARGET: f64 = 0.6;
 /// How often it is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
@@ -70,7 +75,7 @@ const WAYS: [Way; 6] = [
         scheme: "highball",
         threads: true,
         workers_begin: "highball worker",
-        env: &[ARENAS],
+        env: &[],
         refork: Some(Refork::ByItself),
     },
     Way {
@@ -79,7 +84,7 @@ const WAYS: [Way; 6] = [
         scheme: "highball",
         threads: true,
         workers_begin: "highball worker",
-        env: &[ARENAS, NO_REFORKS],
+        env: &[NO_REFORKS],
         refork: Some(Refork::Command),
     },
     Way {
@@ -88,7 +93,7 @@ const WAYS: [Way; 6] = [
         scheme: "highball",
         threads: true,
         workers_begin: "highball worker",
-        env: &[ARENAS, NO_REFORKS],
+        env: &[NO_REFORKS],
         refork: None,
     },
     Way {
@@ -145,6 +150,8 @@ struct Measured {
 struct Round {
     /// Of the workers together.
     workers: Memory,
+    /// The same after the pause.
+    idle_workers: Memory,
     /// Of all processes together: first processes, molds and proxies too.
     all: Memory,
     errors: Errors,
@@ -232,8 +239,11 @@ impl Way {
         let all = ProcessTree::new(&deployment.roots()).memory();
         let workers = memory_of(&self.workers(&deployment));
         let stolen = CpuShares::now().since(&shares).stolen;
+        #[expect(clippy::disallowed_methods, reason = "nothing tells when a server has given memory back")]
+        std::thread::sleep(PAUSE);
+        let idle_workers = memory_of(&self.workers(&deployment));
         deployment.stop()?;
-        Ok(Round { workers, all, errors, stolen })
+        Ok(Round { workers, idle_workers, all, errors, stolen })
     }
 
     fn workers(&self, deployment: &Deployment) -> Vec<i32> {
@@ -300,8 +310,17 @@ impl Refork {
 impl Round {
     /// MiB that one worker does not share.
     fn per_worker(&self) -> f64 {
+        self.each(&self.workers)
+    }
+
+    /// The same after the pause.
+    fn per_idle_worker(&self) -> f64 {
+        self.each(&self.idle_workers)
+    }
+
+    fn each(&self, workers: &Memory) -> f64 {
         let rings = self.all.ring_mib; // the front has pages of them that no worker has touched
-        (self.workers.private_dirty_mib + rings) / f64::from(self.workers.processes.max(1))
+        (workers.private_dirty_mib + rings) / f64::from(workers.processes.max(1))
     }
 }
 
@@ -320,18 +339,23 @@ impl Measured {
         Spread::of(self.rounds.iter().map(figure)).expect("there is a round")
     }
 
+    fn errors(&self) -> u64 {
+        self.rounds.iter().map(|round| round.errors.total()).sum()
+    }
+
     fn row(&self, first: f64) -> String {
         let one = self.spread(Round::per_worker);
-        let errors: u64 = self.rounds.iter().map(|round| round.errors.total()).sum();
+        let errors = self.errors();
         let mark = if errors > 0 { "!" } else { "" };
         format!(
-            "| {} | {} | {:.1} ({:.1}–{:.1}) | {:.2} | {:.1} | {:.0} | {:.0} | {mark}{errors} |\n",
+            "| {} | {} | {:.1} ({:.1}–{:.1}) | {:.2} | {:.1} | {:.1} | {:.0} | {:.0} | {mark}{errors} |\n",
             self.title,
             self.threads,
             one.median,
             one.least,
             one.most,
             one.median / first,
+            self.spread(Round::per_idle_worker).median,
             self.spread(|round| round.all.ring_mib / f64::from(round.workers.processes.max(1))).median,
             self.spread(|round| round.all.own_mib()).median,
             self.spread(|round| round.all.pss_mib).median,
@@ -346,10 +370,32 @@ impl Report {
         let one = first.spread(Round::per_worker).median;
         let rows: String = self.ways.iter().map(|way| way.row(one)).collect();
         format!(
-            "| {} workers | threads | MiB a worker (rounds) | × {} | of it ring | all processes, MiB | PSS, MiB | errors |\n\
-             | --- | --: | --: | --: | --: | --: | --: | --: |\n{rows}",
-            self.workers, first.title
+            "| {} workers | threads | MiB a worker (rounds) | × {} | MiB after {} s | of it ring | all processes, MiB | PSS, MiB \
+             | errors |\n| --- | --: | --: | --: | --: | --: | --: | --: | --: |\n{rows}{}",
+            self.workers,
+            first.title,
+            PAUSE.as_secs(),
+            self.verdict().unwrap_or_default()
         )
+    }
+
+    /// Highball with default options, compared with the best server of others that has answered all requests. `None` if
+    /// either is missing.
+    fn verdict(&self) -> Option<String> {
+        let ours = self.ways.iter().find(|way| way.name == WAYS[0].name)?;
+        let others = self.ways.iter().filter(|way| !way.name.starts_with(WAYS[0].name) && way.errors() == 0);
+        let each = |way: &Measured| way.spread(Round::per_worker).median;
+        let best = others.min_by(|one, other| each(one).total_cmp(&each(other)))?;
+        let share = each(ours) / each(best);
+        let idle = |way: &Measured| way.spread(Round::per_idle_worker).median;
+        Some(format!(
+            "\nA worker of {} takes {share:.2} × what one of {} takes, the best of the others that has answered all requests; \
+             at most {TARGET} is the target, which is {}. After the pause it is {:.2} ×.\n",
+            ours.title,
+            best.title,
+            if share <= TARGET && ours.errors() == 0 { "met" } else { "missed" },
+            idle(ours) / idle(best)
+        ))
     }
 
     fn markdown(&self, table: &str) -> String {
@@ -358,7 +404,7 @@ impl Report {
         let [before, after] = REQUESTS.map(|requests| requests * self.workers as usize);
         format!(
             "# Memory of one more worker\n\nMade by `{}`. {}, {} cores, {}. {}. {}: {} requests, {after} of them after the \
-             refork where there is one, over {CONNECTIONS} connections; {}={} for all. A worker's memory is what only it \
+             refork where there is one, over {CONNECTIONS} connections; {}={} for all but Highball. A worker's memory is what only it \
              has: private dirty pages, and the resident pages of its ring.\n\n{table}",
             self.command,
             self.machine.cpu,
@@ -370,5 +416,58 @@ impl Report {
             ARENAS.0,
             ARENAS.1,
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn way(name: &str, each_mib: f64, failed: u64) -> Measured {
+        let workers = |each: f64| Memory { private_dirty_mib: each * 4.0, processes: 4, ..Memory::default() };
+        let errors = Errors { status: failed, ..Errors::default() };
+        let round = Round {
+            workers: workers(each_mib),
+            idle_workers: workers(each_mib / 2.0),
+            all: Memory::default(),
+            errors,
+            stolen: 0.0,
+        };
+        Measured {
+            name: name.into(),
+            title: name.to_uppercase(),
+            version: String::new(),
+            threads: 3,
+            rounds: vec![round],
+        }
+    }
+
+    fn verdict(ways: Vec<Measured>) -> Option<String> {
+        let machine = Machine::default();
+        let (command, workload) = (String::new(), String::new());
+        Report { command, machine, workload, workers: 4, threads: 3, ways }.verdict()
+    }
+
+    #[test]
+    fn the_best_of_others_that_has_answered_everything_is_what_counts() {
+        let ways = |ours| {
+            vec![
+                way("highball", ours, 0),
+                way("puma", 50.0, 3),
+                way("passenger", 100.0, 0),
+                way("other", 120.0, 0),
+            ]
+        };
+        let met = verdict(ways(60.0)).unwrap();
+        assert!(met.contains("takes 0.60 × what one of PASSENGER takes"), "{met}");
+        assert!(met.contains("which is met"), "{met}");
+        assert!(verdict(ways(61.0)).unwrap().contains("which is missed"));
+        assert_eq!(verdict(vec![way("highball", 60.0, 0), way("highball-refork", 30.0, 0)]), None);
+    }
+
+    #[test]
+    fn errors_of_ours_miss_the_target() {
+        let missed = verdict(vec![way("highball", 10.0, 1), way("passenger", 100.0, 0)]).unwrap();
+        assert!(missed.contains("which is missed"), "{missed}");
     }
 }

@@ -24,6 +24,7 @@ pub(crate) fn define(highball: RModule) -> Result<(), Error> {
     native.define_singleton_method("exit_when_closed", function!(exit_when_closed, 1))?;
     native.define_singleton_method("fill_malloc_holes", function!(malloc_holes::fill, 1))?;
     native.define_singleton_method("free_malloc_holes", function!(malloc_holes::give_back, 0))?;
+    native.define_singleton_method("trim_malloc", function!(malloc_holes::trim, 0))?;
     native.define_singleton_method("masked", function!(masked, 5))?;
     native.define_singleton_method("path_without_tokens", function!(path_without_tokens, 1))?;
     native.define_singleton_method("open_within", function!(open_within, 2))?;
