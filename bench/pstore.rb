@@ -3,11 +3,13 @@
 # Transactions per second of Highball's PStore and of Ruby's, side by side:
 #
 #     highball bench pstore [--seconds N] [--rounds N]
-#     ruby bench/pstore.rb [SECONDS [ROUNDS [FOLDER]]]
+#     ruby bench/pstore.rb [SECONDS [ROUNDS [FOLDER [ROOTS [BYTES]]]]]
 #
 # Each way is measured for SECONDS (1) in each of ROUNDS (3), one after the other, so that a change of the machine's
 # load affects all of them. The table has the median. Stores differ in the number of roots; a transaction reads or
-# changes one. Ways are compared only with those of the same durability.
+# changes one. Ways are compared only with those of the same durability. `calls alone` makes the system calls that a
+# transaction of Highball's needs, and nothing else: no library in Ruby can take less time. ROOTS and BYTES limit the
+# measurement to these, for example `1,20 10`.
 
 require "pstore"
 require "tmpdir"
@@ -28,47 +30,114 @@ class PStoreBench
     end
   end
 
-  # Each of Highball's follows the one of Ruby's that it is compared with.
-  WAYS = {
-    "Ruby's" => ->(path) { PStore.new(path, true) },
-    "Highball's, in_place, not durable" => ->(path) { Highball::PStore.new(path, durable: false, in_place: true) },
-    "Ruby's, ultra_safe" => ->(path) { PStore.new(path, true).tap { |store| store.ultra_safe = true } },
-    "Highball's, not durable" => ->(path) { Highball::PStore.new(path, durable: false) },
-    "Ruby's, ultra_safe, with fsync" => lambda { |path|
-                                          DurablePStore.new(path, true).tap do |store|
-                                            store.ultra_safe = true
-                                          end
-                                        },
-    "Highball's" => ->(path) { Highball::PStore.new(path) }
-  }.freeze
+  # The system calls of Highball's transactions alone. (For one process at a time.)
+  class Calls
+    # bytes:: what a commit writes
+    def initialize(path, durable: false, in_place: false)
+      @path = path.freeze
+      @durable = durable
+      @in_place = in_place
+      @io = File.new(path, File::RDWR).binmode
+      @bytes = File.binread(path)
+    end
+
+    def transaction(read_only = false) # rubocop:disable Style/OptionalBooleanParameter
+      return File.stat(@path) if read_only
+
+      @io.flock(File::LOCK_EX)
+      File.stat(@path)
+      @in_place ? write_in_place : write_beside
+      @io.flock(File::LOCK_UN)
+    end
+
+    private
+
+    # (A larger file than 16 KiB gets another time, so that its bytes need not be read.)
+    def write_in_place
+      small = @bytes.bytesize <= 16 * 1024
+      @io.pread(@bytes.bytesize, 0) if small
+      @io.pwrite(@bytes, 0)
+      touch(@path) unless small
+    end
+
+    def write_beside
+      io = create
+      io.fsync if @durable
+      File.rename("#{@path}.new", @path)
+      @io.close
+      @io = io
+      File.open(File.dirname(@path), &:fsync) if @durable
+    end
+
+    def create
+      io = File.new("#{@path}.new", File::RDWR | File::CREAT | File::EXCL | File::NOFOLLOW)
+      io.flock(File::LOCK_EX | File::LOCK_NB)
+      io.pwrite(@bytes, 0)
+      touch("#{@path}.new")
+      io
+    end
+
+    def touch(path)
+      now = Time.now
+      File.utime(now, now, path)
+    end
+  end
+
+  # Ways of the same durability: Ruby's, Highball's, and the system calls.
+  Group = Struct.new(:name, :rubys, :highballs, :calls)
+  RUBYS_ULTRA_SAFE = ->(kind, path) { kind.new(path, true).tap { |store| store.ultra_safe = true } }.curry
+  GROUPS = [
+    Group.new("into the file", ->(path) { PStore.new(path, true) },
+              ->(path) { Highball::PStore.new(path, durable: false, in_place: true) },
+              ->(path) { Calls.new(path, in_place: true) }),
+    Group.new("replace it", RUBYS_ULTRA_SAFE[PStore],
+              ->(path) { Highball::PStore.new(path, durable: false) },
+              ->(path) { Calls.new(path) }),
+    Group.new("replace it, on the disk", RUBYS_ULTRA_SAFE[DurablePStore],
+              ->(path) { Highball::PStore.new(path) },
+              ->(path) { Calls.new(path, durable: true) })
+  ].freeze
   ROOTS = [1, 20, 1000].freeze
   VALUE_BYTES = [10, 10_000].freeze
   AT_A_TIME = 8
   # Readers and writers, each a process.
   LOADS = [[1, 0], [2, 0], [0, 1], [0, 2], [2, 1]].freeze
 
-  def initialize(seconds, rounds, folder)
+  def initialize(seconds, rounds, folder, roots, bytes)
     @seconds = seconds
     @rounds = rounds
     @folder = folder
+    @roots = roots
+    @bytes = bytes
     @names = Array.new(ROOTS.max) { |root| "root#{root}" }
   end
 
   def run
-    puts "| roots | bytes of a value | processes | way | reads/s | writes/s | against Ruby's |", "|#{' --- |' * 7}"
-    ROOTS.product(VALUE_BYTES, LOADS) do |roots, bytes, (readers, writers)|
-      results = Array.new(@rounds) { WAYS.map { |_, open| measure(open, roots, bytes, readers, writers) } }.transpose
-      report("#{roots} | #{bytes} | #{readers} read, #{writers} write", results.map { |result| median(result) })
+    puts "| roots | bytes of a value | processes | commits | way | reads/s | writes/s | against Ruby's |",
+         "|#{' --- |' * 8}"
+    @roots.product(@bytes, LOADS) do |roots, bytes, (readers, writers)|
+      ways = ways(readers + writers)
+      results = Array.new(@rounds) { ways.map { |_, _, open| measure(open, roots, bytes, readers, writers) } }.transpose
+      report("#{roots} | #{bytes} | #{readers} read, #{writers} write", ways, results.map { |result| median(result) })
     end
   end
 
   private
 
-  def report(load, results)
-    WAYS.keys.each_with_index do |way, index|
-      reads, writes = results[index]
-      ratio = ratios(results[index - 1], results[index]) if index.odd?
-      puts "| #{load} | #{way} | #{reads.round} | #{writes.round} | #{ratio} |"
+  # Group, name and store of each. (Several processes exclude each other, so that more than the calls counts.)
+  def ways(processes)
+    GROUPS.flat_map do |group|
+      ways = [[group.name, "Ruby's", group.rubys], [group.name, "Highball's", group.highballs]]
+      processes == 1 ? ways.push([group.name, "calls alone", group.calls]) : ways
+    end
+  end
+
+  def report(load, ways, results)
+    rubys = nil
+    ways.zip(results) do |(group, way, _), result|
+      rubys = result if way == "Ruby's"
+      ratio = ratios(rubys, result) unless way == "Ruby's"
+      puts "| #{load} | #{group} | #{way} | #{result.map(&:round).join(' | ')} | #{ratio} |"
     end
     $stdout.flush
   end
@@ -137,5 +206,7 @@ class PStoreBench
   def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
 end
 
-seconds, rounds, folder = ARGV
-PStoreBench.new((seconds || 1).to_f, (rounds || 3).to_i, folder || Dir.tmpdir).run
+seconds, rounds, folder, roots, bytes = ARGV
+numbers = ->(list, default) { list ? list.split(",").map(&:to_i) : default }
+PStoreBench.new((seconds || 1).to_f, (rounds || 3).to_i, folder || Dir.tmpdir,
+                numbers[roots, PStoreBench::ROOTS], numbers[bytes, PStoreBench::VALUE_BYTES]).run

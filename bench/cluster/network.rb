@@ -7,7 +7,7 @@ class Network
   BALANCER = "10.77.0.1"
   # Loses packets that a machine gets, and those that it sends, where the kernel cannot do it by netem.
   LOSS = "table inet loss { chain lost { type filter hook input priority 0; " \
-         "%<from>s numgen random mod 1000 < %<n>d drop; } }"
+         "%<from>s numgen random mod 1000 < %<n>d drop; }; }"
 
   # The problem with a program's call.
   class Failed < StandardError; end

@@ -23,13 +23,13 @@ module Highball
   #   roots that it uses.
   #
   # Parts, in reading order: StoreFile (lock, read and replace the file), Stamp (whether it has changed), Snapshot (what
-  # is known of it), WholeTable and RootTable (what a transaction sees), Entry (one root of a RootTable), Plain (copies
-  # small values). docs/pstore.md has the guarantees and their limits.
+  # is known of it), WholeTable, RootReader and RootTable (what a transaction sees), Entry (one root), Plain (copies
+  # small values), Layout and MarshalScan (the file as pieces). docs/pstore.md has the guarantees and their limits.
   class PStore
     # The error of all methods, as far as it is none of the file system or of Marshal.
     class Error < StandardError; end
 
-    # Larger files are read in each transaction, because the copy in memory is as large as the file.
+    # Larger files are read in each transaction, because what is kept in memory is larger than the file.
     MOST_KEPT_BYTES = 64 * 1024 * 1024
     # Transactions that find the file unchanged, after which its table is divided into roots. That takes about as long
     # as loading it four times: it is worth it for files that change seldom, or only here.
@@ -63,6 +63,7 @@ module Highball
       @path = file
       @file = StoreFile.new(file, durable: durable, in_place: in_place)
       @thread_safe = thread_safe
+      @marshal = self.class.instance_method(:dump).owner.equal?(PStore)
       @ultra_safe = true
       @lock = Thread::Mutex.new
       @thread = @table = @snapshot = nil
@@ -76,24 +77,35 @@ module Highball
     #
     # Transactions of the same store cannot be nested; those of different stores can.
     def transaction(read_only = false, &block) # rubocop:disable Style/OptionalBooleanParameter
-      if @thread_safe
-        raise Error, "nested transaction" if @lock.owned?
+      lock = @lock
+      raise Error, "nested transaction" if lock.owned?
 
-        @lock.synchronize { read_only ? reading(&block) : writing(&block) }
-      else
-        raise Error, "nested transaction" unless @lock.try_lock
+      begin
+        raise Error, "nested transaction" unless @thread_safe ? lock.lock : lock.try_lock
 
-        begin
-          read_only ? reading(&block) : writing(&block)
-        ensure
-          @lock.unlock
+        @thread = Thread.current
+        @read_only = read_only
+        @aborted = false
+        # If the file is as this process knows it, nothing is read from it, so no lock is needed.
+        return locked(&block) unless read_only && @snapshot && @file.current?
+
+        entries = @snapshot.entries
+        @table = entries ? RootReader.new(entries) : known_table
+        catch(self) { yield(self) }
+      ensure
+        if lock.owned?
+          @table = @thread = nil
+          lock.unlock
         end
       end
     end
 
     # The value of this root, or nil. Changes of the value are written at the end of the transaction.
     def [](name)
-      table[name]
+      # (`table` does the same in more time.)
+      raise Error, "not in transaction" unless @thread == Thread.current
+
+      @table[name]
     end
 
     # The value of this root, or the default, or an Error.
@@ -160,39 +172,21 @@ module Highball
 
     private
 
-    # If the file is as this process knows it, nothing is read from it, so no lock is needed.
-    def reading(&block)
-      return locked(true, &block) unless @snapshot && @file.current?
-
-      inside(true, known_table(true), &block)
-    ensure
-      @table = @thread = nil
-    end
-
-    def writing(&block)
-      locked(false, &block)
-    ensure
-      @table = @thread = nil
-    end
-
-    def locked(read_only, &block)
-      table = @file.lock(!read_only) ? read_table(read_only) : WholeTable.new({}, nil)
-      value = inside(read_only, table, &block)
-      Thread.handle_interrupt(NEVER) { save } unless @aborted || read_only
+    # A transaction that locks the file. Its value is nil if #commit or #abort ended it.
+    def locked
+      complete = false
+      @table = @file.lock(!@read_only) ? read_table : WholeTable.new({}, nil)
+      value = catch(self) { yield(self) }
+      complete = true
       value
     ensure
-      Thread.handle_interrupt(NEVER) { @file.unlock }
+      Thread.handle_interrupt(NEVER) { finish(complete && !@aborted && !@read_only) }
     end
 
-    # Runs the block of the transaction. Returns its value, or nil if #commit or #abort ended it.
-    def inside(read_only, table)
-      @thread = Thread.current
-      @read_only = read_only
-      @aborted = false
-      @table = table
-      value = nil
-      catch(self) { value = yield(self) }
-      value
+    def finish(with_changes)
+      save if with_changes
+    ensure
+      @file.unlock
     end
 
     def table
@@ -207,8 +201,8 @@ module Highball
       @table
     end
 
-    def read_table(read_only)
-      return known_table(read_only) if @snapshot && @file.unchanged?
+    def read_table
+      return known_table if @snapshot && @file.unchanged?
 
       bytes = @file.read
       table = parse(bytes)
@@ -217,8 +211,8 @@ module Highball
     end
 
     # The table of an unchanged file, which is not read again.
-    def known_table(read_only)
-      @snapshot.table(read_only) { |bytes| parse(bytes) }
+    def known_table
+      @snapshot.table(@read_only) { |bytes| parse(bytes) }
     end
 
     def parse(bytes)
@@ -233,10 +227,10 @@ module Highball
     def save
       raise Error, "the process was forked in a transaction: the changes here are not written" if @file.forked?
 
-      bytes, entries = @table.changes { |table| dump(table) }
+      bytes, entries, layout = @table.changes { |table| dump(table) }
       return unless bytes
 
-      snapshot = @snapshot&.after(bytes, entries) || Snapshot.new(bytes, entries)
+      snapshot = Snapshot.new(bytes, entries, layout, before: @snapshot, marshal: @marshal)
       # (It stays forgotten if writing fails: then the next transaction reads the file.)
       @snapshot = nil
       @file.replace(bytes)

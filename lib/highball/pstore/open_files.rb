@@ -25,8 +25,7 @@ module Highball
 
       # Whether there are few enough that a file may stay open.
       def self.few?
-        forget_closed if @files.size > MOST
-        @files.size <= MOST
+        @files.size <= MOST || (forget_closed && @files.size <= MOST)
       end
 
       # (The map forgets what is garbage by itself.)
@@ -34,6 +33,7 @@ module Highball
         before = @files
         @files = ObjectSpace::WeakMap.new
         before.each_key { |file| add(file) unless file.closed? }
+        true
       end
       private_class_method :forget_closed
 

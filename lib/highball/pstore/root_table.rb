@@ -38,16 +38,19 @@ module Highball
       end
 
       # entries:: never changed here, because the next transaction uses them if this one is aborted
-      def initialize(entries)
+      # layout::  Layout of the file, nil if not known
+      def initialize(entries, layout = nil)
         @before = @entries = entries
+        @layout = layout
         @used = {}
       end
 
       def [](name)
-        @used.fetch(name) do
-          entry = @entries[name]
-          @used[name] = entry.copy if entry
-        end
+        value = @used[name]
+        return value if value || @used.key?(name)
+
+        entry = @entries[name]
+        @used[name] = entry.copy if entry
       end
 
       def key?(name) = @entries.key?(name)
@@ -67,15 +70,21 @@ module Highball
         value
       end
 
-      # The bytes of the new file, by the block, and its entries if it can be divided. Nil if nothing has changed.
+      # The bytes of the new file, by the block or the layout, its entries if it can be divided, and its layout if the
+      # names are the same. Nil if nothing has changed.
       def changes
-        entries = entries_now
-        return if entries.equal?(@before)
+        changed = changed_entries or return [yield(whole), nil]
+        return if changed.empty? && same_names?
 
-        # (A new entry has no original yet, and its object is in use.)
-        new = yield(@entries.to_h { |name, entry| [name, @used.fetch(name) { entry.original }] })
-        [new, divisible?(entries) ? entries : nil]
+        entries = @entries.merge(changed)
+        return [yield(whole), nil] unless divisible?(entries)
+
+        layout = @layout&.with(@used.slice(*changed.keys)) if same_names?
+        [layout ? layout.bytes : yield(whole), entries, layout]
       end
+
+      # Whether the file has the same names in the same order as before.
+      def same_names? = @entries.equal?(@before)
 
       private
 
@@ -89,20 +98,22 @@ module Highball
         @entries
       end
 
-      # The entries with those of the objects that the transaction has changed. Nil if an object cannot be copied,
-      # which a file in another format than Marshal's may allow.
-      def entries_now
-        changed = @used.filter_map do |name, object|
+      # The table as it is now. (A new entry has no original yet, and its object is in use.)
+      def whole = @entries.to_h { |name, entry| [name, @used.fetch(name) { entry.original }] }
+
+      # The entries of the objects that the transaction has changed. Nil if an object cannot be copied, which a file in
+      # another format than Marshal's may allow.
+      def changed_entries
+        @used.each_with_object({}) do |(name, object), changed|
           entry = Entry.of(object, @entries[name])
-          [name, entry] unless entry.equal?(@entries[name])
+          changed[name] = entry unless entry.equal?(@entries[name])
         end
-        changed.empty? ? @entries : @entries.merge(changed.to_h)
       rescue TypeError
         nil
       end
 
       def divisible?(entries)
-        entries&.each_key&.all? { |name| RootTable.usual?(name) } && !RootTable.sharing?(@used, entries)
+        (same_names? || entries.each_key.all? { |name| RootTable.usual?(name) }) && !RootTable.sharing?(@used, entries)
       end
     end
   end

@@ -2,34 +2,64 @@
 
 require_relative "whole_table"
 require_relative "root_table"
+require_relative "root_reader"
+require_relative "layout"
 
 module Highball
   class PStore
-    # What a store knows of its file between transactions: the bytes, and after some transactions the roots.
+    # What a store knows of its file between transactions: the bytes, after some transactions the roots, and after some
+    # commits the layout.
     class Snapshot
-      # entries::   Entry of each root, nil if the table is not divided (yet)
-      # divisible:: false if the roots share objects, for example, so that they cannot be copied one by one
-      def initialize(bytes, entries = nil, divisible: true)
+      # Commits of the same roots before their layout is made, which takes as long as some commits without it. If it
+      # turns out to be of no use, the next one is made after twice as many.
+      COMMITS_BEFORE_LAYOUT = 4
+
+      # entries:: Entry of each root, nil if the table is not divided (yet)
+      # layout::  Layout of the file with these entries, nil if not known
+      # before::  Snapshot of the file before the last commit, nil if another process made that
+      # marshal:: whether the file's format is Marshal's
+      def initialize(bytes, entries = nil, layout = nil, before: nil, marshal: true)
         @bytes = bytes if entries.nil? || bytes.bytesize <= SMALL_BYTES
         @entries = entries
-        @divisible = divisible
-        @uses = 0
+        @layout = layout
+        @divisible = before ? before.divisible : true
+        @uses = before ? before.uses : 0
+        @commits, @pause = before ? before.commits_and_pause(self) : [0, COMMITS_BEFORE_LAYOUT]
+        make_layout(bytes) if marshal && entries && !layout && @commits >= @pause
       end
+
+      # Entry of each root, nil if the table is not divided (yet).
+      attr_reader :entries
 
       # The table for a transaction. The block parses bytes.
       def table(read_only)
-        return RootTable.new(@entries) if @entries && (read_only || !@bytes)
+        return root_table(read_only) if @entries && (read_only || !@bytes)
         return whole_table(yield(@bytes)) if !divide_now?(read_only) || !divide(yield(@bytes))
 
-        RootTable.new(@entries)
+        root_table(read_only)
       end
 
-      # What is known after this commit.
-      def after(bytes, entries) = Snapshot.new(bytes, entries, divisible: @divisible)
+      protected
+
+      attr_reader :layout, :divisible, :uses
+
+      def commits_and_pause(after)
+        return [0, @pause] if after.layout
+        return [0, 2 * @pause] if @layout
+
+        [after.entries && @entries && after.entries.keys == @entries.keys ? @commits + 1 : 0, @pause]
+      end
 
       private
 
+      def root_table(read_only) = read_only ? RootReader.new(@entries) : RootTable.new(@entries, @layout)
       def whole_table(hash) = WholeTable.new(hash, @bytes)
+
+      def make_layout(bytes)
+        @layout = Layout.of(bytes, @entries.keys)
+        @commits = 0
+        @pause *= 2 unless @layout
+      end
 
       def divide_now?(read_only)
         return false if !@divisible || @entries || (!read_only && @bytes.bytesize <= SMALL_BYTES)

@@ -39,21 +39,22 @@ module Highball
       end
 
       def initialize(stat)
-        @stat = stat
+        @stat = stat.dup # (may be used again)
         @inode = stat.ino
         @size = stat.size
         @device = stat.dev
         @changed_at = stat.ctime
       end
 
-      # Whether a file has the same state.
+      # Whether a file has the same state. (`<=>` compares the times of the last write. `eql?` of times takes less time
+      # than `==`.)
       def of?(stat)
-        @inode == stat.ino && @size == stat.size && (@stat <=> stat).zero? && @changed_at == stat.ctime &&
+        (@stat <=> stat).zero? && @inode == stat.ino && @size == stat.size && @changed_at.eql?(stat.ctime) &&
           @device == stat.dev
       end
 
       # Whether this machine's processes see the file's changes at once.
-      def local? = (@local ||= Stamp.local?(@stat) ? :yes : :no) == :yes
+      def local? = Stamp.local?(@stat)
     end
   end
 end

@@ -26,12 +26,13 @@ module Highball
       # create:: whether `lock` makes a missing file
       # follow:: whether the path may be a symbolic link
       def initialize(path, durable:, in_place: false, create: true, follow: true)
-        @path = path
+        @path = File.path(path).dup.freeze # (Ruby copies one that is not frozen for each call.)
         @create = create
         @follow = follow
         @durable = durable
         @in_place = in_place
-        @io = @stamp = @recent = nil
+        @io = @stat = nil
+        forget
       end
 
       # Waits for the lock: with other readers, or alone. Returns false if it would be for readers and there is no file.
@@ -71,18 +72,20 @@ module Highball
       # Whether the locked file is as it was when it was last read or written. Its time is the generation: `replace`
       # sets it to the nanosecond, which no other change repeats. While the time is not exact, the bytes are compared.
       def unchanged?
-        return false unless @stamp&.of?(@stat)
-        return true unless @recent
-        return false unless @io.pread(@stat.size, 0) == @recent
+        return @stamp.of?(@stat) if @stamp
+        return false unless @recent && @stat.size == @recent.bytesize && @io.pread(@stat.size, 0) == @recent
 
-        @recent = nil if !@exclusive && settled?(@stat)
+        know(@recent, settled?(@stat) && @stat) unless @exclusive
         true
       end
 
       # The same without a lock, of the file that the path names at this moment. False if that cannot be known.
       def current?
-        stamp = @stamp
-        stamp && !@recent && stamp.local? && stamp.of?(File.stat(@path))
+        return false unless @local_stamp
+
+        # (File.stat takes more time: it makes an object, and releases Ruby's lock, which a local file is not worth.)
+        @stat.__send__(:initialize, @path)
+        @local_stamp.of?(@stat)
       rescue SystemCallError
         false
       end
@@ -92,16 +95,15 @@ module Highball
         bytes = @stat.size.zero? ? String.new : @io.pread(@stat.size, 0)
         raise Error, "file #{@path} was changed without a lock while it was read" if bytes.bytesize != @stat.size
 
-        know(bytes, @stat, settled?(@stat))
+        know(bytes, settled?(@stat) && @stat)
         bytes
       end
 
       # Makes these the bytes of the file. After an exception it is unchanged (unless `in_place`).
       def replace(bytes, in_place: @in_place)
-        @stamp = nil
-        exact = in_place ? write_in_place(bytes) : write_beside(bytes)
-        stat = @io.stat
-        know(bytes, stat, exact && !stat.mtime.nsec.zero?) # (some file systems keep only seconds)
+        forget
+        stat = in_place ? write_in_place(bytes) : write_beside(bytes)
+        know(bytes, stat && !stat.mtime.nsec.zero? && stat) # (some file systems keep only seconds)
       end
 
       private
@@ -140,10 +142,17 @@ module Highball
         false
       end
 
-      # exact:: whether any other change of the file will have another time
-      def know(bytes, stat, exact)
-        @recent = (bytes unless exact)
-        @stamp = (Stamp.new(stat) if exact || bytes.bytesize <= MOST_COMPARED_BYTES)
+      def forget = @stamp = @local_stamp = @recent = nil
+
+      # stat:: the file's, if any other change of it will have another time
+      def know(bytes, stat)
+        forget
+        if stat
+          @stamp = Stamp.new(stat)
+          @local_stamp = @stamp if @stamp.local?
+        elsif bytes.bytesize <= MOST_COMPARED_BYTES
+          @recent = bytes
+        end
       end
 
       def settled?(stat)
@@ -151,7 +160,7 @@ module Highball
         Time.now - stat.mtime > tick
       end
 
-      # Returns whether the time of the file is exact.
+      # Returns the attributes of the new file.
       def write_beside(bytes)
         target = File.symlink?(@path) ? File.realpath(@path) : @path
         temporary = Temporary.create(target, like: @stat)
@@ -160,7 +169,7 @@ module Highball
         temporary.rename
         adopt(temporary.io)
         sync_folder(File.dirname(target)) if @durable
-        true
+        @opened
       rescue StandardError
         temporary&.discard unless @io.equal?(temporary&.io)
         raise
@@ -180,13 +189,14 @@ module Highball
         File.open(path, &:fsync)
       end
 
+      # Returns the attributes of the file if its time is exact.
       def write_in_place(bytes)
         write_from_start(bytes)
         @io.truncate(bytes.bytesize) if bytes.bytesize < @stat.size
         exact = bytes.bytesize > MOST_COMPARED_BYTES
         set_exact_time if exact
         @io.fsync if @durable
-        exact
+        @io.stat if exact
       end
 
       def set_exact_time
