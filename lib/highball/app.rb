@@ -2,6 +2,7 @@
 
 require_relative "assets"
 require_relative "detection"
+require_relative "heap"
 require_relative "rails_log"
 require_relative "request_log"
 
@@ -113,6 +114,7 @@ module Highball
       else
         4.times { GC.start } # after three collections an object is old, and later ones do not write to it
         GC.compact if compact && GC.respond_to?(:compact)
+        Heap.make_room
       end
       Native.fill_malloc_holes(threads) # writing into a hole would copy its page
     end

@@ -1,6 +1,8 @@
 # frozen_string_literal: true
 
 require "minitest/autorun"
+require "open3"
+require "rbconfig"
 require "highball/heap"
 
 class HeapTest < Minitest::Test
@@ -30,6 +32,43 @@ class HeapTest < Minitest::Test
     stat = { heap_allocated_pages: 4, heap_tomb_pages: 1, heap_available_slots: 1000 }
     assert_equal 750, Heap.page_slots_of_one_size(stat)
     assert_equal 0, Heap.page_slots_of_one_size(stat.transform_values { 0 })
+  end
+
+  def test_a_heap_gets_the_room_that_ruby_gives
+    assert_in_delta 0.4, free_share({}), 0.05
+    assert_in_delta 0.5, free_share({ Heap::ROOM_BY => "0.5" }), 0.05
+    assert_in_delta 0.4, free_share({ Heap::ROOM_BY => "much" }), 0.05
+  end
+
+  def test_a_heap_that_has_room_is_left_as_it_is
+    assert_equal "true", ruby({ Heap::ROOM_BY => "0" }, <<~RUBY)
+      4.times { GC.start }
+      before = GC.count
+      Highball::Heap.make_room
+      print GC.count == before
+    RUBY
+  end
+
+  def test_a_collector_that_was_disabled_stays_so
+    assert_equal "true", ruby({}, "GC.disable; Highball::Heap.make_room; print GC.disable")
+  end
+
+  # Of a heap that is full of objects that stay.
+  def free_share(env)
+    Float(ruby(env, <<~RUBY))
+      kept = Array.new(300_000) { Object.new }
+      4.times { GC.start }
+      Highball::Heap.make_room
+      stat = GC.stat
+      print 1 - (stat[:heap_live_slots].to_f / stat[:heap_available_slots])
+    RUBY
+  end
+
+  def ruby(env, script)
+    library = File.expand_path("../../lib/highball/heap.rb", __dir__)
+    output, status = Open3.capture2e(env, RbConfig.ruby, "-r#{library}", "-e", script)
+    assert_predicate status, :success?, output
+    output
   end
 
   def test_a_collector_that_counts_otherwise_tells_nothing
