@@ -8,7 +8,7 @@ class IdleMemoryTest < E2ETest
   APP = <<~RUBY
     run lambda { |_env|
       GC.disable
-      200_000.times { |number| "\#{number} " * 40 }
+      40_000.times { |number| "\#{number} " * 200 }
       GC.enable
       [200, { "content-type" => "text/plain" }, [File.read("/proc/self/smaps_rollup")[/^Private_Dirty: *(\\d+)/, 1]]]
     }
