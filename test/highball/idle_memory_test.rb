@@ -50,7 +50,7 @@ class IdleMemoryTest < Minitest::Test
     skip "another malloc gives back by itself" if ENV["LD_PRELOAD"]
     @server.tickets = [5, 0]
     GC.disable
-    # (Ruby 3.3 keeps up to 640 bytes in the slots of its own heap.)
+    # (Ruby 3.3 keeps up to 640 bytes in the slots of the heap.)
     20_000.times { |number| "#{number} " * 200 }
     GC.enable
     @idle.look
