@@ -101,7 +101,7 @@ module Highball
 
     # Raises RequestTimeout in the thread that is at this request, if one still is.
     def interrupt(ticket)
-      number = @size.times.find { |at| @ring.ticket(at) == ticket } or return
+      number = tickets.index(ticket) or return
       threads[number]&.raise(RequestTimeout, "the request has exceeded its time limit") if @ring.open?(ticket)
     end
 

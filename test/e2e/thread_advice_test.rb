@@ -22,9 +22,7 @@ class ThreadAdviceTest < E2ETest
   def test_requests_that_wait_need_more_threads
     server = serve_app(threads: 2)
     send_requests(server, "/wait")
-    check = advice(server)
-    assert_equal "warning", check["state"]
-    compute, wait = check["what"].match(SHARES).captures.map(&:to_i)
+    check, compute, wait = warning(server)
     assert_operator wait, :>, compute
     threads = check["what"][/so (\d+)( or more| to \d+)? threads would be right, and there are 2\z/, 1].to_i
     assert_operator threads, :>=, 4
@@ -35,9 +33,7 @@ class ThreadAdviceTest < E2ETest
   def test_requests_that_compute_do_not
     server = serve_app(threads: 8)
     send_requests(server, "/compute")
-    check = advice(server)
-    assert_equal "warning", check["state"]
-    compute, wait = check["what"].match(SHARES).captures.map(&:to_i)
+    check, compute, wait = warning(server)
     assert_operator compute, :>, wait
     assert_match(/so \d+( to \d+)? threads? would be enough, and there are 8\z/, check["what"])
     assert_includes check["remedy"], "`threads = 3`"
@@ -77,6 +73,13 @@ class ThreadAdviceTest < E2ETest
       assert_equal [200], answers.flatten.uniq
       server.status["request_times"]["requests"] >= ENOUGH
     end
+  end
+
+  # The advice, and the shares of their time in which requests compute and wait, in per cent.
+  def warning(server)
+    check = advice(server)
+    assert_equal "warning", check["state"]
+    [check, *check["what"].match(SHARES).captures.map(&:to_i)]
   end
 
   def advice(server) = checks(server, 0).fetch("threads")

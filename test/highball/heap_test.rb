@@ -53,6 +53,12 @@ class HeapTest < Minitest::Test
     assert_equal "true", ruby({}, "GC.disable; Highball::Heap.make_room; print GC.disable")
   end
 
+  def test_a_collector_that_counts_otherwise_tells_nothing
+    assert_nil Heap.figures({ count: 3, time: 1 })
+  end
+
+  private
+
   # Of a heap that is full of objects that stay.
   def free_share(env)
     Float(ruby(env, <<~RUBY))
@@ -69,9 +75,5 @@ class HeapTest < Minitest::Test
     output, status = Open3.capture2e(env, RbConfig.ruby, "-r#{library}", "-e", script)
     assert_predicate status, :success?, output
     output
-  end
-
-  def test_a_collector_that_counts_otherwise_tells_nothing
-    assert_nil Heap.figures({ count: 3, time: 1 })
   end
 end

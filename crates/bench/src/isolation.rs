@@ -146,8 +146,7 @@ impl Plan<'_> {
         wait_until_all_serve(&deployment, &requests)?;
         let target = method::target(&deployment, &requests);
         let burning = Burning::begin(way, &folder, deployment.address());
-        let all_burn =
-            folder.wait_until_all_burn(self.interrupt).map_err(|failure| with_log(&failure, &deployment));
+        let all_burn = folder.wait_until_all_burn().map_err(|failure| with_log(&failure, &deployment));
         let round = all_burn.and_then(|()| self.measure(way, number, &target, &folder));
         burning.end()?;
         deployment.stop()?;

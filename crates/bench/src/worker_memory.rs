@@ -5,7 +5,7 @@
 //! and Highball's rings. It is looked at when the last request has its answer, and again after a pause.
 
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::process::{kill_process, Pid, Signal};
 use serde::Serialize;
@@ -19,6 +19,7 @@ use crate::process_tree::{called, memory_of, ProcessTree};
 use crate::results::{Errors, Machine, Memory};
 use crate::scheme::{programs, Scheme};
 use crate::statistics::Spread;
+use crate::waiting::{pause, wait_for};
 use crate::workload::Workload;
 use crate::{check, Failure};
 
@@ -222,14 +223,14 @@ impl Way {
         let deployment = Deployment::start(&candidate.scheme, &setting)?;
         let target = target(&deployment, &workload.requests);
         let shares = CpuShares::now();
-        self.wait_for_workers(&deployment, candidate, &[], interrupt)?;
+        self.wait_for_workers(&deployment, candidate, &[])?;
         let first = self.workers(&deployment);
         let [before, after] = REQUESTS.map(|requests| requests * candidate.workers as usize);
         let mut errors = check::send_exactly(&target, 0..before, CONNECTIONS, REQUESTS_TIME);
         if let Some(refork) = &self.refork {
             let old = if matches!(refork, Refork::ByItself) { first } else { self.workers(&deployment) };
             refork.ask(&deployment)?;
-            self.wait_for_workers(&deployment, candidate, &old, interrupt)?;
+            self.wait_for_workers(&deployment, candidate, &old)?;
         }
         errors =
             errors.plus(&check::send_exactly(&target, before..before + after, CONNECTIONS, REQUESTS_TIME));
@@ -239,8 +240,7 @@ impl Way {
         let all = ProcessTree::new(&deployment.roots()).memory();
         let workers = memory_of(&self.workers(&deployment));
         let stolen = CpuShares::now().since(&shares).stolen;
-        #[expect(clippy::disallowed_methods, reason = "nothing tells when a server has given memory back")]
-        std::thread::sleep(PAUSE);
+        pause(PAUSE, LOOK_EVERY)?;
         let idle_workers = memory_of(&self.workers(&deployment));
         deployment.stop()?;
         Ok(Round { workers, idle_workers, all, errors, stolen })
@@ -257,30 +257,22 @@ impl Way {
         deployment: &Deployment,
         candidate: &Candidate,
         old: &[i32],
-        interrupt: Interrupt,
     ) -> Result<(), Failure> {
-        let deadline = Instant::now() + REFORK_TIME;
-        loop {
+        let waited = wait_for(REFORK_TIME, LOOK_EVERY, || {
             let workers = self.workers(deployment);
             let left = workers.iter().filter(|pid| old.contains(pid)).count();
-            if workers.len() == candidate.workers as usize && left <= 1 {
-                return Ok(());
-            }
-            if Instant::now() >= deadline || interrupt.came() {
-                return Err(Failure(format!(
-                    "{}: {} of {} workers are there, {left} of them from before the refork. The end of its log:\n{}",
-                    self.title,
+            match workers.len() == candidate.workers as usize && left <= 1 {
+                true => Ok(()),
+                false => Err(Failure(format!(
+                    "{} of {} workers are there, {left} of them from before the refork",
                     workers.len(),
-                    candidate.workers,
-                    deployment.log_tail()
-                )));
+                    candidate.workers
+                ))),
             }
-            #[expect(
-                clippy::disallowed_methods,
-                reason = "nothing tells when a server of others has forked"
-            )]
-            std::thread::sleep(LOOK_EVERY);
-        }
+        });
+        waited.map_err(|Failure(why)| {
+            Failure(format!("{}: {why}. The end of its log:\n{}", self.title, deployment.log_tail()))
+        })
     }
 }
 

@@ -10,8 +10,9 @@ use std::cell::{Cell, RefCell};
 use highball_ring::env_keys::{KEYS, OTHER};
 use highball_ring::request::{Field, Fields, Fixed, HTTPS, HTTP_1_0, NO_TAKEOVER};
 use rb_sys::VALUE;
-use rustix::time::{clock_gettime, ClockId};
+use rustix::time::ClockId;
 
+use crate::clock::microseconds;
 use crate::hijack::Hijacks;
 use crate::places::{self, Values, PLACES};
 
@@ -152,7 +153,7 @@ impl EnvKeys {
                     rb_sys::rb_hash_delete(env, self.known[usize::from(*key)]);
                 }
             }
-            let waited_us = now_us().saturating_sub(fixed.waiting_since_us);
+            let waited_us = microseconds(ClockId::Monotonic).saturating_sub(fixed.waiting_since_us);
             placed[QUEUE_TIME] = rb_sys::rb_float_new(waited_us as f64 / 1e6);
             if fixed.limit_ms > 0 {
                 let deadline_us = fixed.received_us.saturating_add(u64::from(fixed.limit_ms) * 1000);
@@ -222,12 +223,6 @@ impl EnvKeys {
         // SAFETY: with the GVL held, as for `build`.
         unsafe { rb_sys::rb_obj_freeze(binary_string(field.value)) }
     }
-}
-
-/// Microseconds of CLOCK_MONOTONIC, by which the front measures, too.
-fn now_us() -> u64 {
-    let now = clock_gettime(ClockId::Monotonic);
-    now.tv_sec as u64 * 1_000_000 + now.tv_nsec as u64 / 1000
 }
 
 /// An Array of the items of a comma-separated list.

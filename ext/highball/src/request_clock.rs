@@ -12,7 +12,9 @@ use std::cell::Cell;
 use highball_ring::RequestTimes;
 use rustix::process::Pid;
 use rustix::thread::gettid;
-use rustix::time::{clock_gettime, ClockId};
+use rustix::time::ClockId;
+
+use crate::clock::microseconds;
 
 /// The least time between two requests whose times are taken.
 const EVERY_US: u64 = 50_000;
@@ -92,11 +94,6 @@ impl Clocks {
         let beside_us = (others_us + passed(|clocks| clocks.others_delayed)).min(rest_us);
         RequestTimes { requests: 1, computed_us, beside_us, waited_us: rest_us - beside_us }
     }
-}
-
-fn microseconds(clock: ClockId) -> u64 {
-    let time = clock_gettime(clock);
-    time.tv_sec as u64 * 1_000_000 + time.tv_nsec as u64 / 1000
 }
 
 /// The second number of `schedstat`, which is in nanoseconds. Where there is no such file, threads never wait for a processor.

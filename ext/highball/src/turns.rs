@@ -17,8 +17,9 @@ use std::thread::{park, park_timeout, JoinHandle, Thread};
 use std::time::{Duration, Instant};
 
 use rustix::process::{getpid, Pid};
-use rustix::time::{clock_gettime, ClockId};
+use rustix::time::ClockId;
 
+use crate::clock::microseconds;
 use crate::{native, nogvl};
 
 /// Its name is known to `lib/highball/fork_safety.rb`.
@@ -112,8 +113,7 @@ fn lock_watch() -> MutexGuard<'static, Option<Thread>> {
 
 /// The processor time of the calling thread: what it has waited for does not count, the GVL least of all.
 fn computed_us() -> u64 {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    time.tv_sec as u64 * 1_000_000 + time.tv_nsec as u64 / 1000
+    microseconds(ClockId::ThreadCPUTime)
 }
 
 /// The calling thread waits for the GVL as long as this lives.

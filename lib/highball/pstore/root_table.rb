@@ -83,10 +83,10 @@ module Highball
         [layout ? layout.bytes : yield(whole), entries, layout]
       end
 
+      private
+
       # Whether the file has the same names in the same order as before.
       def same_names? = @entries.equal?(@before)
-
-      private
 
       def add(name)
         own_entries[name] = nil
@@ -94,7 +94,7 @@ module Highball
 
       # The entries of this transaction.
       def own_entries
-        @entries = @entries.dup if @entries.equal?(@before)
+        @entries = @entries.dup if same_names?
         @entries
       end
 

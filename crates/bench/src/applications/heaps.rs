@@ -4,12 +4,13 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::process::{kill_process, Pid, Signal};
 use serde::{Deserialize, Serialize};
 
-use crate::{interrupt, Failure};
+use crate::waiting::wait_for;
+use crate::Failure;
 
 /// How long a collection may take, and how often its end is looked for.
 const COLLECTION: Duration = Duration::from_secs(20);
@@ -41,9 +42,8 @@ pub(super) fn collect(pids: &[i32], folder: &Path) -> Result<Vec<Heap>, Failure>
             return Err(Failure(format!("process {pid} is gone before its garbage collection")));
         }
     }
-    let deadline = Instant::now() + COLLECTION;
     let mut heaps = BTreeMap::new();
-    loop {
+    wait_for(COLLECTION, LOOK_EVERY, || {
         for &pid in pids {
             if let Some(heap) =
                 fs::read_to_string(folder.join(format!("heap.{pid}"))).ok().as_deref().and_then(parse)
@@ -51,18 +51,12 @@ pub(super) fn collect(pids: &[i32], folder: &Path) -> Result<Vec<Heap>, Failure>
                 heaps.insert(pid, heap);
             }
         }
-        if heaps.len() == pids.len() {
-            return Ok(heaps.into_values().collect());
+        match heaps.len() == pids.len() {
+            true => Ok(()),
+            false => Err(Failure(format!("{} of {} workers reported their heaps", heaps.len(), pids.len()))),
         }
-        if interrupt::came() {
-            return Err(interrupt::failure());
-        }
-        if Instant::now() >= deadline {
-            return Err(Failure(format!("{} of {} workers reported their heaps", heaps.len(), pids.len())));
-        }
-        #[expect(clippy::disallowed_methods, reason = "nothing tells when a file of others is there")]
-        std::thread::sleep(LOOK_EVERY);
-    }
+    })?;
+    Ok(heaps.into_values().collect())
 }
 
 /// `12345 678`.

@@ -13,6 +13,7 @@ use crate::method::{self, others, setting, target, Candidate};
 use crate::process_tree::{called, memory_of, ProcessTree, Stat};
 use crate::report::errors_in_words;
 use crate::results::{Errors, Latency, Memory};
+use crate::waiting::wait_for;
 use crate::workload::Workload;
 use crate::{interrupt, Failure};
 
@@ -168,24 +169,13 @@ fn loaded(
 
 /// The workers. A server that replaces them while it serves (a refork) may have more for a moment.
 fn workers_of(tree: &ProcessTree, number: usize) -> Result<Vec<i32>, Failure> {
-    let deadline = Instant::now() + REPLACEMENT;
-    loop {
+    wait_for(REPLACEMENT, LOOK_EVERY, || {
         let workers = called(&heaps::WORKERS_BEGIN, &tree.pids());
-        if workers.len() == number {
-            return Ok(workers);
+        match workers.len() == number {
+            true => Ok(workers),
+            false => Err(Failure(format!("there are {} workers instead of {number}", workers.len()))),
         }
-        if interrupt::came() {
-            return Err(interrupt::failure());
-        }
-        if Instant::now() >= deadline {
-            return Err(Failure(format!("there are {} workers instead of {number}", workers.len())));
-        }
-        #[expect(
-            clippy::disallowed_methods,
-            reason = "nothing tells when a server has replaced its workers"
-        )]
-        std::thread::sleep(LOOK_EVERY);
-    }
+    })
 }
 
 /// What was used meanwhile.

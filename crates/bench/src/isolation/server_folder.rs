@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tempfile::TempDir;
 
 use super::{Way, BURNERS, WELL};
-use crate::interrupt::{self, Interrupt};
+use crate::waiting::wait_for;
 use crate::Failure;
 
 /// The file in which burners say that they begin, and the variable that names it to them.
@@ -80,20 +80,11 @@ impl ServerFolder {
 
     /// # Errors
     /// One of them has not begun after a minute, or an interrupt came.
-    pub(super) fn wait_until_all_burn(&self, interrupt: Interrupt) -> Result<(), Failure> {
-        let deadline = Instant::now() + ALL_BURN_WITHIN;
-        loop {
-            let burnt = self.burnt();
-            let Some((idle, _)) = burnt.iter().find(|(_, count)| **count == 0) else { return Ok(()) };
-            if interrupt.came() {
-                return Err(interrupt::failure());
-            }
-            if Instant::now() >= deadline {
-                return Err(Failure(format!("the burner `{idle}` has not begun to burn")));
-            }
-            #[expect(clippy::disallowed_methods, reason = "burners say it in a file")]
-            std::thread::sleep(LOOK_EVERY);
-        }
+    pub(super) fn wait_until_all_burn(&self) -> Result<(), Failure> {
+        wait_for(ALL_BURN_WITHIN, LOOK_EVERY, || match self.burnt().iter().find(|(_, count)| **count == 0) {
+            Some((idle, _)) => Err(Failure(format!("the burner `{idle}` has not begun to burn"))),
+            None => Ok(()),
+        })
     }
 }
 

@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use super::{Again, Client, Connection, End};
 use crate::access_log::CLIENT_LEFT;
-use crate::clock::{now_ms, now_us};
+use crate::clock::now_ms;
 use crate::exchange::response::Progress;
 use crate::exchange::{Body, Place};
 use crate::message::refusal::Refusal;
-use crate::message::request_head::{patch_limit, BodyFraming};
-use crate::refusals::failure::{path, received_us};
+use crate::message::request_head::patch_limit;
+use crate::refusals::failure::path;
 use crate::route::app_state::AppState;
 
 /// Most bytes that a client may send ahead while it waits for an answer.
@@ -42,14 +42,12 @@ impl Connection {
     pub(super) fn begin_limit(&mut self, app: &AppState) {
         let settings = app.settings();
         let mut inner = self.exchange.borrow();
+        // Until its body was there.
+        let waited_ms = inner.moments.queued_us.saturating_sub(inner.moments.received_us) / 1000;
         let head = &mut inner.request.head;
         self.limit = settings.limits.time_for(|| path(head));
         if let Some(limit) = self.limit {
             let limit_ms = limit.as_millis() as u64;
-            // Without a body, it has just been received.
-            let has_waited = self.head.framing != BodyFraming::None;
-            let waited_us = if has_waited { now_us().saturating_sub(received_us(head)) } else { 0 };
-            let waited_ms = waited_us / 1000;
             patch_limit(head, u32::try_from(waited_ms.saturating_add(limit_ms)).unwrap_or(u32::MAX));
             inner.limit_ms = Some(now_ms().saturating_add(limit_ms));
         } else {

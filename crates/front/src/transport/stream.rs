@@ -294,13 +294,8 @@ impl AsyncRead for Stream {
         match self.get_mut() {
             Stream::Tcp(stream) => Pin::new(stream).poll_read(context, buffer),
             Stream::Unix(stream) => Pin::new(stream).poll_read(context, buffer),
-            Stream::Tls(stream) => {
-                let length = ready!(stream.poll_read(context, buffer.initialize_unfilled()))?;
-                buffer.advance(length);
-                Poll::Ready(Ok(()))
-            }
-            Stream::Http2(stream, _) => {
-                let length = ready!(stream.poll_read(context, buffer.initialize_unfilled()))?;
+            stream @ (Stream::Tls(_) | Stream::Http2(..)) => {
+                let length = ready!(stream.poll_read_some(context, buffer.initialize_unfilled()))?;
                 buffer.advance(length);
                 Poll::Ready(Ok(()))
             }

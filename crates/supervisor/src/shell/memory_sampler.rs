@@ -46,9 +46,7 @@ pub(super) struct MemorySampler {
     /// When to look at a worker that has begun to serve.
     first_look: Option<Instant>,
     is_looking: bool,
-    available: Option<u64>,
-    /// What the kernel has left of it.
-    free: Option<u64>,
+    machine: MachineNow,
     available_due: Instant,
     /// The kernel's count of processes that it has killed for lack of memory, those included that were heard of.
     oom_kills: Option<u64>,
@@ -96,8 +94,7 @@ impl MemorySampler {
             due: now,
             first_look: None,
             is_looking: false,
-            available: None,
-            free: None,
+            machine: MachineNow::default(),
             available_due: now,
             oom_kills: oom_kills(),
             oom_kills_read: (oom_kills(), now),
@@ -170,7 +167,7 @@ impl MemorySampler {
 
     /// What is known of an application's memory, for `highball status`.
     pub(super) fn report(&self, app: &AppSupervisor, core: &Core) -> MemoryReport {
-        let available = self.available.unwrap_or(u64::MAX);
+        let available = self.machine.available.unwrap_or(u64::MAX);
         MemoryReport {
             bytes: self.watch.bytes_of_app(app.app.id),
             worker_limit: app.app.memory.worker.bytes(available),
@@ -182,21 +179,17 @@ impl MemorySampler {
 
     /// The memory for more workers of an application. `wanted`: the workers of all of them.
     pub(super) fn room(&self, app: &AppSupervisor, wanted: &[(AppId, usize)]) -> Option<Room> {
-        self.watch.room(app.app.id, app.app.memory, self.now(), wanted)
+        self.watch.room(app.app.id, app.app.memory, self.machine, wanted)
     }
 
     /// The memory that an application can still get, as far as that is known. `wanted`: as above.
     pub(super) fn free(&self, app: &AppSupervisor, wanted: &[(AppId, usize)]) -> Option<u64> {
-        self.watch.free(app.app.id, app.app.memory, self.now(), wanted)
-    }
-
-    fn now(&self) -> MachineNow {
-        MachineNow { available: self.available, free: self.free }
+        self.watch.free(app.app.id, app.app.memory, self.machine, wanted)
     }
 
     /// The memory of the machine or container.
     pub(super) fn available(&self) -> Option<u64> {
-        self.available
+        self.machine.available
     }
 
     pub(super) fn bytes_of_worker(&self, app: AppId, worker: u32) -> Option<u64> {
@@ -241,11 +234,11 @@ impl Supervisor {
         let now = Instant::now();
         self.memory.is_looking = false;
         if let Some(available) = measured.available {
-            self.memory.available = available;
+            self.memory.machine.available = available;
         }
-        self.memory.free = measured.free;
+        self.memory.machine.free = measured.free;
         self.memory.note_oom_kills(now);
-        let memory = (self.memory.available, measured.server);
+        let memory = (self.memory.machine.available, measured.server);
         let (verdicts, next) = self.memory.watch.look(&measured.apps, memory, now);
         self.memory.due = now + next;
         for verdict in verdicts {
