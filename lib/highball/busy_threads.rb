@@ -28,8 +28,11 @@ module Highball
         file: file, line: line, backtrace: calls.first(LINES) }
     end
 
-    # `run`, `sleep` or `sleep_forever`. (Thread#status does not tell the last two apart.)
-    def self.state(thread) = thread.inspect[/ (\w+)>\z/, 1]
+    # `run`, `sleep` or `sleep_forever`. (Thread#status does not tell the last two apart. Of a thread that lets others
+    # compute in between, Ruby says `sleep`.)
+    def self.state(thread)
+      Native.steps_aside?(thread.native_thread_id) ? "run" : thread.inspect[/ (\w+)>\z/, 1]
+    end
 
     # Whether the thread waits in the ring for a request.
     def self.idle?(thread)

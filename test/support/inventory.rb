@@ -9,6 +9,7 @@ module Inventory
   # `socket:[123]` is a socket, and `/folder/123.sock` the control socket of an instance.
   NUMBER = %r{:\[\d+\]\z|(?<=/)\d+(?=\.sock)}
   RING = "/memfd:highball-ring"
+  OF_OPENER = ["anon_inode:[pidfd]", "socket"].freeze
 
   module_function
 
@@ -18,9 +19,22 @@ module Inventory
     pids = server.pids
     roles = pids.group_by { |pid| role(pid, server) }
     open_files = roles.transform_values { |members| members.map { |pid| open_files(pid, server) }.sort_by(&:to_s) }
-    open_files.merge(children: children(server.pid), rings: rings(pids), rings_of_highball: rings(server.own_pids))
+    counts = { children: children(server.pid), rings: rings(pids), rings_of_highball: rings(server.own_pids) }
+    without_further_openers({ **open_files, **counts })
   rescue Errno::ENOENT, Errno::ESRCH
     nil
+  end
+
+  # A user has as many openers, up to three, as were ever busy at a time. So those after the first depend on the
+  # history: they are left out, with the socket and the pidfd that the server has of each.
+  def without_further_openers(inventory)
+    further = inventory.fetch(:opener, []).length - 1
+    return inventory unless further.positive?
+
+    server = inventory[:server].map do |files|
+      files.to_h { |file, number| [file, OF_OPENER.include?(file) ? number - further : number] }
+    end
+    inventory.merge(server: server, opener: inventory[:opener].first(1), children: inventory[:children] - further)
   end
 
   def role(pid, server)

@@ -14,7 +14,7 @@ use magnus::{function, prelude::*, Error, RArray, RModule, RString, Ruby, Value}
 use rustix::event::{poll, PollFd, PollFlags};
 use rustix::process::{getpid, pidfd_open, Pid, PidfdFlags};
 
-use crate::{malloc_holes, nogvl};
+use crate::{malloc_holes, nogvl, turns};
 
 /// Defines the module.
 pub(crate) fn define(highball: RModule) -> Result<(), Error> {
@@ -27,6 +27,7 @@ pub(crate) fn define(highball: RModule) -> Result<(), Error> {
     native.define_singleton_method("trim_malloc", function!(malloc_holes::trim, 0))?;
     native.define_singleton_method("masked", function!(masked, 5))?;
     native.define_singleton_method("path_without_tokens", function!(path_without_tokens, 1))?;
+    native.define_singleton_method("steps_aside?", function!(turns::is_aside, 1))?;
     native.define_singleton_method("open_within", function!(open_within, 2))?;
     native.const_set("PROTOCOL_VERSION", highball_ring::layout::VERSION)?;
     Ok(())

@@ -17,6 +17,7 @@ use std::thread::{park, park_timeout, JoinHandle, Thread};
 use std::time::{Duration, Instant};
 
 use rustix::process::{getpid, Pid};
+use rustix::thread::gettid;
 use rustix::time::ClockId;
 
 use crate::clock::microseconds;
@@ -44,6 +45,9 @@ static USUAL_US: AtomicU64 = AtomicU64::new(0);
 /// The thread that watches, and whether it sleeps until another waits.
 static WATCH: Mutex<Option<Thread>> = Mutex::new(None);
 static DOZES: AtomicBool = AtomicBool::new(false);
+/// The threads that let others compute for a while. Ruby says that they sleep. (The GVL is held where this is read or
+/// changed, so no thread waits for the lock.)
+static ASIDE: Mutex<Vec<Pid>> = Mutex::new(Vec::new());
 
 thread_local! {
     /// Whether this thread is one of those that wait.
@@ -105,6 +109,24 @@ impl Drop for Turns {
         thread.thread().unpark();
         let _ = thread.join(); // it does not panic
     }
+}
+
+/// `Native.steps_aside?(tid) -> bool`: whether the thread with this number (`Thread#native_thread_id`) would go on with its
+/// Ruby code, but lets others compute.
+pub(crate) fn is_aside(thread: Option<i32>) -> bool {
+    lock_aside().iter().any(|aside| Some(aside.as_raw_nonzero().get()) == thread)
+}
+
+/// The calling thread lets others have the GVL for as long as `wait` takes and until they are done.
+fn step_aside<W: Fn()>(wait: &W) {
+    let thread = gettid();
+    lock_aside().push(thread);
+    nogvl::step_aside(wait);
+    lock_aside().retain(|aside| *aside != thread);
+}
+
+fn lock_aside() -> MutexGuard<'static, Vec<Pid>> {
+    ASIDE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn lock_watch() -> MutexGuard<'static, Option<Thread>> {
@@ -184,7 +206,7 @@ fn sleep(time: Duration, ended: &AtomicBool) {
 /// How the running thread is asked: by one of Ruby's postponed jobs, which it runs where it looks for interrupts.
 #[cfg(ruby_gte_3_3)]
 mod asking {
-    use super::{is_for_this_thread, nogvl};
+    use super::{is_for_this_thread, step_aside};
 
     /// A job that Ruby knows.
     #[derive(Debug, Clone, Copy)]
@@ -209,7 +231,7 @@ mod asking {
     /// In the thread that runs. The GVL is handed to the first that waits, and comes back after the others.
     unsafe extern "C" fn yield_turn(_: *mut std::ffi::c_void) {
         if is_for_this_thread() {
-            nogvl::step_aside(&|| {});
+            step_aside(&|| {});
         }
     }
 }
@@ -226,7 +248,7 @@ mod asking {
 ///   where a flag in it is set. Finalizers are run after the next collection then.
 #[cfg(not(ruby_gte_3_3))]
 mod asking {
-    use super::{is_for_this_thread, nogvl, AtomicU32, Relaxed, TURNS, WAITING};
+    use super::{is_for_this_thread, step_aside, AtomicU32, Relaxed, TURNS, WAITING};
     use rustix::thread::nanosleep;
     use rustix::time::Timespec;
 
@@ -273,7 +295,7 @@ mod asking {
         }
         let before = TURNS.load(Relaxed);
         let is_taken = || TURNS.load(Relaxed) != before || WAITING.load(Relaxed) == 0;
-        nogvl::step_aside(&|| {
+        step_aside(&|| {
             for _ in 0..LOOKS {
                 if is_taken() {
                     return;
