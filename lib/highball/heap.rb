@@ -12,6 +12,8 @@ module Highball
     # By which a user chooses the share of slots that are free when Ruby has let a heap grow, and its default.
     ROOM_BY = "RUBY_GC_HEAP_FREE_SLOTS_GOAL_RATIO"
     ROOM = 0.4
+    # Live slots up to which a heap stays in the processor's caches: a few MiB. An application with Rails has more.
+    SMALL = 100_000
     PAGE_BYTES = GC::INTERNAL_CONSTANTS.fetch(:HEAP_PAGE_SIZE, 64 * 1024)
 
     module_function
@@ -26,12 +28,13 @@ module Highball
 
     # Lets the heap grow until as much of it is free as Ruby itself gives one that it lets grow. Ruby does that only if
     # less than a fifth is free after a collection. A heap that was just laid out has a little more, so that a request
-    # which makes many objects would have twice as many collections.
+    # which makes many objects would have twice as many collections. A small heap is better left small: collections are
+    # cheap there, and what they free is still in the caches when it is used again.
     def make_room
       stat = GC.stat
       live = stat[:heap_live_slots]
       wanted = (live / (1 - room)).ceil
-      return if wanted <= stat[:heap_available_slots]
+      return if live <= SMALL || wanted <= stat[:heap_available_slots]
 
       was_disabled = GC.disable
       Array.new(wanted - live) { Object.new }.clear

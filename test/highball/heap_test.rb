@@ -41,12 +41,12 @@ class HeapTest < Minitest::Test
   end
 
   def test_a_heap_that_has_room_is_left_as_it_is
-    assert_equal "true", ruby({ Heap::ROOM_BY => "0" }, <<~RUBY)
-      4.times { GC.start }
-      before = GC.count
-      Highball::Heap.make_room
-      print GC.count == before
-    RUBY
+    assert left_as_it_is?({ Heap::ROOM_BY => "0" }, objects: 300_000)
+  end
+
+  def test_a_small_heap_is_left_small
+    assert left_as_it_is?({ Heap::ROOM_BY => "0.6" }, objects: 0)
+    refute left_as_it_is?({ Heap::ROOM_BY => "0.6" }, objects: 300_000)
   end
 
   def test_a_collector_that_was_disabled_stays_so
@@ -58,6 +58,17 @@ class HeapTest < Minitest::Test
   end
 
   private
+
+  # A heap with that number of objects that stay.
+  def left_as_it_is?(env, objects:)
+    ruby(env, <<~RUBY) == "true"
+      kept = Array.new(#{objects}) { Object.new }
+      4.times { GC.start }
+      before = GC.count
+      Highball::Heap.make_room
+      print GC.count == before
+    RUBY
+  end
 
   # Of a heap that is full of objects that stay.
   def free_share(env)

@@ -17,26 +17,27 @@ use rustix::time::{clock_gettime, ClockId};
 pub(crate) const TICK: Duration = Duration::from_millis(100);
 
 thread_local! {
-    /// When this turn of the event loop was begun, in milliseconds; 0 on a thread without turns.
-    static TURN_MS: Cell<u64> = const { Cell::new(0) };
+    /// When this turn of the event loop was begun, in microseconds; 0 on a thread without turns.
+    static TURN_US: Cell<u64> = const { Cell::new(0) };
 }
 
-/// A turn of the event loop begins, or has taken long: for [`now_ms`], time goes on.
+/// A turn of the event loop begins, or has taken long: for [`turn_us`] and [`now_ms`], time goes on.
 pub(crate) fn look() {
-    TURN_MS.set(coarse_ms());
+    TURN_US.set(now_us());
 }
 
-/// Milliseconds of a clock that only goes forward, to a few milliseconds. On the event loop, that of the last [`look`].
-pub(crate) fn now_ms() -> u64 {
-    match TURN_MS.get() {
-        0 => coarse_ms(),
-        ms => ms,
+/// Microseconds of CLOCK_MONOTONIC: on the event loop, at the last [`look`]. What a turn reads from a socket had come by
+/// then, or a little later.
+pub(crate) fn turn_us() -> u64 {
+    match TURN_US.get() {
+        0 => now_us(),
+        us => us,
     }
 }
 
-fn coarse_ms() -> u64 {
-    let now = clock_gettime(ClockId::MonotonicCoarse);
-    now.tv_sec as u64 * 1000 + now.tv_nsec as u64 / 1_000_000
+/// Milliseconds of a clock that only goes forward: those of [`turn_us`].
+pub(crate) fn now_ms() -> u64 {
+    turn_us() / 1000
 }
 
 /// Microseconds of CLOCK_MONOTONIC.

@@ -10,9 +10,7 @@ use std::cell::{Cell, RefCell};
 use highball_ring::env_keys::{KEYS, OTHER};
 use highball_ring::request::{Field, Fields, Fixed, HTTPS, HTTP_1_0, NO_TAKEOVER};
 use rb_sys::VALUE;
-use rustix::time::ClockId;
 
-use crate::clock::microseconds;
 use crate::hijack::Hijacks;
 use crate::places::{self, Values, PLACES};
 
@@ -109,7 +107,7 @@ impl EnvKeys {
     }
 
     /// The env of a request: a copy of `template` (a Hash), which has the values `repeated`, with the request's
-    /// `fields` put in.
+    /// `fields` put in. `now_us`: of CLOCK_MONOTONIC.
     ///
     /// # Safety
     /// With the GVL held, and `template` a live Hash that no other thread changes. None of these calls raises, but for
@@ -118,6 +116,7 @@ impl EnvKeys {
         &self,
         template: VALUE,
         repeated: &Repeated,
+        now_us: u64,
         fixed: Fixed,
         fields: Fields<'_>,
     ) -> VALUE {
@@ -153,7 +152,7 @@ impl EnvKeys {
                     rb_sys::rb_hash_delete(env, self.known[usize::from(*key)]);
                 }
             }
-            let waited_us = microseconds(ClockId::Monotonic).saturating_sub(fixed.waiting_since_us);
+            let waited_us = now_us.saturating_sub(fixed.waiting_since_us);
             placed[QUEUE_TIME] = rb_sys::rb_float_new(waited_us as f64 / 1e6);
             if fixed.limit_ms > 0 {
                 let deadline_us = fixed.received_us.saturating_add(u64::from(fixed.limit_ms) * 1000);

@@ -50,14 +50,13 @@ struct Clocks {
 
 impl RequestClock {
     /// The calling thread begins a request. `threads`: the serving threads, which it is one of.
-    pub(crate) fn begin(&self, threads: impl Iterator<Item = Pid>) -> Option<Begun> {
-        let now = microseconds(ClockId::MonotonicCoarse);
-        if now < self.next_us.get() {
+    pub(crate) fn begin(&self, now_us: u64, threads: impl Iterator<Item = Pid>) -> Option<Box<Begun>> {
+        if now_us < self.next_us.get() {
             return None;
         }
-        self.next_us.set(now + EVERY_US);
+        self.next_us.set(now_us + EVERY_US);
         let thread = gettid();
-        Some(Begun { thread, clocks: Clocks::read(thread, threads) })
+        Some(Box::new(Begun { thread, clocks: Clocks::read(thread, threads) }))
     }
 }
 

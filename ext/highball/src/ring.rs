@@ -18,7 +18,9 @@ use magnus::{function, method, prelude::*, Error, Fixnum, RArray, RHash, RModule
 use rb_sys::VALUE;
 use rustix::process::Pid;
 use rustix::thread::gettid;
+use rustix::time::ClockId;
 
+use crate::clock::microseconds;
 use crate::env::{binary_string, EnvKeys, Repeated, REQUEST_METHOD};
 use crate::hijack::Hijacks;
 use crate::nogvl;
@@ -157,7 +159,9 @@ impl Ring {
         seat.thread.set(seat.thread.get().or_else(|| Some(gettid())));
         let Some(ticket) = ring.claim_next()? else { return Ok(None) };
         seat.ticket.set(ticket.pack());
-        ring.env(ruby, ticket, seat, template, files).map(Some)
+        let now_us = microseconds(ClockId::Monotonic);
+        ring.slot(ticket).timed.replace(ring.clock.begin(now_us, ring.serving_threads()));
+        ring.env(ruby, ticket, now_us, seat, template, files).map(Some)
     }
 
     /// `ticket(seat) -> Integer`: of the request that this serving thread has claimed last. 0 is no ticket.
@@ -251,7 +255,6 @@ impl Ring {
         let slot = self.slots.get(usize::from(ticket.slot))?;
         slot.begin(ticket.position);
         slot.begun_us.set(self.turns.borrow().as_ref().and_then(Turns::request_begins));
-        slot.timed.set(self.clock.begin(self.serving_threads()));
         self.serving.store(self.serving.load(Relaxed) + 1, Relaxed);
         Some(ticket)
     }
@@ -261,6 +264,7 @@ impl Ring {
         &self,
         ruby: &Ruby,
         ticket: Ticket,
+        now_us: u64,
         seat: &Seat,
         template: RHash,
         files: RArray,
@@ -271,7 +275,7 @@ impl Ring {
         // collector finds it.
         let env = unsafe {
             let fields = Fields::new(fields);
-            let env = self.keys.build(template.as_raw(), &seat.repeated, fixed, fields);
+            let env = self.keys.build(template.as_raw(), &seat.repeated, now_us, fixed, fields);
             seat.env.set(env);
             RHash::from_value(Value::from_raw(env)).expect("a Hash")
         };

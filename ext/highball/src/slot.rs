@@ -34,8 +34,8 @@ pub(crate) struct Slot {
     pub(crate) is_logged: Cell<bool>,
     /// What the thread that claimed it had computed by then, where that is kept; see [`crate::turns`].
     pub(crate) begun_us: Cell<Option<u64>>,
-    /// When it began, where its time is taken.
-    pub(crate) timed: Cell<Option<Begun>>,
+    /// When it began, where its time is taken: of a few requests a second.
+    pub(crate) timed: RefCell<Option<Box<Begun>>>,
     /// Whether a thread has waited for room, and perhaps still does.
     pub(crate) waited: Cell<bool>,
     /// The descriptor that another thread has received for this request (the file of its body, or its socket), and the

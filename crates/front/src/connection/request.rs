@@ -10,7 +10,7 @@ use highball_config::{AppId, ShowDiagnosis};
 use super::{Again, Client, Connection, End, Login, Step};
 use crate::access_log::Entry;
 use crate::cache::{Fill, Watch};
-use crate::clock::{now_ms, now_us};
+use crate::clock::{now_ms, turn_us};
 use crate::exchange::response_head::HeadContext;
 use crate::files::{StaticAnswer, StaticRequest};
 use crate::message::answer::AnswerEvents;
@@ -417,7 +417,7 @@ impl Connection {
         let generation = self.generation_of(app.id);
         let settings = app.settings();
         let recipient = self.recipient();
-        let received_us = now_us();
+        let received_us = turn_us();
         if !settings.sendfile.is_empty() {
             // Highball sends the files, whatever a proxy in front could do.
             self.head.drop_fields(bytes, is_about_sending);
@@ -486,7 +486,7 @@ impl Connection {
             field(known_key::HOST),
         ];
         // A request that has waited began before it did.
-        let begun_us = self.entry.take().map_or_else(now_us, |entry| entry.begun_us);
+        let begun_us = self.entry.take().map_or_else(turn_us, |entry| entry.begun_us);
         self.entry = Some(Entry::new(texts, version, begun_us));
     }
 }

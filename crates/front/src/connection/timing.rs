@@ -4,7 +4,7 @@
 use highball_config::App;
 
 use super::Connection;
-use crate::clock::now_us;
+use crate::clock::turn_us;
 use crate::exchange::response_head::Recipient;
 use crate::figures::Moments;
 use crate::message::request_head::{append_field, known_key, patch_wait, BodyFraming};
@@ -39,7 +39,7 @@ impl Connection {
     pub(super) fn begin_wait(&mut self, app: &AppState) {
         let mut inner = self.exchange.borrow();
         if self.head.framing != BodyFraming::None {
-            inner.moments.queued_us = now_us();
+            inner.moments.queued_us = turn_us();
         }
         let Moments { received_us, proxies_us, queued_us, .. } = inner.moments;
         if queued_us != received_us || proxies_us > 0 {

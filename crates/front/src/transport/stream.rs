@@ -11,7 +11,7 @@ use std::time::Duration;
 use highball_config::Network;
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
-use rustix::net::SendFlags;
+use rustix::net::{RecvFlags, SendFlags};
 use socket2::{SockRef, TcpKeepalive};
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
@@ -112,8 +112,7 @@ impl Stream {
         buffer: &mut [u8],
     ) -> Poll<io::Result<usize>> {
         match self {
-            Stream::Tcp(stream) => read_some(stream, context, buffer),
-            Stream::Unix(stream) => read_some(stream, context, buffer),
+            Stream::Tcp(_) | Stream::Unix(_) => self.poll_receiving(context, buffer),
             Stream::Tls(stream) => stream.poll_read(context, buffer),
             Stream::Http2(stream, _) => stream.poll_read(context, buffer),
         }
@@ -125,7 +124,13 @@ impl Stream {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(self).poll_write(context, bytes)
+        match self {
+            Stream::Tcp(_) | Stream::Unix(_) => {
+                self.poll_sending(context, |socket| rustix::net::send(socket, bytes, SendFlags::NOSIGNAL))
+            }
+            Stream::Tls(stream) => stream.poll_write(context, bytes),
+            Stream::Http2(stream, _) => stream.poll_write(context, bytes),
+        }
     }
 
     /// Writes some of `bytes`, which more follows at once. Returns their number. What does not fill a segment waits for
@@ -189,6 +194,41 @@ impl Stream {
             Stream::Tls(stream) => stream.tcp().poll_write_ready(context),
             Stream::Unix(stream) => stream.poll_write_ready(context),
             Stream::Http2(stream, _) => stream.poll_writable(context),
+        }
+    }
+
+    /// Receives by a system call, when there is something. Only for a whole socket without TLS. (The functions of libc, which
+    /// tokio calls, also prepare the thread for being cancelled, see pthreads(7): 1 % of the time of a small request.)
+    fn poll_receiving(&mut self, context: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
+        loop {
+            let mut received = None;
+            let mut receive = |socket: BorrowedFd<'_>| {
+                let length = rustix::net::recv(socket, &mut *buffer, RecvFlags::empty())?.0;
+                received = Some(length);
+                // There was less than there is room for, so nothing is left: a call more would find that.
+                let is_emptied = 0 < length && length < buffer.len();
+                if is_emptied {
+                    Err(io::ErrorKind::WouldBlock.into())
+                } else {
+                    Ok(())
+                }
+            };
+            let tried = match self {
+                Stream::Tcp(stream) => {
+                    ready!(stream.poll_read_ready(context))?;
+                    stream.try_io(Interest::READABLE, || receive(stream.as_fd()))
+                }
+                Stream::Unix(stream) => {
+                    ready!(stream.poll_read_ready(context))?;
+                    stream.try_io(Interest::READABLE, || receive(stream.as_fd()))
+                }
+                Stream::Tls(_) | Stream::Http2(..) => Err(io::ErrorKind::Unsupported.into()),
+            };
+            match (received, tried) {
+                (Some(length), _) => return Poll::Ready(Ok(length)),
+                (None, Err(error)) if error.kind() == io::ErrorKind::WouldBlock => {}
+                (None, tried) => return Poll::Ready(tried.map(|()| 0)),
+            }
         }
     }
 
@@ -272,17 +312,6 @@ impl Stream {
             Stream::Http2(..) => None,
         }
     }
-}
-
-/// As [`Stream::poll_read_some`].
-fn read_some(
-    socket: &mut (impl AsyncRead + Unpin),
-    context: &mut Context<'_>,
-    buffer: &mut [u8],
-) -> Poll<io::Result<usize>> {
-    let mut buffer = ReadBuf::new(buffer);
-    ready!(Pin::new(socket).poll_read(context, &mut buffer))?;
-    Poll::Ready(Ok(buffer.filled().len()))
 }
 
 impl AsyncRead for Stream {
