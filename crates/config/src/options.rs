@@ -1288,6 +1288,19 @@ pub(crate) static OPTIONS: &[Opt] = &[
               and nothing shows that the application cannot be forked while it serves. See `docs/restarts.md`.",
     },
     Opt {
+        name: "rest_mold_after",
+        scope: Scope::App,
+        short: None,
+        env: &[],
+        form: Form::DurationOrNone(MILLISECOND..=YEAR, |f, time| f.app.process.rest_mold_after = time),
+        default: Default::InDevelopment { yes: "none", no: "10s" },
+        section: Section::Processes,
+        example: "1m",
+        doc: "End the mold, the process from which workers are forked, when the only worker has served for this time. A single \
+              worker shares memory with nothing else. The application boots again when another worker is needed. With several \
+              workers, or `workers = auto` up to several, the mold always stays. See `docs/tuning.md`.",
+    },
+    Opt {
         name: "memory_limit",
         scope: Scope::App,
         short: None,

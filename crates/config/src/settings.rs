@@ -721,6 +721,8 @@ pub struct Process {
     pub no_new_privs: bool,
     /// When a worker is promoted to mold.
     pub refork_after: ReforkAfter,
+    /// How long a single worker has to have served before its mold ends; `None`: it stays.
+    pub rest_mold_after: Option<Duration>,
     /// Workers that may die before they served, one after the other, until Highball gives up.
     pub max_boot_failures: u32,
 }

@@ -557,7 +557,8 @@ fn app_table(app: &AppStatus) -> String {
     }
     fact(&mut text, "runs on", &format!("{framework}{ruby}"));
     fact(&mut text, "version", &format!("generation {}; restarts {restarts}", app.generation));
-    fact(&mut text, "mold", &app.mold.as_ref().map_or("none".into(), mold_line));
+    let no_mold = if app.mold_rests { "none: it boots when another worker is needed" } else { "none" };
+    fact(&mut text, "mold", &app.mold.as_ref().map_or(no_mold.into(), mold_line));
     workers_facts(&mut text, app);
     let spooled = if app.spool_bytes > 0 {
         format!(", {} in spool files", mib(app.spool_bytes))
@@ -772,6 +773,7 @@ mod tests {
             generation: 2,
             restartable: Some(false),
             mold: Some(MoldStatus { pid: Some(43), state: "booted".into(), promoted_from: Some(7) }),
+            mold_rests: false,
             workers_wanted: 1,
             sizing: None,
             workers: vec![WorkerStatus {

@@ -310,6 +310,9 @@ pub(crate) struct AppStatus {
     /// False where the application was given as an object; unknown before the first boot.
     pub(crate) restartable: Option<bool>,
     pub(crate) mold: Option<MoldStatus>,
+    /// Whether there is none because nothing is to be forked.
+    #[serde(default)]
+    pub(crate) mold_rests: bool,
     /// How many workers there should be.
     pub(crate) workers_wanted: u16,
     /// How that follows the load, if it does.

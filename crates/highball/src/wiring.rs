@@ -416,6 +416,7 @@ fn app_status(
         generation: report.generation,
         restartable: report.restartable,
         mold: report.mold.map(mold_status),
+        mold_rests: report.mold_rests,
         workers_wanted: report.wanted,
         sizing: report.sizing.map(sizing_status),
         workers: report.workers.iter().map(|worker| worker_status(worker, load)).collect(),

@@ -92,6 +92,8 @@ pub struct AppReport {
     pub generation: u32,
     /// The mold, if there is one right now.
     pub mold: Option<MoldReport>,
+    /// Whether there is none because nothing is to be forked.
+    pub mold_rests: bool,
     /// The wanted number of workers.
     pub wanted: u16,
     /// How that follows the load, if it does.

@@ -59,6 +59,8 @@ pub(crate) struct AppConfig {
     pub(crate) max_boot_failures: u32,
     /// See [`Schedule`] and [`AutoRefork`].
     pub(crate) refork_after: ReforkAfter,
+    /// How long a single worker has to have served before its mold rests.
+    pub(crate) rest_mold_after: Option<Duration>,
     /// See [`crate::AppBlueprint::may_fail`].
     pub(crate) may_fail: bool,
 }
@@ -180,6 +182,8 @@ pub(crate) struct Boots {
     pub(crate) site: Option<(u32, Instant)>,
     /// Molds that nothing is forked from any more, until they are gone.
     pub(crate) leaving: Vec<Mold>,
+    /// The last mold has ended because nothing was to be forked: one boots when a worker is wanted.
+    pub(crate) rests: bool,
     /// Why it was given up, until that is acted upon.
     pub(crate) lost: Option<String>,
 }
@@ -339,6 +343,7 @@ impl App {
                 explaining: None,
                 site: None,
                 leaving: Vec::new(),
+                rests: false,
                 lost: None,
             },
             staff: Staff {

@@ -210,6 +210,7 @@ pub(crate) enum AppLog {
     },
     Removed,
     FallsAsleep,
+    MoldRests,
     WakesUp,
     GivenUp {
         why: String,

@@ -39,11 +39,13 @@ pub(crate) enum Mutation {
     GrowWithoutRoom,
     /// It grows beyond its range.
     GrowBeyondMax,
+    /// A mold that rests does not boot for a worker that is wanted.
+    RestForGood,
 }
 
 #[cfg(test)]
 impl Mutation {
-    pub(crate) const ALL: [Mutation; 18] = [
+    pub(crate) const ALL: [Mutation; 19] = [
         Mutation::LoseDeath,
         Mutation::RelieveEarly,
         Mutation::ForgetProbeDeadline,
@@ -62,6 +64,7 @@ impl Mutation {
         Mutation::ResizeWhileRolling,
         Mutation::GrowWithoutRoom,
         Mutation::GrowBeyondMax,
+        Mutation::RestForGood,
     ];
 }
 

@@ -386,6 +386,7 @@ fn app() -> AppConfig {
         drain_timeout: Duration::from_secs(30),
         max_boot_failures: 3,
         refork_after: ReforkAfter::Never,
+        rest_mold_after: None,
         may_fail: true,
     }
 }

@@ -108,6 +108,9 @@ pub(super) fn of_app(log: &AppLog, app: &AppSupervisor) {
             info!(app = app.app.name, restarts, "the application has a new configuration");
         }
         AppLog::Removed => info!(app = app.app.name, "the application is removed"),
+        AppLog::MoldRests => {
+            info!("nothing is to be forked for the only worker: the mold ends, and boots when another is needed");
+        }
         AppLog::FallsAsleep => info!("the application is idle: it falls asleep"),
         AppLog::WakesUp => info!("a request has arrived: the application wakes up"),
         AppLog::GivenUp { why } => {

@@ -56,6 +56,7 @@ impl AppSupervisor {
             folder: core.current.folder.clone(),
             generation: core.current.number,
             mold: core.current.mold.as_ref().map(|mold| self.mold_report(mold)),
+            mold_rests: core.boots.rests,
             wanted: core.staff.wanted,
             sizing: core.sizing.as_ref().map(|sizing| sizing_report(sizing, memory.available(), now)),
             workers: workers.collect(),

@@ -217,6 +217,7 @@ impl Books {
             AppLog::BootsTooLong { .. } => "mold: boots too long",
             AppLog::SiteNotReopened { .. } => "site: not found",
             AppLog::FallsAsleep => "app: falls asleep",
+            AppLog::MoldRests => "mold: rests",
             AppLog::WakesUp => "app: wakes up",
             AppLog::GivenUp { .. } => "app: given up",
             AppLog::FolderChanged => "app: its folder changed",
@@ -527,5 +528,6 @@ fn check_serves(app: &App) -> Checked {
     ensure(serves(current.line) == wanted && all == wanted, || {
         format!("{} of {wanted} workers serve, of {all}", serves(current.line))
     })?;
-    ensure(current.mold.as_ref().is_some_and(Mold::is_booted), || "there is no mold".into())
+    let may_rest = app.boots.rests && wanted == 1;
+    ensure(may_rest || current.mold.as_ref().is_some_and(Mold::is_booted), || "there is no mold".into())
 }

@@ -181,6 +181,7 @@ impl World {
                 ReforkAfter::Requests(vec![50, 1000]),
             ][rng.usize(..4)]
             .clone(),
+            rest_mold_after: rng.bool().then(|| Duration::from_secs(rng.u64(1..30))),
             may_fail: rng.bool(),
         }
     }

@@ -41,6 +41,7 @@ impl App {
             self.current.mold.is_none()
         };
         has_none
+            && !self.mold_rests()
             && self.is_present()
             && self.boots.explaining.is_none()
             && self.staying() == self.current.line
@@ -56,6 +57,7 @@ impl App {
     }
 
     pub(super) fn spawn_mold(&mut self, folder: Option<PathBuf>) -> Mold {
+        self.boots.rests = false;
         self.boots.count += 1;
         let boot = self.boots.count;
         self.act(AppAction::SpawnMold { boot, folder });

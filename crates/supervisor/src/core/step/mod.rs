@@ -13,6 +13,7 @@ mod end;
 mod fail;
 mod refork;
 mod replace;
+mod rest;
 mod restart;
 mod site;
 mod size;
@@ -144,6 +145,7 @@ impl App {
                 self.advance_replacements();
                 self.advance_sizing();
                 self.staff();
+                self.rest_mold_if_due();
             }
             Phase::Draining(until) if self.now >= until => {
                 self.log(AppLog::DrainTimeOver);
@@ -239,6 +241,7 @@ impl App {
         let site = self.boots.site.map(|(_, until)| until);
         let replacements = self.replacements_due();
         let sizing = self.sizing_due();
+        let rest = self.rest_due();
         [
             phase,
             boot,
@@ -251,6 +254,7 @@ impl App {
             site,
             replacements,
             sizing,
+            rest,
             self.staff.workers.next_deadline(),
         ]
         .into_iter()

@@ -1,0 +1,56 @@
+//! A mold from which nothing is to be forked rests: it ends, and one boots when a worker is wanted. So a single worker
+//! shares its memory with no process that does nothing. With several workers, the mold costs little beside them, and takes
+//! the place of one that dies at once.
+
+use super::super::app::{App, Condition, HotRestart, Source};
+use super::super::mold::Mold;
+use super::super::mutation::{is_mutated, Mutation};
+use super::super::worker::Worker;
+use super::super::AppLog;
+use crate::core::restart_policy::Life;
+use crate::core::worker::WorkerState;
+use std::time::Instant;
+
+impl App {
+    /// Whether no mold is missed, although there is none.
+    pub(super) fn mold_rests(&self) -> bool {
+        self.boots.rests && (!self.waits_to_fork() || is_mutated(Mutation::RestForGood))
+    }
+
+    /// When the mold may rest, if it may.
+    pub(super) fn rest_due(&self) -> Option<Instant> {
+        let after = self.config.rest_mold_after?;
+        let Life::Ready(served) = self.only_worker()?.life(self.now) else { return None };
+        let may_rest = |mold: &Mold| mold.is_booted() && !mold.is_caller;
+        let mold = self.current.mold.as_ref().filter(|mold| may_rest(mold));
+        mold.map(|_| self.now + after.saturating_sub(served))
+    }
+
+    pub(super) fn rest_mold_if_due(&mut self) {
+        if self.rest_due().is_some_and(|due| due <= self.now) {
+            self.log(AppLog::MoldRests);
+            self.boots.rests = true;
+            let mold = self.current.mold.take();
+            self.let_go(self.current.line, mold);
+            self.has_changed = true;
+        }
+    }
+
+    /// The worker, if there is to be one alone, and nothing is about to change that.
+    fn only_worker(&self) -> Option<&Worker> {
+        let is_alone = self.is_running()
+            && self.config.source == Source::Folder
+            && self.surroundings.hot_restart == HotRestart::No
+            && matches!(self.condition, Condition::Serving)
+            && self.is_at_rest()
+            && self.staff.wanted == 1
+            && self.config.pool.is_none_or(|pool| pool.max == 1);
+        let mut workers = self.staff.workers.iter().filter(|_| is_alone);
+        let (Some((_, worker)), None) = (workers.next(), workers.next()) else { return None };
+        let stays = worker.state == WorkerState::Serving
+            && worker.line == self.current.line
+            && worker.replacement.is_none()
+            && worker.leaves_at.is_none();
+        stays.then_some(worker)
+    }
+}
