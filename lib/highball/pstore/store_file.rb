@@ -31,7 +31,8 @@ module Highball
         @follow = follow
         @durable = durable
         @in_place = in_place
-        @io = @stat = nil
+        @io = nil
+        @stat = File::Stat.allocate
         forget
       end
 
@@ -73,7 +74,7 @@ module Highball
       # sets it to the nanosecond, which no other change repeats. While the time is not exact, the bytes are compared.
       def unchanged?
         return @stamp.of?(@stat) if @stamp
-        return false unless @recent && @stat.size == @recent.bytesize && @io.pread(@stat.size, 0) == @recent
+        return false unless @recent && same_bytes?(@stat.size)
 
         know(@recent, settled?(@stat) && @stat) unless @exclusive
         true
@@ -83,8 +84,7 @@ module Highball
       def current?
         return false unless @local_stamp
 
-        # (File.stat takes more time: it makes an object, and releases Ruby's lock, which a local file is not worth.)
-        @stat.__send__(:initialize, @path)
+        look
         @local_stamp.of?(@stat)
       rescue SystemCallError
         false
@@ -120,6 +120,7 @@ module Highball
 
         @writable = exclusive
         @process = OpenFiles.process
+        @local = Stamp.local?(@opened)
         @io = io
       rescue Errno::ENOENT
         raise if exclusive && @create
@@ -136,10 +137,22 @@ module Highball
       # Whether the open file is still the one that the path names, with the same mode: otherwise it may not be open
       # for what this process may do now.
       def of_path?
-        @stat = File.stat(@path)
+        look
+        @size = @stat.size
         @stat.ino == @opened.ino && @stat.dev == @opened.dev && @stat.mode == @opened.mode && @stat.uid == @opened.uid
       rescue Errno::ENOENT
         false
+      end
+
+      # (A buffer that is used again takes less time than a new string.)
+      def same_bytes?(size)
+        size == @recent.bytesize && @io.pread(size, 0, @buffer ||= String.new(capacity: MOST_COMPARED_BYTES)) == @recent
+      end
+
+      # The attributes of the file that the path names. (File.stat takes more time: it makes an object, and releases
+      # Ruby's lock, which a local file is not worth.)
+      def look
+        @local ? @stat.__send__(:initialize, @path) : @stat = File.stat(@path)
       end
 
       def forget = @stamp = @local_stamp = @recent = nil
@@ -192,7 +205,8 @@ module Highball
       # Returns the attributes of the file if its time is exact.
       def write_in_place(bytes)
         write_from_start(bytes)
-        @io.truncate(bytes.bytesize) if bytes.bytesize < @stat.size
+        @io.truncate(bytes.bytesize) if bytes.bytesize < @size
+        @size = bytes.bytesize
         exact = bytes.bytesize > MOST_COMPARED_BYTES
         set_exact_time if exact
         @io.fsync if @durable
