@@ -25,7 +25,8 @@ module Highball
   #
   # Parts, in reading order: StoreFile (lock, read and replace the file), Stamp (whether it has changed), Snapshot (what
   # is known of it), WholeTable, RootReader and RootTable (what a transaction sees), Entry (one root), Plain (copies
-  # small values), Layout and MarshalScan (the file as pieces). docs/pstore.md has the guarantees and their limits.
+  # small values), Layout and MarshalScan (the file as pieces), Temporary and Spare (the files that take the store's
+  # place), Group (commits of several threads). docs/pstore.md has the guarantees and their limits.
   class PStore
     # The error of all methods, as far as it is none of the file system or of Marshal.
     class Error < StandardError; end
@@ -62,7 +63,7 @@ module Highball
       raise Error, "file #{file} not readable" if File.exist?(file) && !File.readable?(file)
 
       @path = file
-      @file = StoreFile.new(file, durable: durable, in_place: in_place)
+      @file = StoreFile.new(file, durable: durable, in_place: in_place, spare: true)
       @thread_safe = thread_safe
       @marshal = self.class.instance_method(:dump).owner.equal?(PStore)
       @ultra_safe = true
@@ -89,7 +90,7 @@ module Highball
         @read_only = read_only
         @aborted = false
         # If the file is as this process knows it, nothing is read from it, so no lock is needed.
-        return locked(&block) unless read_only && (snapshot = current_snapshot)
+        return locked(&block) unless read_only && (snapshot = @group ? group_snapshot : current_snapshot)
 
         entries = snapshot.entries
         @table = entries ? RootReader.new(entries) : known_table(snapshot)
@@ -174,13 +175,13 @@ module Highball
 
     private
 
-    # The state that is committed at this moment, nil if the file must be read to know it. (A group has locked the
-    # file.)
-    def current_snapshot
-      return @snapshot if @snapshot && @file.current?
+    # The state of the file, nil if it must be read to know it.
+    def current_snapshot = @snapshot && @file.current? ? @snapshot : nil
 
+    # The state on the disk, while a group has locked the file.
+    def group_snapshot
       group = self.group
-      group.committed if group && !group.error
+      group ? (group.committed unless group.error) : current_snapshot
     end
 
     # The transactions of other threads, whose changes are being written. (In a forked process there are none.)

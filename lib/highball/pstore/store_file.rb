@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "open_files"
+require_relative "spare"
 require_relative "stamp"
 require_relative "temporary"
 
@@ -25,13 +26,15 @@ module Highball
 
       # create:: whether `lock` makes a missing file
       # follow:: whether the path may be a symbolic link
-      def initialize(path, durable:, in_place: false, create: true, follow: true)
+      # spare::  whether commits may keep a spare file beside it
+      def initialize(path, durable:, in_place: false, create: true, follow: true, spare: false)
         @path = File.path(path).dup.freeze # (Ruby copies one that is not frozen for each call.)
         @create = create
         @follow = follow
         @durable = durable
         @in_place = in_place
-        @io = nil
+        @with_spare = spare
+        @io = @spare = @committed = nil # the last: Stamp of the state that this object has written last
         @stat = File::Stat.allocate
         forget
       end
@@ -82,10 +85,10 @@ module Highball
 
       # The same without a lock, of the file that the path names at this moment. False if that cannot be known.
       def current?
-        return false unless @local_stamp
+        stamp = @local_stamp or return false
 
-        look
-        @local_stamp.of?(@stat)
+        @stat.__send__(:initialize, @path) # (as `look` does)
+        stamp.of?(@stat)
       rescue SystemCallError
         false
       end
@@ -104,6 +107,7 @@ module Highball
         forget
         stat = in_place ? write_in_place(bytes) : write_beside(bytes)
         know(bytes, stat && !stat.mtime.nsec.zero? && stat) # (some file systems keep only seconds)
+        @committed = @stamp
       end
 
       private
@@ -126,8 +130,13 @@ module Highball
         raise if exclusive && @create
       end
 
-      # (Unlocked first: closing does not unlock a file that a forked process has open, too.)
       def close
+        @spare&.discard
+        unlock_and_close
+      end
+
+      # (Unlocked first: closing does not unlock a file that a forked process has open, too.)
+      def unlock_and_close
         io = @io
         @io = nil
         io.flock(File::LOCK_UN) unless forked?
@@ -176,13 +185,28 @@ module Highball
       # Returns the attributes of the new file.
       def write_beside(bytes)
         target = File.symlink?(@path) ? File.realpath(@path) : @path
+        swap(target, bytes) || rename(target, bytes)
+        sync_folder(File.dirname(target)) if @durable
+        @opened
+      end
+
+      # (Of many open stores, none keeps a second file open.)
+      def swap(target, bytes)
+        return unless @with_spare && @local
+
+        @spare ||= Spare.new(self, durable: @durable)
+        untouched = @committed&.of?(@stat) && OpenFiles.few?
+        new = @spare.swap(target, bytes, @io, @stat, untouched)
+        adopt(new) if new
+      end
+
+      def rename(target, bytes)
         temporary = Temporary.create(target, like: @stat)
         temporary.write(bytes)
         temporary.sync if @durable
         temporary.rename
+        unlock_and_close
         adopt(temporary.io)
-        sync_folder(File.dirname(target)) if @durable
-        @opened
       rescue StandardError
         temporary&.discard unless @io.equal?(temporary&.io)
         raise
@@ -190,10 +214,10 @@ module Highball
 
       # The new file is the one that is locked and kept open.
       def adopt(new)
-        close
         OpenFiles.add(new)
         @io = new
         @opened = new.stat
+        @stat = @opened.dup
         @writable = true
       end
 
