@@ -7,9 +7,10 @@
 #
 # Each way is measured for SECONDS (1) in each of ROUNDS (3), one after the other, so that a change of the machine's
 # load affects all of them. The table has the median. Stores differ in the number of roots; a transaction reads or
-# changes one. Ways are compared only with those of the same durability. `calls alone` makes the system calls that a
-# transaction of Highball's needs, and nothing else: no library in Ruby can take less time. ROOTS and BYTES limit the
-# measurement to these, for example `1,20 10`.
+# changes one. Small stores are also changed by several threads of one process, and by many processes. Ways are compared
+# only with those of the same durability. `calls alone` makes the system calls that a transaction of Highball's needs,
+# and nothing else: no library in Ruby can take less time. ROOTS and BYTES limit the measurement to these, for example
+# `1,20 10`.
 
 require "pstore"
 require "tmpdir"
@@ -39,6 +40,8 @@ class PStoreBench
       @in_place = in_place
       @io = File.new(path, File::RDWR).binmode
       @bytes = File.binread(path)
+      spare_needed = !in_place && @bytes.bytesize <= (durable ? 64 * 1024 : 4096)
+      @spare = open_spare(File.join(File.dirname(path), ".spare")) if spare_needed
     end
 
     def transaction(read_only = false) # rubocop:disable Style/OptionalBooleanParameter
@@ -46,7 +49,11 @@ class PStoreBench
 
       @io.flock(File::LOCK_EX)
       File.stat(@path)
-      @in_place ? write_in_place : write_beside
+      if @in_place then write_in_place
+      elsif @spare then write_spare
+      else
+        write_beside
+      end
       @io.flock(File::LOCK_UN)
     end
 
@@ -58,6 +65,27 @@ class PStoreBench
       @io.pread(@bytes.bytesize, 0) if small
       @io.pwrite(@bytes, 0)
       touch(@path) unless small
+    end
+
+    def open_spare(path)
+      @spare_path = path.freeze
+      File.binwrite(path, @bytes)
+      File.new(path, File::RDWR).tap(&:fsync)
+    end
+
+    # (fcntl's F_SETLEASE, with a write lease, and without.)
+    def write_spare
+      File.lstat(@spare_path)
+      @spare.flock(File::LOCK_EX | File::LOCK_NB)
+      @spare.fcntl(1024, 1)
+      @spare.pwrite(@bytes, 0)
+      touch(@spare_path)
+      @spare.fcntl(1024, 2)
+      @spare.fdatasync if @durable
+      Highball::PStore::Exchange.call(@spare_path, @path)
+      @io, @spare = @spare, @io
+      @spare.flock(File::LOCK_UN)
+      File.open(File.dirname(@path), &:fsync) if @durable
     end
 
     def write_beside
@@ -100,8 +128,14 @@ class PStoreBench
   ROOTS = [1, 20, 1000].freeze
   VALUE_BYTES = [10, 10_000].freeze
   AT_A_TIME = 8
-  # Readers and writers, each a process.
-  LOADS = [[1, 0], [2, 0], [0, 1], [0, 2], [2, 1]].freeze
+  # Readers and writers, each a process, or the writers threads of one.
+  Load = Struct.new(:readers, :writers, :threads) do
+    def to_s = threads ? "#{writers} threads write" : "#{readers} read, #{writers} write"
+    def one? = readers + writers == 1
+  end
+  LOADS = [[1, 0], [2, 0], [0, 1], [0, 2], [2, 1]].map { |numbers| Load.new(*numbers) }.freeze
+  CROWDS = [[0, 4], [0, 16], [0, 1, true], [0, 4, true], [0, 16, true]].map { |numbers| Load.new(*numbers) }.freeze
+  MOST_ROOTS_OF_CROWDS = 20
 
   def initialize(seconds, rounds, folder, roots, bytes)
     @seconds = seconds
@@ -115,20 +149,26 @@ class PStoreBench
   def run
     puts "| roots | bytes of a value | processes | commits | way | reads/s | writes/s | against Ruby's |",
          "|#{' --- |' * 8}"
-    @roots.product(@bytes, LOADS) do |roots, bytes, (readers, writers)|
-      ways = ways(readers + writers)
-      results = Array.new(@rounds) { ways.map { |_, _, open| measure(open, roots, bytes, readers, writers) } }.transpose
-      report("#{roots} | #{bytes} | #{readers} read, #{writers} write", ways, results.map { |result| median(result) })
+    @roots.product(@bytes) do |roots, bytes|
+      loads(roots, bytes).each do |load|
+        ways = ways(load)
+        results = Array.new(@rounds) { ways.map { |_, _, open| measure(open, roots, bytes, load) } }.transpose
+        report("#{roots} | #{bytes} | #{load}", ways, results.map { |result| median(result) })
+      end
     end
   end
 
   private
 
+  def loads(roots, bytes)
+    roots <= MOST_ROOTS_OF_CROWDS && bytes == VALUE_BYTES.min ? LOADS + CROWDS : LOADS
+  end
+
   # Group, name and store of each. (Several processes exclude each other, so that more than the calls counts.)
-  def ways(processes)
+  def ways(load)
     GROUPS.flat_map do |group|
       ways = [[group.name, "Ruby's", group.rubys], [group.name, "Highball's", group.highballs]]
-      processes == 1 ? ways.push([group.name, "calls alone", group.calls]) : ways
+      load.one? && !load.threads ? ways.push([group.name, "calls alone", group.calls]) : ways
     end
   end
 
@@ -151,15 +191,28 @@ class PStoreBench
   end
 
   # Reads and writes per second, of all processes.
-  def measure(open, roots, bytes, readers, writers)
+  def measure(open, roots, bytes, load)
     Dir.mktmpdir("highball-pstore", @folder) do |folder|
       path = File.join(folder, "store")
       fill(path, roots, bytes)
-      reading = Array.new(readers) { process { rate { |number| read(open, path, number, roots) } } }
-      writing = Array.new(writers) { process { rate { |number| write(open, path, number, roots) } } }
+      reading = Array.new(load.readers) { process { rate { |number| read(open, path, number, roots) } } }
+      writing = writers(load, open, path, roots)
       [reading, writing].map { |pipes| pipes.sum { |pipe| pipe.read.to_f } }
     end
   end
+
+  # Processes, or one whose threads change the same store.
+  def writers(load, open, path, roots)
+    return Array.new(load.writers) { process { writing(open, path, roots) } } unless load.threads
+
+    one = process do
+      @store = open.call(path)
+      Array.new(load.writers) { Thread.new { writing(open, path, roots) } }.sum(&:value)
+    end
+    [one]
+  end
+
+  def writing(open, path, roots) = rate { |number| write(open, path, number, roots) }
 
   def fill(path, roots, bytes)
     store = PStore.new(path)

@@ -2,6 +2,7 @@
 
 require_relative "pstore/store_file"
 require_relative "pstore/snapshot"
+require_relative "pstore/group"
 
 # An application server for Ruby, and what comes with it.
 module Highball
@@ -24,7 +25,8 @@ module Highball
   #
   # Parts, in reading order: StoreFile (lock, read and replace the file), Stamp (whether it has changed), Snapshot (what
   # is known of it), WholeTable, RootReader and RootTable (what a transaction sees), Entry (one root), Plain (copies
-  # small values), Layout and MarshalScan (the file as pieces). docs/pstore.md has the guarantees and their limits.
+  # small values), Layout and MarshalScan (the file as pieces), Temporary and Spare (the files that take the store's
+  # place), Group (commits of several threads). docs/pstore.md has the guarantees and their limits.
   class PStore
     # The error of all methods, as far as it is none of the file system or of Marshal.
     class Error < StandardError; end
@@ -61,12 +63,13 @@ module Highball
       raise Error, "file #{file} not readable" if File.exist?(file) && !File.readable?(file)
 
       @path = file
-      @file = StoreFile.new(file, durable: durable, in_place: in_place)
+      @file = StoreFile.new(file, durable: durable, in_place: in_place, spare: true)
       @thread_safe = thread_safe
       @marshal = self.class.instance_method(:dump).owner.equal?(PStore)
       @ultra_safe = true
       @lock = Thread::Mutex.new
-      @thread = @table = @snapshot = nil
+      @grouping = durable && thread_safe
+      @thread = @table = @snapshot = @group = nil
     end
 
     # Runs the block in a transaction, and returns its value. At the end, the changes are written, unless #abort was
@@ -87,10 +90,10 @@ module Highball
         @read_only = read_only
         @aborted = false
         # If the file is as this process knows it, nothing is read from it, so no lock is needed.
-        return locked(&block) unless read_only && @snapshot && @file.current?
+        return locked(&block) unless read_only && (snapshot = @group ? group_snapshot : current_snapshot)
 
-        entries = @snapshot.entries
-        @table = entries ? RootReader.new(entries) : known_table
+        entries = snapshot.entries
+        @table = entries ? RootReader.new(entries) : known_table(snapshot)
         catch(self) { yield(self) }
       ensure
         if lock.owned?
@@ -172,10 +175,25 @@ module Highball
 
     private
 
+    # The state of the file, nil if it must be read to know it.
+    def current_snapshot = @snapshot && @file.current? ? @snapshot : nil
+
+    # The state on the disk, while a group has locked the file.
+    def group_snapshot
+      group = self.group
+      group ? (group.committed unless group.error) : current_snapshot
+    end
+
+    # The transactions of other threads, whose changes are being written. (In a forked process there are none.)
+    def group
+      @group = nil if @group && @file.forked?
+      @group
+    end
+
     # A transaction that locks the file. Its value is nil if #commit or #abort ended it.
     def locked
-      complete = false
-      @table = @file.lock(!@read_only) ? read_table : WholeTable.new({}, nil)
+      complete = @locking = false
+      @table = begin_locked
       value = catch(self) { yield(self) }
       complete = true
       value
@@ -183,10 +201,59 @@ module Highball
       Thread.handle_interrupt(NEVER) { finish(complete && !@aborted && !@read_only) }
     end
 
+    # The table of the locked file, or of the last transaction of a group.
+    def begin_locked
+      if (group = self.group)
+        return known_table(group.latest) if !@read_only && group.enter
+
+        group.wait_until_closed
+      end
+      @locking = true
+      return WholeTable.new({}, nil) unless @file.lock(!@read_only)
+
+      table = read_table
+      begin_group if @grouping && @snapshot && !@read_only
+      table
+    end
+
+    def begin_group
+      @group = Group.new(@snapshot)
+      @snapshot = nil
+    end
+
     def finish(with_changes)
-      save if with_changes
-    ensure
+      return leave_group(with_changes) if @group&.inside?
+      return unless @locking
+
+      begin
+        save if with_changes
+      ensure
+        @file.unlock
+      end
+    end
+
+    # Ends the transaction, and waits until its changes, and those that it may have seen, are on the disk.
+    def leave_group(with_changes)
+      return leave_forked(with_changes) if @file.forked?
+
+      group = @group
+      begin
+        bytes, snapshot = next_state(group.latest) if with_changes
+      ensure
+        number = group.leave(bytes, snapshot)
+        @table = @thread = nil
+        @lock.unlock
+        close_group(group) if group.settle(number) { |new| @file.replace(new) }
+      end
+      raise group.error.exception(group.error.message) if with_changes && group.error && !group.durable?(number)
+    end
+
+    def close_group(group)
+      @snapshot = group.committed unless group.error || group.committed.bytesize > MOST_KEPT_BYTES
       @file.unlock
+    ensure
+      @group = nil
+      group.closed
     end
 
     def table
@@ -202,7 +269,7 @@ module Highball
     end
 
     def read_table
-      return known_table if @snapshot && @file.unchanged?
+      return known_table(@snapshot) if @snapshot && @file.unchanged?
 
       bytes = @file.read
       table = parse(bytes)
@@ -211,8 +278,8 @@ module Highball
     end
 
     # The table of an unchanged file, which is not read again.
-    def known_table
-      @snapshot.table(@read_only) { |bytes| parse(bytes) }
+    def known_table(snapshot)
+      snapshot.table(@read_only) { |bytes| parse(bytes) }
     end
 
     def parse(bytes)
@@ -225,16 +292,32 @@ module Highball
     end
 
     def save
-      raise Error, "the process was forked in a transaction: the changes here are not written" if @file.forked?
+      refuse_forked if @file.forked?
 
-      bytes, entries, layout = @table.changes { |table| dump(table) }
+      bytes, snapshot = next_state(@snapshot)
       return unless bytes
 
-      snapshot = Snapshot.new(bytes, entries, layout, before: @snapshot, marshal: @marshal)
       # (It stays forgotten if writing fails: then the next transaction reads the file.)
       @snapshot = nil
       @file.replace(bytes)
       @snapshot = snapshot if bytes.bytesize <= MOST_KEPT_BYTES
+    end
+
+    # The bytes of the new file, and its snapshot. Nil if nothing has changed.
+    def next_state(before)
+      bytes, entries, layout = @table.changes { |table| dump(table) }
+      [bytes, Snapshot.new(bytes, entries, layout, before: before, marshal: @marshal)] if bytes
+    end
+
+    # The group stays the parent's.
+    def leave_forked(with_changes)
+      @group = nil
+      @file.unlock
+      refuse_forked if with_changes
+    end
+
+    def refuse_forked
+      raise Error, "the process was forked in a transaction: the changes here are not written"
     end
 
     # The format of the file. Subclasses such as YAML::Store have others.

@@ -19,6 +19,7 @@ module Highball
       # before::  Snapshot of the file before the last commit, nil if another process made that
       # marshal:: whether the file's format is Marshal's
       def initialize(bytes, entries = nil, layout = nil, before: nil, marshal: true)
+        @bytesize = bytes.bytesize
         @bytes = bytes if entries.nil? || bytes.bytesize <= SMALL_BYTES
         @entries = entries
         @layout = layout
@@ -30,6 +31,8 @@ module Highball
 
       # Entry of each root, nil if the table is not divided (yet).
       attr_reader :entries
+      # Size of the file.
+      attr_reader :bytesize
 
       # The table for a transaction. The block parses bytes.
       def table(read_only)

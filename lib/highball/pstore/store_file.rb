@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "open_files"
+require_relative "spare"
 require_relative "stamp"
 require_relative "temporary"
 
@@ -25,13 +26,16 @@ module Highball
 
       # create:: whether `lock` makes a missing file
       # follow:: whether the path may be a symbolic link
-      def initialize(path, durable:, in_place: false, create: true, follow: true)
+      # spare::  whether commits may keep a spare file beside it
+      def initialize(path, durable:, in_place: false, create: true, follow: true, spare: false)
         @path = File.path(path).dup.freeze # (Ruby copies one that is not frozen for each call.)
         @create = create
         @follow = follow
         @durable = durable
         @in_place = in_place
-        @io = @stat = nil
+        @with_spare = spare
+        @io = @spare = @committed = nil # the last: Stamp of the state that this object has written last
+        @stat = File::Stat.allocate
         forget
       end
 
@@ -73,7 +77,7 @@ module Highball
       # sets it to the nanosecond, which no other change repeats. While the time is not exact, the bytes are compared.
       def unchanged?
         return @stamp.of?(@stat) if @stamp
-        return false unless @recent && @stat.size == @recent.bytesize && @io.pread(@stat.size, 0) == @recent
+        return false unless @recent && same_bytes?(@stat.size)
 
         know(@recent, settled?(@stat) && @stat) unless @exclusive
         true
@@ -81,11 +85,10 @@ module Highball
 
       # The same without a lock, of the file that the path names at this moment. False if that cannot be known.
       def current?
-        return false unless @local_stamp
+        stamp = @local_stamp or return false
 
-        # (File.stat takes more time: it makes an object, and releases Ruby's lock, which a local file is not worth.)
-        @stat.__send__(:initialize, @path)
-        @local_stamp.of?(@stat)
+        @stat.__send__(:initialize, @path) # (as `look` does)
+        stamp.of?(@stat)
       rescue SystemCallError
         false
       end
@@ -104,6 +107,7 @@ module Highball
         forget
         stat = in_place ? write_in_place(bytes) : write_beside(bytes)
         know(bytes, stat && !stat.mtime.nsec.zero? && stat) # (some file systems keep only seconds)
+        @committed = @stamp
       end
 
       private
@@ -120,13 +124,19 @@ module Highball
 
         @writable = exclusive
         @process = OpenFiles.process
+        @local = Stamp.local?(@opened)
         @io = io
       rescue Errno::ENOENT
         raise if exclusive && @create
       end
 
-      # (Unlocked first: closing does not unlock a file that a forked process has open, too.)
       def close
+        @spare&.discard
+        unlock_and_close
+      end
+
+      # (Unlocked first: closing does not unlock a file that a forked process has open, too.)
+      def unlock_and_close
         io = @io
         @io = nil
         io.flock(File::LOCK_UN) unless forked?
@@ -136,10 +146,22 @@ module Highball
       # Whether the open file is still the one that the path names, with the same mode: otherwise it may not be open
       # for what this process may do now.
       def of_path?
-        @stat = File.stat(@path)
+        look
+        @size = @stat.size
         @stat.ino == @opened.ino && @stat.dev == @opened.dev && @stat.mode == @opened.mode && @stat.uid == @opened.uid
       rescue Errno::ENOENT
         false
+      end
+
+      # (A buffer that is used again takes less time than a new string.)
+      def same_bytes?(size)
+        size == @recent.bytesize && @io.pread(size, 0, @buffer ||= String.new(capacity: MOST_COMPARED_BYTES)) == @recent
+      end
+
+      # The attributes of the file that the path names. (File.stat takes more time: it makes an object, and releases
+      # Ruby's lock, which a local file is not worth.)
+      def look
+        @local ? @stat.__send__(:initialize, @path) : @stat = File.stat(@path)
       end
 
       def forget = @stamp = @local_stamp = @recent = nil
@@ -163,13 +185,28 @@ module Highball
       # Returns the attributes of the new file.
       def write_beside(bytes)
         target = File.symlink?(@path) ? File.realpath(@path) : @path
+        swap(target, bytes) || rename(target, bytes)
+        sync_folder(File.dirname(target)) if @durable
+        @opened
+      end
+
+      # (Of many open stores, none keeps a second file open.)
+      def swap(target, bytes)
+        return unless @with_spare && @local
+
+        @spare ||= Spare.new(self, durable: @durable)
+        untouched = @committed&.of?(@stat) && OpenFiles.few?
+        new = @spare.swap(target, bytes, @io, @stat, untouched)
+        adopt(new) if new
+      end
+
+      def rename(target, bytes)
         temporary = Temporary.create(target, like: @stat)
         temporary.write(bytes)
         temporary.sync if @durable
         temporary.rename
+        unlock_and_close
         adopt(temporary.io)
-        sync_folder(File.dirname(target)) if @durable
-        @opened
       rescue StandardError
         temporary&.discard unless @io.equal?(temporary&.io)
         raise
@@ -177,10 +214,10 @@ module Highball
 
       # The new file is the one that is locked and kept open.
       def adopt(new)
-        close
         OpenFiles.add(new)
         @io = new
         @opened = new.stat
+        @stat = @opened.dup
         @writable = true
       end
 
@@ -192,7 +229,8 @@ module Highball
       # Returns the attributes of the file if its time is exact.
       def write_in_place(bytes)
         write_from_start(bytes)
-        @io.truncate(bytes.bytesize) if bytes.bytesize < @stat.size
+        @io.truncate(bytes.bytesize) if bytes.bytesize < @size
+        @size = bytes.bytesize
         exact = bytes.bytesize > MOST_COMPARED_BYTES
         set_exact_time if exact
         @io.fsync if @durable

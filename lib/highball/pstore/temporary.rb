@@ -3,7 +3,7 @@
 module Highball
   class PStore
     # The file beside a store's that takes its place. One that a process left when it was killed is removed by the next
-    # commit.
+    # commit that makes one.
     class Temporary
       ATTEMPTS = 10
       private_constant :ATTEMPTS
