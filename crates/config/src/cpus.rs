@@ -1,5 +1,6 @@
 //! How many CPUs this process may use: its affinity, and the quotas of the cgroups it is in.
 
+use highball_cgroups::CpuMax;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -31,6 +32,8 @@ pub enum CpuLimit {
     CpuMax,
     /// The quota of a cgroup of version 1.
     CfsQuota,
+    /// The option of the application.
+    OfApp,
 }
 
 impl fmt::Display for Cpus {
@@ -41,6 +44,7 @@ impl fmt::Display for Cpus {
             CpuLimit::Affinity => write!(f, "{count} CPUs"),
             CpuLimit::CpuMax => write!(f, "cpu.max {count}"),
             CpuLimit::CfsQuota => write!(f, "cpu.cfs_quota_us {count}"),
+            CpuLimit::OfApp => write!(f, "cpu_max {count}"),
         }
     }
 }
@@ -51,6 +55,12 @@ impl Cpus {
         let cgroups = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
         let quota = quota(&cgroups, &|path| std::fs::read_to_string(path).ok());
         Cpus::of(affinity().unwrap_or(1).into(), quota)
+    }
+
+    /// Those of an application that may use no more than this.
+    pub(crate) fn at_most(self, limit: Option<CpuMax>) -> Cpus {
+        let limit = limit.map(|limit| Cpus { count: limit.cpus(), by: CpuLimit::OfApp });
+        Cpus::of(self.count, limit.filter(|limit| limit.count < self.count).or(Some(self)))
     }
 
     fn of(allowed: f64, quota: Option<Cpus>) -> Cpus {

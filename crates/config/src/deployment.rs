@@ -315,6 +315,11 @@ impl Deployment {
         ]))
     }
 
+    /// Whether the kernel is to keep the application within limits.
+    fn is_limited(&self) -> bool {
+        self.settings.apps.iter().any(|app| app.kernel_limits().any())
+    }
+
     /// What only systemd needs to know.
     fn service_values(&self, highball: &Path) -> Result<Values, ConfigError> {
         let (app, highball) = (tidy(&self.app.link), tidy(highball));
@@ -340,6 +345,8 @@ impl Deployment {
             ("lib", set(&self.lib)),
             ("private_tmp", when(!seen_by_others)),
             ("system", when(!of_system)),
+            ("has_cgroup", when(self.is_limited())),
+            ("no_cgroup", when(!self.is_limited())),
         ]))
     }
 }
@@ -674,6 +681,9 @@ mod tests {
         for line in ["--domain blog.example.com", "AmbientCapabilities=", "StateDirectory="] {
             assert!(unit.contains(line), "{line} is missing in\n{unit}");
         }
+        assert!(unit.contains("\nProtectControlGroups=yes") && !unit.contains("Delegate="), "{unit}");
+        let unit = text("systemd", folder.path(), &["--cpu-max", "1.5"]).unwrap();
+        assert!(unit.contains("\nDelegate=cpu memory") && !unit.contains("ProtectControlGroups="), "{unit}");
         assert!(!unit.contains("\nPrivateTmp"), "an application in /tmp is not found with it:\n{unit}");
     }
 

@@ -13,6 +13,7 @@ use crate::settings::{
     SentFolder, ShowDiagnosis, StaticFiles,
 };
 use crate::value::Address;
+use highball_cgroups::CpuMax;
 
 /// The port of an address for health checks that names none.
 pub(crate) const ADMIN_PORT: u16 = 9394;
@@ -124,6 +125,7 @@ pub(crate) struct AppFields {
     pub(crate) pass_variables: Vec<String>,
     pub(crate) max_output_bytes: Option<u64>,
     pub(crate) memory: MemoryLimits,
+    pub(crate) cpu_max: Option<CpuMax>,
     pub(crate) limits: AppLimits,
     pub(crate) static_files: StaticFiles,
     pub(crate) compress: bool,

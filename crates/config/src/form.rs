@@ -14,6 +14,7 @@ use crate::network::{networks, Network};
 use crate::ownership::Starter;
 use crate::settings::{MemoryBound, PathTimeout, ReforkAfter, RunsAs, SentFolder};
 use crate::value::{self, Address};
+use highball_cgroups::CpuMax;
 
 /// What reading a value needs to know beside its text.
 pub(crate) struct Place<'a> {
@@ -38,6 +39,8 @@ pub(crate) enum Form {
     Size(RangeInclusive<u64>, fn(&mut Fields, usize)),
     /// Bytes in a range, or `none`.
     SizeOrNone(RangeInclusive<u64>, fn(&mut Fields, Option<u64>)),
+    /// CPUs such as `1.5`, or `none`.
+    CpusOrNone(fn(&mut Fields, Option<CpuMax>)),
     /// Bytes, a share of the memory such as `25%`, or `none`; `auto`, where the first value is true.
     Memory(bool, fn(&mut Fields, MemoryBound)),
     /// A span of time in a range.
@@ -158,6 +161,9 @@ impl Form {
                     |raw| unless_none(&raw.text, |text| value::size(text, range)),
                     |value| set(to, value),
                 )?;
+            }
+            Form::CpusOrNone(set) => {
+                put(raws, |raw| unless_none(&raw.text, value::cpus), |value| set(to, value))?;
             }
             Form::Memory(may_be_auto, set) => {
                 put(raws, |raw| value::memory_bound(&raw.text, *may_be_auto), |value| set(to, value))?;
@@ -285,6 +291,7 @@ impl Form {
             Form::CountOrAuto(..) => "N|auto",
             Form::Size(..) => "SIZE",
             Form::SizeOrNone(..) => "SIZE|none",
+            Form::CpusOrNone(_) => "N|none",
             Form::Memory(true, _) => "SIZE|N%|auto|none",
             Form::Memory(false, _) => "SIZE|N%|none",
             Form::Duration(..) => "TIME",

@@ -58,6 +58,7 @@ pub use cpus::{CpuLimit, Cpus};
 pub use deployment::Deployment;
 pub use error::{ConfigError, Fault};
 pub use free_memory::free_memory;
+pub use highball_cgroups::{CpuMax, Limits as KernelLimits};
 pub use manual::manual;
 pub use memory::{available as available_memory, oom_kills};
 pub use network::Network;

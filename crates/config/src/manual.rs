@@ -90,6 +90,7 @@ fn range(form: &Form) -> Option<String> {
         Form::CountOrAuto(range, _) => Some(format!("{} to {}, or `auto`", range.start(), range.end())),
         Form::Size(range, _) => Some(format!("{} to {}", size_text(*range.start()), size_text(*range.end()))),
         Form::SizeOrNone(..) => Some("any size, or `none`".into()),
+        Form::CpusOrNone(_) => Some("0.01 to 1024, or `none`".into()),
         Form::Memory(true, _) => {
             Some("a size, a share of the memory such as `25%`, `auto`, or `none`".into())
         }

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use crate::cgroups::{folders, Controller, Folder};
+use highball_cgroups::SERVER;
 
 pub(crate) const MEMORY: Controller = Controller { name: "memory", v1_mounts: &["/sys/fs/cgroup/memory"] };
 
@@ -44,7 +45,10 @@ pub fn oom_kills() -> Option<u64> {
 
 fn oom_kills_by(read: &dyn Fn(&Path) -> Option<String>) -> Option<u64> {
     let cgroups = read(Path::new("/proc/self/cgroup")).unwrap_or_default();
-    let files = folders(&cgroups, &MEMORY).map(|folder| match folder {
+    // The server's own cgroup has none of the applications' processes: they are beside it, in the same one.
+    let is_servers = |folder: &Folder| matches!(folder, Folder::V2(folder) if folder.ends_with(SERVER));
+    let folders = folders(&cgroups, &MEMORY).filter(|folder| !is_servers(folder));
+    let files = folders.map(|folder| match folder {
         Folder::V2(folder) => folder.join("memory.events"),
         Folder::V1(folder) => folder.join("memory.oom_control"),
     });
@@ -118,6 +122,9 @@ mod tests {
         let v2 = ("/proc/self/cgroup", "0::/a\n");
         let events = ("/sys/fs/cgroup/a/memory.events", "low 0\noom 3\noom_kill 2\noom_group_kill 0\n");
         assert_eq!(with(&[vmstat, v2, events]), Some(2));
+        let beside = ("/proc/self/cgroup", "0::/a/highball.server\n");
+        let of_server = ("/sys/fs/cgroup/a/highball.server/memory.events", "oom_kill 0\n");
+        assert_eq!(with(&[vmstat, beside, of_server, events]), Some(2));
         let v1 = ("/proc/self/cgroup", "4:memory:/a\n");
         let control =
             ("/sys/fs/cgroup/memory/a/memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 1\n");

@@ -1327,6 +1327,31 @@ pub(crate) static OPTIONS: &[Opt] = &[
               is not affected by what others take. See `docs/tuning.md`.",
     },
     Opt {
+        name: "memory_max",
+        scope: Scope::Privileged,
+        short: None,
+        env: &[],
+        form: Form::SizeOrNone(16 * MIB..=PIB, |f, bytes| f.app.memory.max = bytes),
+        default: Default::Is("none"),
+        section: Section::Processes,
+        example: "2g",
+        doc: "Memory that the kernel lets all processes of the application have together, by a separate cgroup (memory.max); beyond \
+              it, the kernel kills one of them. Workers are replaced before that, at 85% of it. Counted are also files that the kernel \
+              keeps in memory for them. Highball has to be root, or its cgroup delegated to it. See `docs/tuning.md`.",
+    },
+    Opt {
+        name: "cpu_max",
+        scope: Scope::Privileged,
+        short: None,
+        env: &[],
+        form: Form::CpusOrNone(|f, cpus| f.app.cpu_max = cpus),
+        default: Default::Is("none"),
+        section: Section::Processes,
+        example: "1.5",
+        doc: "CPUs that all processes of the application may use at a time, by a separate cgroup (cpu.max). With `workers = auto`, \
+              the number of workers follows it. Highball has to be root, or its cgroup delegated to it. See `docs/tuning.md`.",
+    },
+    Opt {
         name: "max_boot_failures",
         scope: Scope::App,
         short: None,

@@ -402,7 +402,8 @@ fn app(
              give the certificate for the server"
         )));
     }
-    let range = || PoolRange::new(Cpus::of_process(), fields.min_workers, fields.max_workers);
+    let range =
+        || PoolRange::new(Cpus::of_process().at_most(fields.cpu_max), fields.min_workers, fields.max_workers);
     let pool = fields.workers.is_none().then(range);
     let runs_unasked = || Starter::now().runs_unasked(app.owner.user.clone());
     Ok(App {
@@ -425,6 +426,7 @@ fn app(
         pass_variables: fields.pass_variables,
         max_output_bytes: fields.max_output_bytes,
         memory: fields.memory,
+        cpu_max: fields.cpu_max,
         limits: fields.limits,
         static_files: fields.static_files,
         compress: fields.compress,

@@ -16,6 +16,7 @@ use crate::puma::is_puma;
 use crate::resolve::split_file;
 use crate::settings::{Bind, RunsAs};
 use crate::trust::Author;
+use highball_cgroups::Limits as KernelLimits;
 
 /// What root's configuration says.
 #[derive(Debug, Clone)]
@@ -28,6 +29,8 @@ pub struct RootTable {
     pub logs: Vec<PathBuf>,
     /// The users that the applications run as, by [`crate::App::path`].
     pub apps: BTreeMap<PathBuf, RunsAs>,
+    /// The limits that the kernel keeps for them, in the same way.
+    pub limits: BTreeMap<PathBuf, KernelLimits>,
     /// The user that the server runs as, if it is given.
     pub server_user: Option<String>,
 }
@@ -63,6 +66,7 @@ pub fn root_table(
     };
     let mut logs = Vec::new();
     let mut apps = BTreeMap::new();
+    let mut limits = BTreeMap::new();
     for (path, own) in entries {
         let mut all = given.clone();
         all.add_all(&own, |option| option.scope != Scope::Server);
@@ -72,10 +76,11 @@ pub fn root_table(
         let link = current.join(folder.unwrap_or_default());
         // One that is not there is not started.
         if let Ok(folder) = link.canonicalize() {
-            let asked = all.fields(&place, |option| option.scope == Scope::Privileged)?.app.user;
+            let asked = all.fields(&place, |option| option.scope == Scope::Privileged)?.app;
             let owned = || Starter::now().runs_unasked(owner(&link, &folder, name.as_deref()).user);
             let path = name.as_ref().map_or_else(|| link.clone(), |name| link.join(name));
-            apps.insert(path, asked.unwrap_or_else(owned));
+            limits.insert(path.clone(), KernelLimits { cpu: asked.cpu_max, memory: asked.memory.max });
+            apps.insert(path, asked.user.unwrap_or_else(owned));
         }
     }
     given.add_all(&file.top, |_| true);
@@ -89,6 +94,7 @@ pub fn root_table(
         pidfile: fields.pidfile,
         logs,
         apps,
+        limits,
         server_user: fields.server_user,
     }))
 }

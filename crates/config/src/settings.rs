@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::Arc;
 use std::time::Duration;
 
+use highball_cgroups::{CpuMax, Limits as KernelLimits};
 use highball_users::User;
 use serde::{Deserialize, Serialize};
 
@@ -198,6 +199,8 @@ pub struct App {
     pub max_output_bytes: Option<u64>,
     /// The memory that its processes may have.
     pub memory: MemoryLimits,
+    /// The CPUs that its processes may use at a time; `None`: no limit.
+    pub cpu_max: Option<CpuMax>,
     /// Limits on its requests.
     pub limits: AppLimits,
     /// How files below the public folder are served.
@@ -252,6 +255,11 @@ impl App {
         self.file.as_ref().map_or_else(|| self.link.clone(), |file| self.link.join(file))
     }
 
+    /// The limits that the kernel keeps for all its processes together.
+    pub fn kernel_limits(&self) -> KernelLimits {
+        KernelLimits { cpu: self.cpu_max, memory: self.memory.max }
+    }
+
     /// Whether its processes are the same as those of `other`, and what they say of its files: only what concerns the
     /// front alone differs.
     pub fn has_processes_of(&self, other: &App) -> bool {
@@ -273,6 +281,7 @@ impl App {
             basic_auth: differing.basic_auth,
             max_output_bytes: differing.max_output_bytes,
             memory: differing.memory,
+            cpu_max: differing.cpu_max,
             pool: differing.pool,
             puma_notes: differing.puma_notes,
             ..self.clone()
@@ -672,6 +681,10 @@ pub struct StaticFiles {
     pub follow_symlinks: bool,
 }
 
+/// The part of the memory of a machine, container or cgroup that applications may have, in percent. The rest is for the kernel, for
+/// other programs, and for what is allocated before it is noticed.
+pub const USABLE_PERCENT: u64 = 85;
+
 /// How much memory something may have.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum MemoryBound {
@@ -704,6 +717,22 @@ pub struct MemoryLimits {
     pub worker: MemoryBound,
     /// All of them together, with the mold.
     pub app: MemoryBound,
+    /// The same, beyond which the kernel kills one of them, in bytes; `None`: no limit.
+    pub max: Option<u64>,
+}
+
+impl MemoryLimits {
+    /// Where workers are replaced before the kernel kills one: a part of `max`, as memory is noticed after it was taken, and the
+    /// kernel counts more.
+    pub fn below_max(self) -> Option<u64> {
+        self.max.map(|bytes| bytes / 100 * USABLE_PERCENT)
+    }
+
+    /// What all processes of the application may have together, on a machine or in a container with this memory; `None`: only
+    /// the limit that all applications share.
+    pub fn budget(self, available: u64) -> Option<u64> {
+        self.app.bytes(available).into_iter().chain(self.below_max()).min()
+    }
 }
 
 /// Process life.

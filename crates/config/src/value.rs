@@ -8,6 +8,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use highball_cgroups::CpuMax;
 use rustix::fs::{access, Access};
 
 use crate::settings::{Bind, BindAddress, BindProtocol, MemoryBound, PathTimeout, ReforkAfter, SentFolder};
@@ -72,6 +73,20 @@ pub(crate) fn memory_bound(text: &str, may_be_auto: bool) -> Result<MemoryBound,
         }
         _ => size(text, &(LEAST_MEMORY..=1 << 50)).map(MemoryBound::Bytes),
     }
+}
+
+/// The least CPUs that a limit may have, in hundredths, as the kernel has it; and the most.
+const CPU_HUNDREDTHS: RangeInclusive<u32> = 1..=1024 * 100;
+
+/// A number of CPUs, such as `1.5`, to a hundredth.
+pub(crate) fn cpus(text: &str) -> Result<CpuMax, String> {
+    let number: f64 =
+        text.parse().map_err(|_| format!("`{text}` is no number of CPUs; write one such as 1.5, or none"))?;
+    let hundredths = (number * 100.0).round() as u32;
+    let is_in_range = CPU_HUNDREDTHS.contains(&hundredths);
+    is_in_range
+        .then_some(CpuMax(hundredths))
+        .ok_or_else(|| format!("{text} is out of range; it must be 0.01 to 1024"))
 }
 
 /// A size of something in memory.

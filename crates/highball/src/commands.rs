@@ -5,8 +5,9 @@ use crate::asking::{ask, running, Instance};
 use crate::control_places::ControlPlaces;
 use crate::elsewhere;
 use crate::instance::{
-    Answer, AppMemoryStatus, AppStatus, CacheStatus, DomainStatus, MoldStatus, OverrunStatus, Question,
-    ReforkStatus, RestartStatus, SizingStatus, Status, TlsStatus, UpgradeStatus, WorkerStatus,
+    Answer, AppMemoryStatus, AppStatus, CacheStatus, DomainStatus, KernelLimitsStatus, MoldStatus,
+    OverrunStatus, Question, ReforkStatus, RestartStatus, SizingStatus, Status, TlsStatus, UpgradeStatus,
+    WorkerStatus,
 };
 use crate::output::{complain, print, progress};
 use crate::process_list::user_name;
@@ -567,6 +568,9 @@ fn app_table(app: &AppStatus) -> String {
     };
     fact(&mut text, "requests", &format!("{} in the queue{spooled}", app.queue));
     memory_facts(&mut text, &app.memory);
+    if let Some(limits) = &app.kernel_limits {
+        limits_facts(&mut text, limits);
+    }
     if let Some(cache) = &app.cache {
         fact(&mut text, "cache", &cache_line(cache));
     }
@@ -666,6 +670,25 @@ fn memory_facts(text: &mut String, memory: &AppMemoryStatus) {
     fact(text, "memory", &line);
     if let Some(problem) = problem {
         fact(text, "", problem);
+    }
+}
+
+/// What the kernel keeps the application within.
+fn limits_facts(text: &mut String, limits: &KernelLimitsStatus) {
+    let KernelLimitsStatus { cpu_max, throttled_ms, memory_max_bytes, memory_bytes, oom_kills, problem } =
+        limits;
+    let mut parts = Vec::new();
+    if let Some(cpus) = cpu_max {
+        parts.push(format!("cpu_max {cpus}, waited for it {:.1} s", *throttled_ms as f64 / 1000.0));
+    }
+    if let Some(bytes) = memory_max_bytes {
+        let used =
+            memory_bytes.map(|bytes| format!(", {} in use with files", mib(bytes))).unwrap_or_default();
+        parts.push(format!("memory_max {}{used}, {oom_kills} processes killed", gib(*bytes)));
+    }
+    fact(text, "limits", &parts.join("; "));
+    if let Some(problem) = problem {
+        fact(text, "", &format!("not all are kept: {problem}"));
     }
 }
 
@@ -824,6 +847,14 @@ mod tests {
                 replaced: 3,
                 oom_kills: 0,
             },
+            kernel_limits: Some(KernelLimitsStatus {
+                cpu_max: Some(1.5),
+                throttled_ms: 2500,
+                memory_max_bytes: Some(2 << 30),
+                memory_bytes: Some(200 << 20),
+                oom_kills: 1,
+                problem: None,
+            }),
             overruns: vec![OverrunStatus {
                 worker: 3,
                 request: "GET /report".into(),

@@ -1,5 +1,6 @@
 //! The current configuration, and reloading it after HUP.
 
+use crate::app_cgroups;
 use crate::at_root;
 use crate::certificates;
 use crate::root_policy;
@@ -145,7 +146,10 @@ impl Configuration {
             removed = removed.len(),
             "the configuration has changed"
         );
-        let limits = settings.limits.clone();
+        let gone: Vec<_> = old.apps.iter().filter(|app| removed.contains(&app.id)).map(Arc::clone).collect();
+        let (limits, all, launcher) = (settings.limits.clone(), settings.clone(), self.launcher.clone());
+        // The kernel may free memory meanwhile, so a thread waits for it.
+        spawn_blocking(move || app_cgroups::change(&all, &gone, &launcher));
         // First of all, so that every part that gets an application's number finds it.
         self.follow(settings);
         for app in removed {

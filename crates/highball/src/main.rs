@@ -6,7 +6,8 @@
 //! started it), `configuration` (which HUP reloads), `certificates` (for HTTPS), `certificate_watch`
 //! (their files change), `acme` (they come from an authority), `authority` (which issues them in development), `puma` (which has
 //! Ruby evaluate a `config/puma.rb`), `readiness` (when a server reports that it serves), `reports` (of front and supervisor),
-//! `admin` (health checks and metrics), `domain_check` and `thread_advice` (for `highball doctor`), `log`, `pidfile`,
+//! `admin` (health checks and metrics), `app_cgroups` (limits that the kernel keeps), `domain_check` and `thread_advice` (for
+//! `highball doctor`), `log`, `pidfile`,
 //! `instance` (the control socket of a running Highball),
 //! `control_places` (where those sockets are, and who may be at the other end), `asking` (finding instances, and one
 //! question to one), `listening` (the ports that an instance really listens on), `elsewhere` (how to ask instances that
@@ -20,6 +21,7 @@
 mod acme;
 mod actions;
 mod admin;
+mod app_cgroups;
 mod asking;
 mod at_root;
 mod authority;
@@ -112,6 +114,8 @@ fn main() -> ExitCode {
         if let Some(code) = root_policy::stay_root() {
             return code;
         }
+    } else {
+        app_cgroups::join();
     }
     let predecessor = match Predecessor::from_environment() {
         Ok(predecessor) => predecessor,
@@ -182,9 +186,10 @@ fn serve(
     mut predecessor: Option<Predecessor>,
     launcher: Launcher,
 ) -> Result<ExitCode, Box<dyn Error>> {
-    let server = ListeningServer::listen(settings, predecessor.as_mut(), launcher);
+    let server = ListeningServer::listen(settings, predecessor.as_mut(), launcher.clone());
     let predecessor = predecessor.map(Arc::new);
     let done = server.and_then(|server| server.run(predecessor.clone()));
+    app_cgroups::end(&launcher);
     if let (Err(error), Some(predecessor)) = (&done, predecessor) {
         predecessor.failed(&error.to_string());
     }
@@ -241,6 +246,7 @@ impl ListeningServer {
         if certificates.is_some() {
             certificates::keep_out_of_core_files();
         }
+        app_cgroups::begin(&settings, &launcher);
         confinement::confine(&settings, &launcher);
         log::write_aside();
         warn_of_root(&settings);

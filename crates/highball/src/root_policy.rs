@@ -1,12 +1,13 @@
 //! Where root starts the server: the process that stays root, and what it may be ordered to do.
 
+use crate::app_cgroups;
 use crate::at_root::read_configuration;
 use crate::control_places::ControlPlaces;
 use crate::instance::{InstanceSocket, MadeSocket};
 use crate::output::complain;
 use crate::pidfile::Pidfile;
 use crate::{is_given_as_object, service_notification, started_path};
-use highball_config::{root_table, why_not_roots, Bind, RootTable, RunsAs, User};
+use highball_config::{root_table, why_not_roots, Bind, KernelLimits, RootTable, RunsAs, User};
 use highball_front as front;
 use highball_spawner::policy::{Policy, Refusal, Runner, Successor};
 use highball_spawner::spawner::{Spawner, HANDOVER};
@@ -40,15 +41,17 @@ pub(crate) fn stay_root() -> Option<ExitCode> {
         Err(error) => return Some(misread(error)),
     };
     let user = match server_user(&table) {
-        Ok(user) => user?,
+        Ok(user) => user,
         Err(why) => return failed(&why),
     };
+    app_cgroups::set_up(table.limits.values().copied());
+    let user = user?;
     let handover = match exec::take(HANDOVER) {
         Ok(handover) => handover,
         Err(error) => return failed(&error),
     };
     let policy = RootPolicy::new(table, user.uid, handover.is_some());
-    match Spawner::start(policy, &user, handover) {
+    match app_cgroups::telling_server(|| Spawner::start(policy, &user, handover)) {
         Ok(spawner) => Some(ExitCode::from(spawner.run())),
         Err(error) => failed(&format!("cannot start the server as the user {user}: {error}")),
     }
@@ -227,6 +230,11 @@ impl Policy for RootPolicy {
         self.runners.get(app)
     }
 
+    fn cgroup(&self, app: &Path) -> Result<Option<OwnedFd>, Refusal> {
+        let limits = self.table.limits.get(app).copied().unwrap_or_default();
+        Ok(highball_cgroups::current().map(|cgroups| cgroups.entrance(app, limits)).transpose()?)
+    }
+
     fn successor(&self) -> Result<Successor, Refusal> {
         let program = self.program.clone().ok_or_else(|| Refusal::because("its program is not known"))?;
         if let Some(why) = &self.not_roots {
@@ -249,9 +257,14 @@ impl Policy for RootPolicy {
         // What is wrong with it, the server says, which reads it too.
         if let Ok(Some(table)) = read_table() {
             self.runners = runners(&table, self.server);
-            let RootTable { logs, apps, .. } = table;
-            (self.table.logs, self.table.apps) = (logs, apps);
+            let RootTable { logs, apps, limits, .. } = table;
+            change_limits(&self.table.limits, &limits);
+            (self.table.logs, self.table.apps, self.table.limits) = (logs, apps, limits);
         }
+    }
+
+    fn child_ended(&mut self) {
+        highball_cgroups::current().inspect(|cgroups| cgroups.child_ended());
     }
 
     fn end(&mut self) {
@@ -260,4 +273,19 @@ impl Policy for RootPolicy {
         self.sockets.iter().for_each(|path| path.stays(self.has_handed_over));
         self.sockets.clear();
     }
+
+    fn all_ended(&mut self) {
+        highball_cgroups::current().inspect(|cgroups| cgroups.end());
+    }
+}
+
+/// Root's configuration has other limits, or other applications.
+fn change_limits(old: &BTreeMap<PathBuf, KernelLimits>, new: &BTreeMap<PathBuf, KernelLimits>) {
+    let Some(cgroups) = highball_cgroups::current() else { return };
+    for (app, limits) in new {
+        if let Err(error) = cgroups.change(app, *limits) {
+            complain(format_args!("the limits of {} stay as they were: {error}", app.display()));
+        }
+    }
+    old.keys().filter(|app| !new.contains_key(*app)).for_each(|app| cgroups.leave(app));
 }

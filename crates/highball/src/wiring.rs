@@ -429,6 +429,7 @@ fn app_status(
         no_refork: report.no_refork,
         log_problem: requests.and_then(|requests| requests.log_problem.clone()),
         memory: memory_status(report.memory, &report.replaced),
+        kernel_limits: crate::app_cgroups::status(app),
         overruns: report.overruns.into_iter().map(overrun_status).collect(),
         last_failure: report.last_failure,
         diagnosis: report.diagnosis,

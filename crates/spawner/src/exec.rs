@@ -14,11 +14,16 @@ pub fn inherits(command: &mut Command, variable: &str, descriptor: OwnedFd) {
     before(command, move || Ok(fcntl_setfd(&descriptor, FdFlags::empty())?));
 }
 
+/// Has the new process enter a cgroup before it runs the program, by this file (`cgroup.procs`).
+pub fn enters(command: &mut Command, cgroup: OwnedFd) {
+    before(command, move || Ok(rustix::io::write(&cgroup, b"0").map(drop)?));
+}
+
 /// Does something in the new process before it runs the program. It makes system calls, and takes no lock and allocates
 /// nothing.
 pub(crate) fn before(command: &mut Command, act: impl FnMut() -> io::Result<()> + Send + Sync + 'static) {
-    // SAFETY: it runs in a copy of this process that has but one thread, where others may have held locks. Both callers
-    // in this crate only make system calls.
+    // SAFETY: it runs in a copy of this process that has but one thread, where others may have held locks. All callers
+    // are in this crate, and only make system calls.
     unsafe { command.pre_exec(act) };
 }
 

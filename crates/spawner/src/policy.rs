@@ -103,6 +103,12 @@ pub trait Policy {
     /// Who the application at this path runs as; `None`: it is not in the table.
     fn runner(&self, app: &Path) -> Option<&Runner>;
 
+    /// The file by which a process enters the cgroup of the application at this path, by writing `0`; `None`: there are none.
+    ///
+    /// # Errors
+    /// Why it cannot be had.
+    fn cgroup(&self, app: &Path) -> Result<Option<OwnedFd>, Refusal>;
+
     /// The program for a hot restart.
     ///
     /// # Errors
@@ -118,6 +124,12 @@ pub trait Policy {
     /// Reads root's configuration again. If that fails, the table stays as it was.
     fn read_again(&mut self);
 
+    /// A child of the spawner has ended.
+    fn child_ended(&mut self);
+
     /// The server has ended: removes what was made for it.
     fn end(&mut self);
+
+    /// Its applications have ended, too.
+    fn all_ended(&mut self);
 }

@@ -162,6 +162,7 @@ impl<P: Policy> Spawner<P> {
             self.successors.remove(&pid);
             self.readers.remove(&pid);
             self.watchers.remove(&pid);
+            self.policy.child_ended();
             self.unsent = Some(Ended { pid, how });
         }
     }
@@ -202,7 +203,9 @@ impl<P: Policy> Spawner<P> {
                     return Err(Refusal::because("the application belongs to another user by now"));
                 }
                 let user = runner.user().cloned();
-                self.start_as(user.as_ref(), role, with.ok_or_else(missing)?).map(started)
+                // An opener runs no code of the application.
+                let cgroup = if role == Role::Mold { self.policy.cgroup(&app)? } else { None };
+                self.start_as(user.as_ref(), role, with.ok_or_else(missing)?, cgroup).map(started)
             }
             Order::Signal(signal) => send_signal(with.ok_or_else(missing)?.as_fd(), signal).map(done),
             Order::StartSuccessor => self.start_successor(with.ok_or_else(missing)?).map(started),
@@ -252,6 +255,7 @@ impl<P: Policy> Spawner<P> {
         user: Option<&User>,
         role: Role,
         socket: OwnedFd,
+        cgroup: Option<OwnedFd>,
     ) -> Result<(Pid, OwnedFd), Refusal> {
         let uid = user.map_or(0, |user| user.uid);
         if self.started.values().filter(|started| started.uid == uid).count() >= MOST_STARTED {
@@ -259,7 +263,7 @@ impl<P: Policy> Spawner<P> {
                 "too many processes of this user have been started and have not ended",
             ));
         }
-        let (pid, pidfd) = start::as_user(user, role, socket)?;
+        let (pid, pidfd) = start::as_user(user, role, socket, cgroup)?;
         self.started.insert(pid, Started { role, uid });
         Ok((pid, pidfd))
     }
@@ -285,6 +289,7 @@ impl<P: Policy> Spawner<P> {
         self.policy.end();
         let has_crashed = matches!(how, How::Killed(_)) || how == PANICKED;
         self.end_all(has_crashed);
+        self.policy.all_ended();
         match how {
             How::Exited(code) => code as u8,
             How::Killed(signal) => 128 + signal as u8,

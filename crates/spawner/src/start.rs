@@ -87,13 +87,22 @@ fn by_own_arguments(title: &str, variable: &str, socket: OwnedFd) -> io::Result<
 }
 
 /// Starts a process as this user, or as root where none is given, with an empty environment and a socket on which the
-/// server tells it what to do. One of a user has nothing else of root's: no terminal, output or folder.
+/// server tells it what to do. One of a user has nothing else of root's: no terminal, output or folder. It is in the
+/// `cgroup` from the start, if there is one.
 ///
 /// # Errors
 /// The system refuses it.
-pub fn as_user(user: Option<&User>, role: Role, socket: OwnedFd) -> io::Result<(Pid, OwnedFd)> {
+pub fn as_user(
+    user: Option<&User>,
+    role: Role,
+    socket: OwnedFd,
+    cgroup: Option<OwnedFd>,
+) -> io::Result<(Pid, OwnedFd)> {
     let mut command = Command::new(OWN_PROGRAM);
     command.arg0(role.title()).env_clear();
+    if let Some(cgroup) = cgroup {
+        exec::enters(&mut command, cgroup);
+    }
     if let Some(user) = user {
         becomes(&mut command, user);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).current_dir("/");

@@ -6,7 +6,7 @@ mod environment;
 use crate::process::interpreter::Interpreter;
 use environment::Environment;
 use highball_config::{App, User};
-use highball_spawner::exec::inherits;
+use highball_spawner::exec::{enters, inherits};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -80,7 +80,7 @@ impl Child {
     }
 
     /// Starts it in its folder, which is entered by this path, with the other end of its control socket, and of the
-    /// pipe for its [`Output`], if it is to have one.
+    /// pipe for its [`Output`], if it is to have one; in this cgroup, if there is one.
     ///
     /// # Errors
     /// The system refuses it.
@@ -89,8 +89,13 @@ impl Child {
         folder: &Path,
         control: OwnedFd,
         pipe: Option<OwnedFd>,
+        cgroup: Option<OwnedFd>,
     ) -> io::Result<std::process::Child> {
-        self.command(Some(folder), control, pipe)?.spawn()
+        let mut command = self.command(Some(folder), control, pipe)?;
+        if let Some(cgroup) = cgroup {
+            enters(&mut command, cgroup);
+        }
+        command.spawn()
     }
 
     /// The command that starts it, or that this process becomes, in this folder, if it is not there already. It runs as the

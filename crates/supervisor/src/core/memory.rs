@@ -3,15 +3,13 @@
 
 use crate::core::sizing::Room;
 use crate::core::Process;
+use highball_config::settings::USABLE_PERCENT;
 use highball_config::{AppId, MemoryBound, MemoryLimits};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::time::{Duration, Instant};
 
 const MIB: u64 = 1 << 20;
-/// The part of the memory of the machine or container that all applications may have, in percent. The rest is for the kernel,
-/// for other programs, and for what is allocated before it is noticed.
-const USABLE_PERCENT: u64 = 85;
 /// The longest time between two looks, and the shortest.
 const LONGEST: Duration = Duration::from_secs(5);
 const SHORTEST: Duration = Duration::from_millis(100);
@@ -39,6 +37,8 @@ pub(crate) enum Bound {
     Worker,
     /// `memory_budget`.
     App,
+    /// The part of `memory_max` that is left to the application's processes before the kernel kills one.
+    Max,
     /// The memory of the machine or container, of all applications together.
     Machine,
 }
@@ -48,6 +48,7 @@ impl fmt::Display for Bound {
         f.write_str(match self {
             Bound::Worker => "memory_limit",
             Bound::App => "memory_budget",
+            Bound::Max => "memory_max",
             Bound::Machine => "the memory of the machine or container (memory_budget = auto)",
         })
     }
@@ -73,6 +74,7 @@ impl OverMemory {
         let option = match self.bound {
             Bound::Worker => "memory_limit",
             Bound::App | Bound::Machine => "memory_budget",
+            Bound::Max => "memory_max",
         };
         format!(
             "{has} MiB are in use, of {limit} MiB by {}, and new workers do not change that: the limit is too small for this \
@@ -218,7 +220,7 @@ impl MemoryWatch {
             limit.saturating_sub(used + coming.iter().map(promised).sum::<u64>())
         };
         let of_app: Vec<_> = coming.iter().copied().filter(|(of, _)| *of == app).collect();
-        let budget = limits.app.bytes(machine.available.unwrap_or(u64::MAX));
+        let budget = limits.budget(machine.available.unwrap_or(u64::MAX));
         let of_budget = budget.map(|budget| left(budget, self.bytes_of_app(app), &of_app));
         let of_machine = self.machine.map(|(usable, used)| left(usable, used, coming));
         let of_all_programs = machine.free.map(|free| left(free, 0, coming));
@@ -335,7 +337,7 @@ impl Judged<'_> {
     }
 
     fn budget(&self, app: &Watched) -> Option<u64> {
-        app.limits.app.bytes(self.available.unwrap_or(u64::MAX))
+        app.limits.budget(self.available.unwrap_or(u64::MAX))
     }
 
     /// Applications that share the memory of the machine.
@@ -431,7 +433,8 @@ impl Judged<'_> {
             return None;
         }
         let (number, known) = serving.into_iter().max_by_key(|(_, known)| known.bytes)?;
-        let over = over(budget, Bound::App, bytes, known);
+        let bound = if app.limits.below_max() == Some(budget) { Bound::Max } else { Bound::App };
+        let over = over(budget, bound, bytes, known);
         Some(if self.watch.growth(app.app, known) < LEAST_GROWTH && app.has_replaced {
             Verdict::TooSmall(app.app, over)
         } else {

@@ -11,7 +11,8 @@ use crate::shell::reaper::{self, Reaped};
 use crate::shell::watched_fd::watched;
 use crate::upgrade::handover::VARIABLE;
 use crate::upgrade::successor::UpgradeContext;
-use highball_config::User;
+use highball_cgroups::Cgroups;
+use highball_config::{KernelLimits, User};
 use highball_spawner::exec::inherits;
 use highball_spawner::message::How;
 use highball_spawner::{Ended, Role};
@@ -49,6 +50,8 @@ pub enum Launcher {
 pub(crate) struct Launching {
     /// The application, by which the spawner knows it.
     pub(crate) app: PathBuf,
+    /// What the kernel lets its processes use, if this process has made cgroups.
+    pub(crate) limits: KernelLimits,
     pub(crate) child: Child,
     pub(crate) folder: Box<TenantFolder>,
     /// Its end of the control socket.
@@ -59,10 +62,14 @@ pub(crate) struct Launching {
 
 impl Launching {
     fn here(self) -> io::Result<Launched> {
+        let entrance = |cgroups: &Cgroups| cgroups.entrance(&self.app, self.limits);
+        let cgroup = highball_cgroups::current().map(entrance).transpose()?;
         if self.child.user.is_some() {
-            return self.start_with_order(|user, theirs| highball_spawner::as_user(user, Role::Mold, theirs));
+            let start =
+                |user: Option<&User>, theirs| highball_spawner::as_user(user, Role::Mold, theirs, cgroup);
+            return self.start_with_order(start);
         }
-        let child = self.child.start(&self.folder.working_folder(), self.control, self.pipe)?;
+        let child = self.child.start(&self.folder.working_folder(), self.control, self.pipe, cgroup)?;
         let pid = Pid::from_child(&child);
         Ok(Launched { pid, pidfd: pidfd_open(pid, PidfdFlags::empty())?, trouble: None })
     }
@@ -221,7 +228,11 @@ impl Endings {
     /// A slice of those that have ended.
     pub(crate) fn reap(&mut self) -> Reaped {
         match self {
-            Endings::Direct => reaper::reap(),
+            Endings::Direct => {
+                let reaped = reaper::reap();
+                highball_cgroups::current().inspect(|cgroups| cgroups.child_ended());
+                reaped
+            }
             Endings::Spawner { client, heard, .. } => {
                 Reaped::slice(|| heard.pop_front().or_else(|| client.next_ended().ok().map(ending)))
             }

@@ -68,7 +68,8 @@ impl MoldHandle {
         let (control, theirs) = ControlSocket::pair()?;
         let piped = child.user.as_ref().filter(|_| child.output == Output::Pipe);
         let pipe = piped.map(|user| output.pipe(user)).transpose()?;
-        Ok((control, Launching { app: app.path(), child, folder: opened, control: theirs, pipe }))
+        let (app, limits) = (app.path(), app.kernel_limits());
+        Ok((control, Launching { app, limits, child, folder: opened, control: theirs, pipe }))
     }
 
     /// It was started. From here on the mold reports by messages; `failure` words why it could not begin.

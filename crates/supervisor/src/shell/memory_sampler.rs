@@ -171,7 +171,7 @@ impl MemorySampler {
         MemoryReport {
             bytes: self.watch.bytes_of_app(app.app.id),
             worker_limit: app.app.memory.worker.bytes(available),
-            budget: app.app.memory.app.bytes(available),
+            budget: app.app.memory.budget(available),
             too_small: core.replacements.memory.too_small.map(|over| over.too_small()),
             oom_kills: core.trouble.oom_kills,
         }

@@ -13,7 +13,7 @@ struct Scene {
 }
 
 fn limits(worker: MemoryBound, app: MemoryBound) -> MemoryLimits {
-    MemoryLimits { worker, app }
+    MemoryLimits { worker, app, max: None }
 }
 
 impl Scene {
@@ -72,7 +72,7 @@ fn replaced(verdicts: &[Verdict]) -> Option<(u32, u32, Bound, bool)> {
     }
 }
 
-const SHARED: MemoryLimits = MemoryLimits { worker: MemoryBound::None, app: MemoryBound::Auto };
+const SHARED: MemoryLimits = MemoryLimits { worker: MemoryBound::None, app: MemoryBound::Auto, max: None };
 
 #[test]
 fn nothing_is_replaced_within_the_limits() {
@@ -149,6 +149,19 @@ fn over_the_budget_the_worker_goes_that_has_grown_the_most() {
     scene.look();
     let (verdicts, _) = scene.after(5, 0, &[120, 160, 130]);
     assert_eq!(replaced(&verdicts), Some((0, 1, Bound::App, false)));
+}
+
+#[test]
+fn below_what_the_kernel_allows_a_worker_is_replaced() {
+    let max = MemoryLimits { worker: MemoryBound::None, app: MemoryBound::Auto, max: Some(400 * MIB) };
+    let mut scene = Scene::of(8192, &[(max, &[50, 50]), (SHARED, &[900])]);
+    scene.look();
+    assert_eq!(replaced(&scene.after(5, 0, &[150, 180]).0), None, "85% of 400 MiB are 340 MiB");
+    assert_eq!(replaced(&scene.after(5, 0, &[160, 190]).0), Some((0, 1, Bound::Max, false)));
+    let smaller = MemoryLimits { app: MemoryBound::Bytes(200 * MIB), ..max };
+    let mut scene = Scene::of(8192, &[(smaller, &[50, 50])]);
+    scene.look();
+    assert_eq!(replaced(&scene.after(5, 0, &[90, 120]).0).map(|it| it.2), Some(Bound::App));
 }
 
 #[test]

@@ -504,7 +504,7 @@ impl World {
 
     fn any_excess(&mut self) -> OverMemory {
         let has_room = self.rng.bool();
-        let bound = [Bound::Worker, Bound::App, Bound::Machine][self.rng.usize(..3)];
+        let bound = [Bound::Worker, Bound::App, Bound::Max, Bound::Machine][self.rng.usize(..4)];
         OverMemory { bound, worker_bytes: 2, bytes: 2, limit: 1, has_room }
     }
 

@@ -1,0 +1,36 @@
+//! The cgroups (version 2, cgroups(7)) in which the kernel keeps the processes of applications within limits.
+//!
+//! The cgroup that Highball was started in becomes the parent of one for the server, and of one for each application. No
+//! process stays in it, as a cgroup that has controllers for others may not have processes itself. Only a process that may
+//! write there makes them: root, or the user to whom systemd has delegated the cgroup.
+//!
+//! In reading order:
+//!
+//! - [`Limits`] of an application;
+//! - `place`: where this process's own cgroup is in the file system;
+//! - [`Cgroups`]: making the cgroups, and entering them;
+//! - [`Figures`]: what the kernel says of one.
+
+mod figures;
+mod groups;
+mod limits;
+mod place;
+
+pub use figures::Figures;
+pub use groups::{Cgroups, Problem, SERVER};
+pub use limits::{CpuMax, Limits};
+
+use std::sync::OnceLock;
+
+/// Those of this process.
+static CURRENT: OnceLock<Cgroups> = OnceLock::new();
+
+/// From here on, [`current`] returns these.
+pub fn follow(cgroups: Cgroups) -> &'static Cgroups {
+    CURRENT.get_or_init(|| cgroups)
+}
+
+/// The cgroups that this server has; `None`: no application has a limit, or it cannot be kept here.
+pub fn current() -> Option<&'static Cgroups> {
+    CURRENT.get()
+}

@@ -1,0 +1,58 @@
+# frozen_string_literal: true
+
+require "open3"
+require "rbconfig"
+require "shellwords"
+require "tmpdir"
+
+# A Linux kernel that runs as a program (Debian's package user-mode-linux), with this machine's files, which it cannot
+# change: for tests of what the kernel of this machine does not have.
+class UserModeLinux
+  ROOT = File.expand_path("../..", __dir__)
+  PROGRAM = "linux.uml"
+  MEMORY = "1280M"
+  # Its first process. The folders that tests write to are in its memory.
+  INIT = <<~'SH'
+    #!/bin/sh
+    export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+    mount -t proc proc /proc && mount -t sysfs sysfs /sys && mount -t cgroup2 none /sys/fs/cgroup
+    for folder in /run /tmp /var/tmp /dev/shm; do mount -t tmpfs -o mode=1777 tmpfs $folder; done
+    chmod 755 /run && mkdir -p /dev/pts && mount -t devpts devpts /dev/pts
+    ln -sf /proc/self/fd /dev/fd
+    ip link set lo up
+    mkdir /tmp/outside && mount -t hostfs -o %<folder>s none /tmp/outside
+    cd %<root>s && env %<environment>s %<command>s >/tmp/outside/output 2>&1 </dev/null
+    echo $? >/tmp/outside/code
+    echo o >/proc/sysrq-trigger
+    sleep 10
+  SH
+
+  # Why there is none, if so.
+  def self.why_not
+    return "needs root" unless Process.uid.zero?
+
+    folders = ENV.fetch("PATH").split(":")
+    found = folders.any? { |folder| File.executable?(File.join(folder, PROGRAM)) }
+    "needs user-mode-linux: bin/test packages" unless found
+  end
+
+  # Runs a command in the folder of this tree: [output, whether it ended with 0].
+  def self.run(*command, env: {}, within: 600)
+    Dir.mktmpdir("uml", "/tmp") do |folder|
+      init = File.join(folder, "init")
+      File.write(init, init_script(folder, command, env))
+      File.chmod(0o755, init)
+      arguments = %W[rootfstype=hostfs rootflags=/ ro mem=#{MEMORY} con=null con0=fd:0,fd:1 quiet init=#{init}]
+      console, = Open3.capture2e("timeout", within.to_s, PROGRAM, *arguments, stdin_data: "")
+      written = %w[output code].map { |name| File.join(folder, name) }
+      output, code = written.map { |path| File.exist?(path) ? File.read(path) : "" }
+      ["#{console}\n#{output}", code.strip == "0"]
+    end
+  end
+
+  def self.init_script(folder, command, env)
+    environment = env.map { |name, value| "#{name}=#{value}" }
+    format(INIT, root: ROOT, folder: folder, environment: environment.shelljoin, command: command.shelljoin)
+  end
+  private_class_method :init_script
+end
