@@ -55,13 +55,18 @@ class CgroupsTest < SpawnerTestCase
     define_method("test_#{name}", &test) unless CgroupOfUnit.why_not
   end
 
+  # What User-mode Linux does in a minute, beside other tests. `bin/test --full` has it do all.
+  USUAL = /all_processes_of|does_not_leave|was_killed|without_limits/
+
   if CgroupOfUnit.why_not
     def test_in_user_mode_linux
       long
+      very_long if ENV["HIGHBALL_SERVER_USER"] # the same again
       why_not = UserModeLinux.why_not
       skip "#{CgroupOfUnit.why_not}; #{why_not}" if why_not
       env = ENV.to_h.slice("HIGHBALL_BIN", "HIGHBALL_LIB", "HIGHBALL_SERVER_USER", "HIGHBALL_TEST_LEVEL", "LANG")
-      command = [RbConfig.ruby, "-Ilib", "-Itest", __FILE__, *ENV["HIGHBALL_UML_TEST"]&.split]
+      usual = ["-n", "/#{USUAL.source}/"] unless LEVEL == "full"
+      command = [RbConfig.ruby, "-Ilib", "-Itest", __FILE__, *(ENV["HIGHBALL_UML_TEST"]&.split || usual)]
       output, passed = UserModeLinux.run(*command, env: env)
       assert passed, output
       assert_match(/\b[1-9]\d* runs, [1-9]\d* assertions, 0 failures, 0 errors, 0 skips/, output)
