@@ -111,6 +111,7 @@ class SeveralMachinesTest < E2ETest
     printed = yield(printed) if block_given?
     site = "global\n  stats socket #{@stats}\n#{printed.gsub('inter 1s', 'inter 100ms')}"
     start_web_server("haproxy", site).tap do
+      wait_for("HAProxy to answer") { File.socket?(@stats) } # it serves before that
       wait_for("HAProxy to find both") { MACHINES.all? { |machine| status_of(machine) == "UP" } }
     end
   end

@@ -99,11 +99,12 @@ class DebianPackageTest < CleanDebianTestCase
     refute_includes File.readlink("/proc/#{server.server_pid(status(debian)['pid'])}/exe"), "deleted"
   end
 
-  # Settings that one application and several have in common stay the same.
+  # Settings that one application and several have in common stay the same. (The package's applications may get limits
+  # that the kernel keeps, at any time.)
   def test_the_service_is_like_the_printed_unit
     printed, ended = HighballServer.run("config", "systemd", folder_with("config.ru" => ""))
     assert_predicate ended, :success?, printed
-    differ = %w[Description Documentation ExecStart ExecReload TimeoutStartSec PrivateTmp]
+    differ = %w[Description Documentation ExecStart ExecReload TimeoutStartSec PrivateTmp Delegate]
     common = settings(unit).reject { |setting| differ.include?(setting.first) }
     assert_operator common.length, :>, 12
     assert_empty common - settings(printed)

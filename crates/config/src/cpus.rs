@@ -60,7 +60,7 @@ impl Cpus {
     /// Those of an application that may use no more than this.
     pub(crate) fn at_most(self, limit: Option<CpuMax>) -> Cpus {
         let limit = limit.map(|limit| Cpus { count: limit.cpus(), by: CpuLimit::OfApp });
-        Cpus::of(self.count, limit.filter(|limit| limit.count < self.count).or(Some(self)))
+        limit.filter(|limit| limit.count < self.count).unwrap_or(self)
     }
 
     fn of(allowed: f64, quota: Option<Cpus>) -> Cpus {
@@ -129,6 +129,14 @@ mod tests {
 
     fn cpus(allowed: f64, quota: Option<f64>) -> Cpus {
         Cpus::of(allowed, quota.map(|count| Cpus { count, by: CpuLimit::CpuMax }))
+    }
+
+    #[test]
+    fn the_smaller_limit_counts_and_is_named() {
+        let limited = |by| cpus(8.0, Some(1.5)).at_most(by).to_string();
+        assert_eq!(limited(None), "cpu.max 1.5");
+        assert_eq!(limited(Some(CpuMax(200))), "cpu.max 1.5");
+        assert_eq!(limited(Some(CpuMax(50))), "cpu_max 0.5");
     }
 
     #[test]

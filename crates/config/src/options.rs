@@ -1297,8 +1297,9 @@ pub(crate) static OPTIONS: &[Opt] = &[
         section: Section::Processes,
         example: "1m",
         doc: "End the mold, the process from which workers are forked, when the only worker has served for this time. A single \
-              worker shares memory with nothing else. The application boots again when another worker is needed. With several \
-              workers, or `workers = auto` up to several, the mold always stays. See `docs/tuning.md`.",
+              worker shares memory with nothing else. The application boots again when another worker is needed. After \
+              that, it stays until the next restart. It always stays with several workers, with `workers = auto` up to several, and \
+              with `memory_limit`. See `docs/tuning.md`.",
     },
     Opt {
         name: "memory_limit",

@@ -240,6 +240,12 @@ impl App {
         self.environment == "development"
     }
 
+    /// How long a single worker has to have served before its mold ends; `None`: it stays. With a limit for each worker it does,
+    /// as what the worker shares with the mold does not count towards that, and all of it would.
+    pub fn rest_mold_after(&self) -> Option<Duration> {
+        self.process.rest_mold_after.filter(|_| self.memory.worker == MemoryBound::None)
+    }
+
     /// The host, or `every host`, at which both are reached below the same path.
     pub(crate) fn place_shared_with<'a>(&'a self, other: &App) -> Option<&'a str> {
         let shared = if self.hosts.is_empty() && other.hosts.is_empty() {

@@ -107,6 +107,15 @@ fn defaults_in_production() {
 }
 
 #[test]
+fn the_mold_of_a_worker_with_a_limit_stays() {
+    let rests = |args: &[&str]| App::new().app(args).rest_mold_after();
+    assert_eq!(rests(&["-e", "production"]), Some(Duration::from_secs(10)));
+    assert_eq!(rests(&["-e", "production", "--rest-mold-after", "1m"]), Some(Duration::from_secs(60)));
+    assert_eq!(rests(&["-e", "production", "--memory-limit", "512m"]), None);
+    assert_eq!(rests(&[]), None);
+}
+
+#[test]
 fn the_command_line_outweighs_the_environment_and_that_the_file() {
     let app = App::new().file("highball.toml", "threads = 7\nport = 1007\nmax_queue = 7");
     assert_eq!(app.app(&[]).threads, 7);

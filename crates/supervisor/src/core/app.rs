@@ -184,6 +184,8 @@ pub(crate) struct Boots {
     pub(crate) leaving: Vec<Mold>,
     /// The last mold has ended because nothing was to be forked: one boots when a worker is wanted.
     pub(crate) rests: bool,
+    /// One had to boot for that: from then on, the molds of this version stay.
+    pub(crate) was_missed: bool,
     /// Why it was given up, until that is acted upon.
     pub(crate) lost: Option<String>,
 }
@@ -344,6 +346,7 @@ impl App {
                 site: None,
                 leaving: Vec::new(),
                 rests: false,
+                was_missed: false,
                 lost: None,
             },
             staff: Staff {

@@ -83,7 +83,7 @@ pub(super) fn config(app: &App, source: &MoldSource, may_fail: bool, settings: &
         drain_timeout: settings.drain_timeout,
         max_boot_failures: app.process.max_boot_failures,
         refork_after: app.process.refork_after.clone(),
-        rest_mold_after: app.process.rest_mold_after,
+        rest_mold_after: app.rest_mold_after(),
         may_fail,
     }
 }

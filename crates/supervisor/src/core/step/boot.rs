@@ -53,6 +53,7 @@ impl App {
         if self.is_site() {
             return self.open_site(self.current.number, folder);
         }
+        self.boots.was_missed |= self.boots.rests;
         self.current.mold = Some(self.spawn_mold(folder));
     }
 

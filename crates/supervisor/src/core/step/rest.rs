@@ -1,6 +1,7 @@
 //! A mold from which nothing is to be forked rests: it ends, and one boots when a worker is wanted. So a single worker
 //! shares its memory with no process that does nothing. With several workers, the mold costs little beside them, and takes
-//! the place of one that dies at once.
+//! the place of one that dies at once. A mold that was missed once stays from then on: if one worker had to be replaced, the
+//! next ones may have to be, too.
 
 use super::super::app::{App, Condition, HotRestart, Source};
 use super::super::mold::Mold;
@@ -19,7 +20,7 @@ impl App {
 
     /// When the mold may rest, if it may.
     pub(super) fn rest_due(&self) -> Option<Instant> {
-        let after = self.config.rest_mold_after?;
+        let after = self.config.rest_mold_after.filter(|_| !self.boots.was_missed)?;
         let Life::Ready(served) = self.only_worker()?.life(self.now) else { return None };
         let may_rest = |mold: &Mold| mold.is_booted() && !mold.is_caller;
         let mold = self.current.mold.as_ref().filter(|mold| may_rest(mold));
