@@ -35,6 +35,17 @@ class RestingMoldTest < ReforkTestCase
     wait_until_it_rests(server)
   end
 
+  # Nothing boots in its place: in the folder is what does not boot.
+  def test_a_failed_restart_leaves_the_mold_at_rest
+    app = version(1)
+    server = serve_resting(app)
+    version(2, app, "raise 'broken'")
+    server.signal("USR1")
+    wait_for("the failure", within: 30) { server.status["restarts"].last&.fetch("state") == "failed" }
+    assert_equal [nil, true], server.status.values_at("mold", "mold_rests")
+    assert_equal 200, server.get("/").status
+  end
+
   def test_a_refork_that_is_asked_for_boots_the_mold
     server = serve_resting
     load = KeepAliveLoad.during(server) { refork(server) }

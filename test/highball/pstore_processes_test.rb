@@ -5,9 +5,12 @@ require "pstore"
 require "timeout"
 require "tmpdir"
 require "highball/pstore"
+require_relative "../support/kill_at"
 
 # Several processes that use one PStore, and processes that are killed while they do.
 class PStoreProcessesTest < Minitest::Test
+  include KillAt
+
   FULL = ENV["HIGHBALL_TEST_LEVEL"] == "full"
   SECONDS = FULL ? 60 : 1
   KILLS = FULL ? 1000 : 100
@@ -234,15 +237,5 @@ class PStoreProcessesTest < Minitest::Test
       done += 1
     end
     done
-  end
-
-  def kill_at(owner, step, moment)
-    owner.prepend(Module.new do
-      define_method(step) do |*arguments, **options|
-        Process.kill(:KILL, Process.pid) if moment == :before
-        super(*arguments, **options)
-        Process.kill(:KILL, Process.pid)
-      end
-    end)
   end
 end

@@ -2,6 +2,7 @@
 
 require "minitest/mock"
 require "socket"
+require_relative "../support/kill_at"
 require_relative "../support/pstore_test_case"
 
 # So that a slow machine does not matter.
@@ -10,6 +11,8 @@ Highball::PStore::Spare::SECONDS = 3600.0
 
 # The second file of a store that is changed often: which file a commit may write over, and what others see of it.
 class PStoreSpareTest < PStoreTestCase # rubocop:disable Metrics/ClassLength
+  include KillAt
+
   Spare = Highball::PStore::Spare
   Exchange = Highball::PStore::Exchange
 
@@ -305,17 +308,5 @@ class PStoreSpareTest < PStoreTestCase # rubocop:disable Metrics/ClassLength
       exit!(0)
     end
     Process.wait2(pid).last
-  end
-
-  # The block changes the argument.
-  def kill_at(owner, step, moment)
-    owner.prepend(Module.new do
-      define_method(step) do |*arguments, **options|
-        Process.kill(:KILL, Process.pid) if moment == :before
-        arguments = [yield(*arguments)] if block_given?
-        super(*arguments, **options)
-        Process.kill(:KILL, Process.pid)
-      end
-    end)
   end
 end

@@ -27,18 +27,17 @@ impl Figures {
         let number = |name: &str| read(name).trim().parse().ok();
         folder.is_dir().then(|| Figures {
             cpu_max: CpuMax::read(&read("cpu.max")),
-            throttled: Duration::from_micros(line(&read("cpu.stat"), "throttled_usec")),
+            throttled: Duration::from_micros(number_in(&read("cpu.stat"), "throttled_usec").unwrap_or(0)),
             memory_max: number("memory.max"), // "max" is no limit
             memory: number("memory.current"),
-            oom_kills: line(&read("memory.events"), "oom_kill"),
+            oom_kills: number_in(&read("memory.events"), "oom_kill").unwrap_or(0),
         })
     }
 }
 
-/// The number in a line `name number`.
-fn line(text: &str, name: &str) -> u64 {
-    let number = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.parse().ok());
-    number.unwrap_or(0)
+/// The number in a line `name number`, as `memory.events` and other files of the kernel have them.
+pub fn number_in(text: &str, name: &str) -> Option<u64> {
+    text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.trim().parse().ok())
 }
 
 #[cfg(test)]

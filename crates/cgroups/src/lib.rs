@@ -16,7 +16,7 @@ mod groups;
 mod limits;
 mod place;
 
-pub use figures::Figures;
+pub use figures::{number_in, Figures};
 pub use groups::{Cgroups, Problem, SERVER};
 pub use limits::{CpuMax, Limits};
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::cgroups::{folders, Controller, Folder};
-use highball_cgroups::SERVER;
+use highball_cgroups::{number_in, SERVER};
 
 pub(crate) const MEMORY: Controller = Controller { name: "memory", v1_mounts: &["/sys/fs/cgroup/memory"] };
 
@@ -54,10 +54,7 @@ fn oom_kills_by(read: &dyn Fn(&Path) -> Option<String>) -> Option<u64> {
     });
     // The innermost cgroup comes first.
     let mut files = files.chain([Path::new("/proc/vmstat").to_owned()]);
-    files.find_map(|file| {
-        let text = read(&file)?;
-        text.lines().find_map(|line| line.strip_prefix("oom_kill ")?.trim().parse().ok())
-    })
+    files.find_map(|file| number_in(&read(&file)?, "oom_kill"))
 }
 
 /// A line of `/proc/meminfo`, in bytes.

@@ -53,12 +53,11 @@ impl App {
         if self.is_site() {
             return self.open_site(self.current.number, folder);
         }
-        self.boots.was_missed |= self.boots.rests;
+        self.boots.was_missed |= std::mem::take(&mut self.boots.rests);
         self.current.mold = Some(self.spawn_mold(folder));
     }
 
     pub(super) fn spawn_mold(&mut self, folder: Option<PathBuf>) -> Mold {
-        self.boots.rests = false;
         self.boots.count += 1;
         let boot = self.boots.count;
         self.act(AppAction::SpawnMold { boot, folder });

@@ -242,6 +242,7 @@ impl App {
         let old = std::mem::replace(&mut self.current, restart.next);
         self.boots.policy.ready();
         self.boots.explaining = None;
+        self.boots.rests = false;
         self.boots.was_missed = false;
         self.reforks.schedule.restart();
         self.reforks.auto.restart(self.now);

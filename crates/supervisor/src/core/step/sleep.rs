@@ -60,6 +60,7 @@ impl App {
         self.restarts.last_line += 1;
         self.current.line = self.restarts.last_line;
         self.boots.due = self.now;
+        self.boots.rests = false; // the mold that boots now is none that was missed
         self.staff.fork_due = self.now;
         self.has_changed = true;
     }
