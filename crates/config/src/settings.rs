@@ -401,9 +401,12 @@ impl AppLimits {
         if self.request_timeouts.is_empty() {
             return self.request_timeout;
         }
-        let path = path();
-        let fitting =
-            self.request_timeouts.iter().filter_map(|entry| Some((entry.fits(&path)?, entry.limit)));
+        self.time_for_path(&path())
+    }
+
+    #[inline(never)]
+    fn time_for_path(&self, path: &[u8]) -> Option<Duration> {
+        let fitting = self.request_timeouts.iter().filter_map(|entry| Some((entry.fits(path)?, entry.limit)));
         fitting.max_by_key(|(length, _)| *length).map_or(self.request_timeout, |(_, limit)| limit)
     }
 }

@@ -41,6 +41,7 @@ pub(crate) fn now_ms() -> u64 {
 }
 
 /// Microseconds of CLOCK_MONOTONIC.
+#[inline(never)]
 pub(crate) fn now_us() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);
     now.tv_sec as u64 * 1_000_000 + now.tv_nsec as u64 / 1000

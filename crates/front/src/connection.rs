@@ -77,6 +77,10 @@ use crate::transport::http2::Http2Stream;
 use crate::transport::stream::{Peer, Stream};
 use crate::transport::tls::Alpn;
 
+/// A part of a connection's life that most requests do without: it is apart from the rest, so that each connection takes less
+/// memory, and the code that every request runs stays together.
+type Rare<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
+
 /// How long a developer's browser waits for an explanation, before it gets the public page.
 const PAGES_TIME: Duration = Duration::from_secs(5);
 
@@ -464,8 +468,14 @@ impl Connection {
         tokio::time::timeout(PAGES_TIME, pages).await.ok()?.ok()
     }
 
-    /// Sends a refusal.
-    async fn refuse(&mut self, refusal: Refusal, keep_alive: bool) -> Result<bool, End> {
+    /// Sends a refusal. `true`: the connection can be kept.
+    #[cold]
+    #[inline(never)]
+    fn refuse(&mut self, refusal: Refusal, keep_alive: bool) -> Rare<'_, Result<bool, End>> {
+        Box::pin(self.send_refusal(refusal, keep_alive))
+    }
+
+    async fn send_refusal(&mut self, refusal: Refusal, keep_alive: bool) -> Result<bool, End> {
         self.identify_unread();
         self.is_uncounted = true;
         if let (Some(app), Refusal::QueueFull { .. }) = (&self.visit, refusal) {
@@ -543,6 +553,7 @@ impl Connection {
     }
 
     /// The request at hand, if there is one, has ended the connection in this way.
+    #[cold]
     fn note_end_of_request(&mut self, end: End) {
         match end {
             End::Gone => {
@@ -587,14 +598,19 @@ impl Connection {
             self.exchange.borrow().response.settle();
         }
         if Rc::strong_count(&self.exchange) > 1 {
-            // A worker still has it, and the next request may be for an application where its place is another's.
-            let generation = {
-                let mut inner = self.exchange.borrow();
-                inner.waker = None; // what comes of that answer is no news here
-                inner.generation
-            };
-            self.exchange = Rc::new(Exchange::after(generation));
+            self.leave_exchange();
         }
+    }
+
+    /// A worker still has it, and the next request may be for an application where its place is another's.
+    #[cold]
+    fn leave_exchange(&mut self) {
+        let generation = {
+            let mut inner = self.exchange.borrow();
+            inner.waker = None; // what comes of that answer is no news here
+            inner.generation
+        };
+        self.exchange = Rc::new(Exchange::after(generation));
     }
 }
 

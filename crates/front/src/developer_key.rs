@@ -60,10 +60,8 @@ impl DeveloperKey {
     }
 
     /// The target of a request without the link's parameter, if it has that, and it is the right one.
+    #[inline(never)]
     pub(crate) fn target_of_link(&self, path: &[u8], query: &[u8]) -> Option<Vec<u8>> {
-        if query.is_empty() {
-            return None; // most have none
-        }
         memchr::memmem::find(query, PARAMETER)?;
         let token = self.token(b"link", b"");
         let is_ours = |part: &&[u8]| {

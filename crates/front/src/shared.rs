@@ -368,8 +368,10 @@ impl Shared {
 
     fn change_use(&self, deadline: &Deadline, to: Use) {
         let from = deadline.now.replace(to);
-        let changed = |what| usize::from(to == what) as isize - usize::from(from == what) as isize;
-        let idle = self.idle.get().saturating_add_signed(changed(Use::Idle));
+        let after = |before: usize, what| {
+            (before + usize::from(to == what)).saturating_sub(usize::from(from == what))
+        };
+        let idle = after(self.idle.get(), Use::Idle);
         if self.is_full() {
             match (self.idle.get(), idle) {
                 (0, 1..) => self.freed.notify_waiters(),
@@ -378,7 +380,7 @@ impl Shared {
             }
         }
         self.idle.set(idle);
-        self.dismissed.set(self.dismissed.get().saturating_add_signed(changed(Use::Dismissed)));
+        self.dismissed.set(after(self.dismissed.get(), Use::Dismissed));
     }
 
     /// An acceptor has ended.

@@ -1,5 +1,7 @@
 //! Response frames: a 4-byte header (kind, payload length), then the payload.
 
+mod words;
+
 use crate::layout::RingError;
 
 /// Bytes of a frame header.
@@ -100,7 +102,8 @@ pub fn is_token_byte(byte: u8) -> bool {
 /// Whether these bytes are a token.
 #[inline]
 pub fn is_token(bytes: &[u8]) -> bool {
-    !bytes.is_empty() && bytes.iter().all(|&byte| is_token_byte(byte))
+    let is_usual = || words::all(bytes, words::are_letters_and_hyphens);
+    !bytes.is_empty() && (is_usual() || bytes.iter().all(|&byte| is_token_byte(byte)))
 }
 
 /// Whether a byte may stand in the value of a field: no control character but the tab (RFC 9110 section 5.5).
@@ -112,7 +115,7 @@ pub fn is_value_byte(byte: u8) -> bool {
 /// Whether these bytes may be the value of a field.
 #[inline]
 pub fn is_value(bytes: &[u8]) -> bool {
-    bytes.iter().all(|&byte| is_value_byte(byte))
+    words::all(bytes, words::have_no_control) || bytes.iter().all(|&byte| is_value_byte(byte))
 }
 
 static TOKEN_BYTES: [bool; 256] = {
@@ -130,6 +133,18 @@ static TOKEN_BYTES: [bool; 256] = {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_and_values_are_what_rfc_9110_allows() {
+        let long = |byte: u8| [b"x-request-id-of-a-proxy", &[byte][..]].concat();
+        for byte in 0..=u8::MAX {
+            assert_eq!(is_token(&[byte]), is_token_byte(byte));
+            assert_eq!(is_token(&long(byte)), is_token_byte(byte));
+            assert_eq!(is_value(&[byte]), is_value_byte(byte));
+            assert_eq!(is_value(&long(byte)), is_value_byte(byte));
+        }
+        assert!(!is_token(b"") && is_value(b""));
+    }
 
     #[test]
     fn headers_are_encoded_without_loss() {

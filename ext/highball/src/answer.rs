@@ -192,16 +192,23 @@ impl HeaderFields<'_> {
         }
     }
 
-    /// Rack 2 joins several values of a field by newlines.
+    /// RFC 9110, 5.1 and 5.5: a name is a token; a value has no control characters but tabs. The front checks the same and
+    /// treats a violation as a protocol error, so it is found here, where it is only an app's mistake. Rack 2 joins several values
+    /// of a field by newlines.
     fn push_lines(&mut self, name: &[u8], value: &[u8]) -> Result<(), Unusual> {
-        if value.contains(&b'\n') {
-            return value.split(|byte| *byte == b'\n').try_for_each(|line| self.push(name, line));
+        if !is_token(name) {
+            return Err(no_name(name));
         }
-        self.push(name, value)
+        if is_value(value) {
+            return self.push(name, value);
+        }
+        value.split(|byte| *byte == b'\n').try_for_each(|line| match is_value(line) {
+            true => self.push(name, line),
+            false => Err(no_value(name)),
+        })
     }
 
     fn push(&mut self, name: &[u8], value: &[u8]) -> Result<(), Unusual> {
-        check(name, value)?;
         let name_bytes = u16::try_from(name.len()).map_err(|_| too_long(name))?;
         let value_bytes = u32::try_from(value.len()).map_err(|_| too_long(name))?;
         self.out.extend_from_slice(&name_bytes.to_le_bytes());
@@ -221,20 +228,18 @@ fn names_file(name: &[u8]) -> bool {
     }
 }
 
-/// RFC 9110, 5.1 and 5.5: a name is a token; a value has no control characters but tabs. The front checks the same and
-/// treats a violation as a protocol error, so it is found here, where it is only an app's mistake.
-fn check(name: &[u8], value: &[u8]) -> Result<(), Unusual> {
-    if !is_token(name) {
-        let shown = String::from_utf8_lossy(name);
-        return Err(Unusual::Illegal(format!("{shown:?} is not the name of a header field")));
-    }
-    if !is_value(value) {
-        let shown = String::from_utf8_lossy(name);
-        return Err(Unusual::Illegal(format!(
-            "the value of the header field {shown} contains a control character, such as a line break or NUL"
-        )));
-    }
-    Ok(())
+#[cold]
+fn no_name(name: &[u8]) -> Unusual {
+    let shown = String::from_utf8_lossy(name);
+    Unusual::Illegal(format!("{shown:?} is not the name of a header field"))
+}
+
+#[cold]
+fn no_value(name: &[u8]) -> Unusual {
+    let shown = String::from_utf8_lossy(name);
+    Unusual::Illegal(format!(
+        "the value of the header field {shown} contains a control character, such as a line break or NUL"
+    ))
 }
 
 /// Names the largest field of a head's payload.

@@ -11,14 +11,20 @@ pub(crate) const PLACES: usize = 6;
 /// Values for the places; 0: none.
 pub(crate) type Values = [VALUE; PLACES];
 
-/// Makes places in a template, under these keys.
+/// Makes places in a template, under these keys. They are its first entries, so that [`fill`] need not walk through the others. (A
+/// cleared Hash keeps its memory.)
 ///
 /// # Safety
 /// With the GVL held, and `template` a live Hash.
 pub(crate) unsafe fn make(template: VALUE, keys: &[VALUE; PLACES]) {
-    for (number, key) in keys.iter().enumerate() {
-        // SAFETY: the caller's promise; the keys are frozen strings.
-        unsafe { rb_sys::rb_hash_aset(template, *key, filling::empty(number)) };
+    // SAFETY: the caller's promise; the keys are frozen strings.
+    unsafe {
+        let others = rb_sys::rb_hash_dup(template);
+        rb_sys::rb_hash_clear(template);
+        for (number, key) in keys.iter().enumerate() {
+            rb_sys::rb_hash_aset(template, *key, filling::empty(number));
+        }
+        rb_sys::rb_hash_update_by(template, others, None);
     }
 }
 
@@ -76,11 +82,12 @@ mod filling {
     ) -> c_int {
         // SAFETY: `fill` passed a pointer to `Values`; `value` is the table's, and good during the call.
         unsafe {
-            if let Some(number) = number_of(*value) {
-                *value = (*(values as *const Values))[number];
-            }
+            let Some(number) = number_of(*value) else { return st_retval::ST_CONTINUE as c_int };
+            *value = (*(values as *const Values))[number];
+            // Behind the last place there are only other entries.
+            let next = if number == PLACES - 1 { st_retval::ST_STOP } else { st_retval::ST_CONTINUE };
+            next as c_int
         }
-        st_retval::ST_CONTINUE as c_int
     }
 }
 

@@ -37,6 +37,14 @@ pub(super) enum Answered {
     Hijacked(OwnedFd),
 }
 
+impl Answered {
+    #[cold]
+    pub(super) fn unsendable(refusal: Refusal) -> Self {
+        tracing::error!(why = refusal.details(), "the answer cannot be sent");
+        Answered::Refused(refusal)
+    }
+}
+
 impl Connection {
     /// The time for the answer begins: how long it is depends on the path.
     pub(super) fn begin_limit(&mut self, app: &AppState) {
@@ -95,16 +103,20 @@ impl Connection {
                 self.log_answer(app, status, body_bytes);
                 Err(End::CutOff)
             }
-            Answered::Hijacked(_) if status == 0 && !self.protocol.can_be_taken_over_whole() => {
-                tracing::error!("the application has taken over a connection whose protocol needs an answer (FastCGI, LSAPI or HTTP/2); a partial hijack (the header rack.hijack) works there");
-                Err(End::CutOff)
-            }
-            Answered::Hijacked(socket) => {
-                self.log_answer(app, status, body_bytes);
-                self.taken_over = Some(socket);
-                Err(End::TakenOver)
-            }
+            Answered::Hijacked(socket) => Err(self.hand_over(app, socket, status, body_bytes)),
         }
+    }
+
+    /// The application has taken the connection over, after an answer of this status; 0: without one.
+    #[cold]
+    fn hand_over(&mut self, app: &AppState, socket: OwnedFd, status: u16, body_bytes: u64) -> End {
+        if status == 0 && !self.protocol.can_be_taken_over_whole() {
+            tracing::error!("the application has taken over a connection whose protocol needs an answer (FastCGI, LSAPI or HTTP/2); a partial hijack (the header rack.hijack) works there");
+            return End::CutOff;
+        }
+        self.log_answer(app, status, body_bytes);
+        self.taken_over = Some(socket);
+        End::TakenOver
     }
 
     /// In development the terminal gets no second line about a request that the application logs there itself.
@@ -155,6 +167,7 @@ impl Connection {
     }
 
     /// The worker took too long.
+    #[cold]
     fn give_up(&mut self, app: &AppState) -> Refusal {
         let worker = match self.exchange.borrow().place {
             Place::Worker(worker, _) => Some(worker),
@@ -202,6 +215,7 @@ impl Connection {
     }
 
     /// The client sends nothing more. It may only have ended its side, and is answered then.
+    #[cold]
     fn note_end(&mut self) -> Result<(), End> {
         if !self.protocol.may_be_half_closed() {
             return Err(End::Gone);
@@ -228,6 +242,7 @@ impl Connection {
         Ok(Client::Probed { before_ms })
     }
 
+    #[cold]
     fn end_probe(&mut self) -> Result<(), End> {
         if let Client::Probed { before_ms } = self.client {
             self.client = Client::EndedEarly;

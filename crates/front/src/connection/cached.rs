@@ -7,7 +7,7 @@ use std::task::{ready, Poll};
 use tokio::task::spawn_local;
 use tokio::time::{timeout, Duration};
 
-use super::{Answered, Connection, End, Step};
+use super::{Answered, Connection, End, Rare, Step};
 use crate::budget::Permit;
 use crate::cache::{AppCache, Asking, Bytes, Fill, Lookup, StoredAnswer, Watch};
 use crate::clock::{now_ms, now_us};
@@ -47,8 +47,20 @@ impl Connection {
         bytes: &[u8],
     ) -> Result<Option<Watch>, Step> {
         // An application for its users alone has no answers for all.
-        let cache = if app.basic_auth().is_none() && self.user.is_none() { app.cache() } else { None };
-        let Some(cache) = cache else { return Ok(None) };
+        if !app.has_cache() || app.basic_auth().is_some() || self.user.is_some() {
+            return Ok(None);
+        }
+        self.look_up(app, prefix_bytes, bytes)
+    }
+
+    #[inline(never)]
+    fn look_up(
+        &mut self,
+        app: &Rc<AppState>,
+        prefix_bytes: usize,
+        bytes: &[u8],
+    ) -> Result<Option<Watch>, Step> {
+        let Some(cache) = app.cache() else { return Ok(None) };
         let asking = Asking {
             head: &self.head,
             buffer: bytes,
@@ -120,7 +132,12 @@ impl Connection {
     }
 
     /// Sends a stored answer. `true`: the connection can be kept.
-    pub(super) async fn send_kept(&mut self, mut kept: Kept) -> Result<bool, End> {
+    #[inline(never)]
+    pub(super) fn send_kept(&mut self, kept: Kept) -> Rare<'_, Result<bool, End>> {
+        Box::pin(self.send_pieces(kept))
+    }
+
+    async fn send_pieces(&mut self, mut kept: Kept) -> Result<bool, End> {
         self.shared.turn.step();
         kept.push_next(&mut self.events);
         let mut is_all = kept.is_at_end();

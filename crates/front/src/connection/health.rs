@@ -14,9 +14,12 @@ impl Connection {
             let path = settings.health_path.as_ref()?;
             &self.head.path(bytes)[prefix_bytes..] == path.as_bytes()
         };
-        if !is_asked || !matches!(self.head.method, Method::Get | Method::Head) {
-            return None;
-        }
+        let reads = matches!(self.head.method, Method::Get | Method::Head);
+        (is_asked && reads).then(|| self.answer_health(app))
+    }
+
+    #[cold]
+    fn answer_health(&mut self, app: &AppState) -> Step {
         if self.head.framing != BodyFraming::None {
             self.protocol.end_connection(); // the body would stand before the next request
         }
@@ -30,6 +33,6 @@ impl Connection {
             fields.add(b"content-type", b"text/plain; charset=utf-8");
             fields.add(b"cache-control", b"no-store");
         });
-        Some(Step::Answer)
+        Step::Answer
     }
 }

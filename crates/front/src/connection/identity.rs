@@ -9,12 +9,17 @@ impl Connection {
     pub(super) fn identify(&mut self, bytes: &[u8]) {
         self.head.drop_invalid_trace(bytes);
         if self.shared.settings.request_id && self.request_id.is_none() {
-            let kept = RequestId::kept(self.head.values_of(known_key::X_REQUEST_ID, bytes));
-            if kept.is_none() {
-                self.head.drop_known(known_key::X_REQUEST_ID);
-            }
-            self.request_id = kept.or_else(|| self.new_id());
+            self.take_id(bytes);
         }
+    }
+
+    #[inline(never)]
+    fn take_id(&mut self, bytes: &[u8]) {
+        let kept = RequestId::kept(self.head.values_of(known_key::X_REQUEST_ID, bytes));
+        if kept.is_none() {
+            self.head.drop_known(known_key::X_REQUEST_ID);
+        }
+        self.request_id = kept.or_else(|| self.new_id());
     }
 
     /// A request whose head could not be read gets an id, too: visitors and the log name it.

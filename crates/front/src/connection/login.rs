@@ -33,6 +33,17 @@ impl Connection {
     pub(super) fn log_in(&mut self, app: &Rc<AppState>, prefix_bytes: usize, bytes: &[u8]) -> Option<Step> {
         self.user = None;
         let auth = app.basic_auth()?;
+        self.judge_login(app, &auth, prefix_bytes, bytes)
+    }
+
+    #[inline(never)]
+    fn judge_login(
+        &mut self,
+        app: &Rc<AppState>,
+        auth: &Rc<BasicAuth>,
+        prefix_bytes: usize,
+        bytes: &[u8],
+    ) -> Option<Step> {
         if is_open(&self.head, bytes, prefix_bytes, &app.settings().process.probe_path) {
             return None;
         }
@@ -44,6 +55,7 @@ impl Connection {
                 Judged::Later(question) => {
                     let verdict = Rc::new(OnceCell::new());
                     self.login = Some(Login { app: app.id, verdict: Rc::clone(&verdict) });
+                    let auth = Rc::clone(auth);
                     let found_out = async move {
                         let _ = verdict.set(auth.find_out(question).await); // nothing else sets it
                     };
@@ -56,7 +68,7 @@ impl Connection {
                 self.user = Some(name);
                 None
             }
-            Verdict::Refused(refusal) => Some(self.refuse_login(refusal, &auth)),
+            Verdict::Refused(refusal) => Some(self.refuse_login(refusal, auth)),
         }
     }
 

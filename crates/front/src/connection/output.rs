@@ -158,8 +158,7 @@ impl Connection {
                     };
                     let lines = &[lines, hsts.unwrap_or_default(), id.map_or(&[], RequestId::line), &timing];
                     if let Err(refusal) = self.protocol.write_head(&head, lines, date, out) {
-                        tracing::error!(why = refusal.details(), "the answer cannot be sent");
-                        return Encoded::Ended(Answered::Refused(refusal));
+                        return Encoded::Ended(Answered::unsendable(refusal));
                     }
                 }
                 AnswerEvent::Bytes(length) => {
@@ -187,6 +186,7 @@ impl Connection {
         }
     }
 
+    #[inline(never)]
     fn begin_file(&mut self, mut part: FilePart) {
         let covered = self.protocol.begin_part(part.length, &mut self.output.bytes);
         let rest = part.split_off(covered);
@@ -241,6 +241,7 @@ impl Connection {
 
     /// The client takes nothing at the moment. It has `send_timeout` from the last byte that it took; long before
     /// that, its worker is spared the wait.
+    #[cold]
     fn poll_stalled(&mut self, context: &mut Context<'_>) -> Poll<Result<(), End>> {
         let limits = &self.shared.settings.limits;
         let deadline = &self.counted.deadline;

@@ -12,7 +12,7 @@ use crate::access_log::Entry;
 use crate::cache::{Fill, Watch};
 use crate::clock::{now_ms, turn_us};
 use crate::exchange::response_head::HeadContext;
-use crate::files::{StaticAnswer, StaticRequest};
+use crate::files::{StaticAnswer, StaticFiles, StaticRequest};
 use crate::message::answer::AnswerEvents;
 use crate::message::conditions::Conditions;
 use crate::message::forwarded::is_about_sending;
@@ -67,30 +67,14 @@ impl Connection {
             if self.protocol.is_closing() {
                 return Poll::Ready(Err(End::Linger));
             }
-            let begun = self.protocol.has_begun(self.buffer.as_slice());
-            if self.counted.deadline.has_passed(context) {
-                return Poll::Ready(if begun {
-                    let buffer = self.buffer.take();
-                    Ok(self.refuse_unread(&buffer, Refusal::HeadTimeout))
-                } else {
-                    Err(End::Gone)
-                });
-            }
-            if self.shared.leaving() != *known && !begun {
-                *known = self.shared.leaving();
-                self.counted.deadline.at_most(self.shared.time_for_last_request());
-            }
             if self.client != Client::Open {
                 return Poll::Ready(Err(End::Gone));
             }
+            let begun = self.protocol.has_begun(self.buffer.as_slice());
             let shared = Rc::clone(&self.shared);
             let mut scratch = shared.scratch.borrow_mut();
             let Poll::Ready(read) = self.stream.poll_read_some(context, &mut scratch) else {
-                if self.counted.is_dismissed() {
-                    return Poll::Ready(Err(End::Gone));
-                }
-                self.become_idle();
-                return Poll::Pending;
+                return self.poll_without_request(context, begun, known);
             };
             let length = match read {
                 Ok(0) | Err(_) => return Poll::Ready(Err(End::Gone)),
@@ -100,6 +84,32 @@ impl Connection {
                 return Poll::Ready(examined);
             }
         }
+    }
+
+    /// Nothing has come to be read, and no request is whole. The first bytes of one may be there (`begun`).
+    fn poll_without_request(
+        &mut self,
+        context: &mut Context<'_>,
+        begun: bool,
+        known: &mut Leaving,
+    ) -> Poll<Result<Step, End>> {
+        if self.shared.leaving() != *known && !begun {
+            *known = self.shared.leaving();
+            self.counted.deadline.at_most(self.shared.time_for_last_request());
+        }
+        if self.counted.deadline.has_passed(context) {
+            return Poll::Ready(if begun {
+                let buffer = self.buffer.take();
+                Ok(self.refuse_unread(&buffer, Refusal::HeadTimeout))
+            } else {
+                Err(End::Gone)
+            });
+        }
+        if self.counted.is_dismissed() {
+            return Poll::Ready(Err(End::Gone));
+        }
+        self.become_idle();
+        Poll::Pending
     }
 
     /// A connection that has nothing to do keeps little memory: most of those that are open are idle.
@@ -194,6 +204,7 @@ impl Connection {
 
     /// Refuses a request whose head could not be read: what stands in `head` is of the one before. No body follows if the
     /// method is HEAD, whatever else is wrong (RFC 9110 section 9.3.2).
+    #[cold]
     fn refuse_unread(&mut self, bytes: &[u8], refusal: Refusal) -> Step {
         let is_head = bytes.trim_ascii_start().starts_with(b"HEAD ");
         self.head.method = if is_head { Method::Head } else { Method::default() };
@@ -208,11 +219,10 @@ impl Connection {
     fn route(&mut self, bytes: &[u8], waits: u8) -> Step {
         self.identify(bytes);
         self.is_uncounted = true;
-        if self.is_astray {
-            return self.lead_back(bytes);
-        }
-        if let Some(step) = self.answer_challenge(bytes).or_else(|| self.send_to_https(bytes)) {
-            return step;
+        if self.shared.https.is_some() {
+            if let Some(step) = self.answer_for_https(bytes) {
+                return step;
+            }
         }
         let found = self.find_app(bytes);
         self.visit = found.as_ref().map(|(app, _)| Visit::new(Rc::clone(app)));
@@ -264,11 +274,28 @@ impl Connection {
         self.evidence(bytes).audience(rule, || self.stream.is_of_trusted_user(self.shared.key.user()))
     }
 
+    /// What certificates and the way to HTTPS need, before it is looked whose request it is.
+    #[inline(never)]
+    fn answer_for_https(&mut self, bytes: &[u8]) -> Option<Step> {
+        if self.is_astray {
+            return Some(self.lead_back(bytes));
+        }
+        self.answer_challenge(bytes).or_else(|| self.send_to_https(bytes))
+    }
+
     /// The link that shows that a browser is a developer's: it gets its cookie, and is sent to the same address without
     /// what only the link has. No application and no log sees that; neither where the link proves nothing.
     fn follow_link(&mut self, bytes: &[u8]) -> Option<Step> {
+        if self.head.query(bytes).is_empty() {
+            return None; // most have none
+        }
         let target = self.shared.key.target_of_link(self.head.path(bytes), self.head.query(bytes))?;
-        self.note(&target, bytes);
+        Some(self.welcome_developer(&target, bytes))
+    }
+
+    #[cold]
+    fn welcome_developer(&mut self, target: &[u8], bytes: &[u8]) -> Step {
+        self.note(target, bytes);
         let key = Arc::clone(&self.shared.key);
         let evidence = self.evidence(bytes);
         let is_ours = evidence.may_be_developer() && self.stream.is_of_trusted_user(key.user());
@@ -276,8 +303,8 @@ impl Connection {
         if self.head.framing != BodyFraming::None {
             self.protocol.end_connection(); // the body would stand before the next request
         }
-        redirect(&target, cookie, &mut self.events);
-        Some(Step::Answer)
+        redirect(target, cookie, &mut self.events);
+        Step::Answer
     }
 
     /// An authority that looks whether a name is ours.
@@ -314,6 +341,7 @@ impl Connection {
 
     /// A client that speaks HTTP at an address for HTTPS. A browser is sent to the same address with https://, for this time: the
     /// port may be that of another server tomorrow. What else a client may have sent was readable on the way, so it gets an error.
+    #[cold]
     fn lead_back(&mut self, bytes: &[u8]) -> Step {
         const WRONG: &[u8] = b"This address is for HTTPS: write https:// instead of http://.\n";
         let Some(https) = &self.shared.https else { return Step::Refuse(Refusal::NoApp) };
@@ -334,6 +362,7 @@ impl Connection {
 
     /// There is no application for this host and path. Developers get a list of those that there are: names and folders
     /// are for them alone, so the rule is that of a diagnosis, the strictest of those applications.
+    #[cold]
     fn no_app(&mut self, bytes: &[u8]) -> Step {
         let apps = self.shared.apps.borrow();
         let is_development = apps.reached().any(|app| app.settings().is_development());
@@ -373,6 +402,17 @@ impl Connection {
         may_wait: bool,
     ) -> Option<Step> {
         let statics = app.statics.borrow().as_ref().map(Rc::clone)?;
+        self.find_file(&statics, prefix_bytes, bytes, may_wait)
+    }
+
+    #[inline(never)]
+    fn find_file(
+        &mut self,
+        statics: &StaticFiles,
+        prefix_bytes: usize,
+        bytes: &[u8],
+        may_wait: bool,
+    ) -> Option<Step> {
         let path = &self.head.path(bytes)[prefix_bytes..];
         let request = StaticRequest { head: &self.head, buffer: bytes, path, now_ms: now_ms(), may_wait };
         let answer = match statics.lookup(&request, &mut self.events) {
@@ -468,9 +508,13 @@ impl Connection {
 
     /// Remembers what the access log will say of a request for this target.
     fn note(&mut self, target: &[u8], bytes: &[u8]) {
-        if self.access_log().is_none() {
-            return;
+        if self.access_log().is_some() {
+            self.begin_entry(target, bytes);
         }
+    }
+
+    #[inline(never)]
+    fn begin_entry(&mut self, target: &[u8], bytes: &[u8]) {
         let head = &self.head;
         let version = match head.version {
             Version::Http10 => "HTTP/1.0",

@@ -57,6 +57,7 @@ impl Connection {
 
 /// The field line by which a client gets to know where the time went (W3C Server Timing), in milliseconds: with proxies, in
 /// the queue, and in the application until its answer began.
+#[inline(never)]
 pub(super) fn server_timing(moments: Moments) -> Vec<u8> {
     let Moments { proxies_us, queued_us, placed_us, first_us, .. } = moments;
     let spans = [

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::task::{ready, Context, Poll};
 use std::time::Duration;
 
-use super::{Connection, End};
+use super::{Connection, End, Rare};
 use crate::budget::Account;
 use crate::clock::now_ms;
 use crate::exchange::sink::Sink;
@@ -53,6 +53,15 @@ impl Connection {
             self.exchange.borrow().request.body = Body::None;
             return Ok(None);
         }
+        self.upload_body(app).await
+    }
+
+    #[inline(never)]
+    fn upload_body<'a>(&'a mut self, app: &'a AppState) -> Rare<'a, Result<Option<Refusal>, End>> {
+        Box::pin(self.read_body(app))
+    }
+
+    async fn read_body(&mut self, app: &AppState) -> Result<Option<Refusal>, End> {
         let limits = &self.shared.settings.limits;
         let expected = match self.head.framing {
             BodyFraming::Length(length) => Some(length),

@@ -98,19 +98,31 @@ impl FrameReader {
     /// The frame whose payload comes next, its header read if it has to be.
     fn open_frame(&mut self, input: &mut &[u8]) -> Result<Option<(Kind, usize)>, RingError> {
         if self.open.is_none() {
-            let (more, rest) = input.split_at((HEADER_BYTES - self.header_bytes).min(input.len()));
-            self.header[self.header_bytes..self.header_bytes + more.len()].copy_from_slice(more);
-            self.header_bytes += more.len();
-            *input = rest;
-            if self.header_bytes < HEADER_BYTES {
-                return Ok(None);
-            }
-            self.header_bytes = 0;
-            let Header { kind, length } = Header::decode(self.header)?;
+            let Some(header) = self.next_header(input) else { return Ok(None) };
+            let Header { kind, length } = Header::decode(header)?;
             self.open = Some((kind, length));
         }
         // A frame without payload is there as soon as its header is.
         Ok(self.open.filter(|(_, missing)| *missing == 0 || !input.is_empty()))
+    }
+
+    /// The header of the next frame. In most cases it is in one piece.
+    fn next_header(&mut self, input: &mut &[u8]) -> Option<[u8; HEADER_BYTES]> {
+        if self.header_bytes == 0 {
+            if let Some((header, rest)) = input.split_first_chunk() {
+                *input = rest;
+                return Some(*header);
+            }
+        }
+        let (more, rest) = input.split_at((HEADER_BYTES - self.header_bytes).min(input.len()));
+        self.header[self.header_bytes..self.header_bytes + more.len()].copy_from_slice(more);
+        self.header_bytes += more.len();
+        *input = rest;
+        if self.header_bytes < HEADER_BYTES {
+            return None;
+        }
+        self.header_bytes = 0;
+        Some(self.header)
     }
 
     fn whole_payload<T>(

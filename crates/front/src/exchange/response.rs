@@ -397,6 +397,15 @@ impl Response {
         (self.body, self.missing, self.app_chunks) = (AnswerBody::None, 0, None);
     }
 
+    #[cold]
+    fn cut_short(&mut self) {
+        tracing::error!(
+            missing = self.missing,
+            "the application's answer is cut off: its body is shorter than its Content-Length or chunks announced"
+        );
+        self.cut_off();
+    }
+
     fn cut_off(&mut self) {
         self.watch = None;
         if self.handed_over {
@@ -509,14 +518,20 @@ impl Response {
             }
             Err(BadHead::Breach(why)) => Err(RingError::Breach(why)),
             Err(BadHead::Unsendable(why)) => {
-                tracing::error!(error = why, "the application's answer cannot be sent: its head {why}");
-                // The rest of the frames is read and dropped.
-                self.fail(Refusal::BadResponse { why });
+                self.refuse_head(why);
                 Ok(())
             }
         }
     }
 
+    /// The head cannot be sent. The rest of the frames is read and dropped.
+    #[cold]
+    fn refuse_head(&mut self, why: &'static str) {
+        tracing::error!(error = why, "the application's answer cannot be sent: its head {why}");
+        self.fail(Refusal::BadResponse { why });
+    }
+
+    #[cold]
     fn app_raised(&mut self, words: &[u8]) -> Result<(), RingError> {
         if matches!(self.progress, Progress::Streaming | Progress::Ended) {
             return Err(RingError::Breach("an exception after an answer has begun"));
@@ -538,16 +553,20 @@ impl Response {
             Progress::Waiting => return Err(RingError::Breach("a body without a head")),
             Progress::Ended | Progress::Aborted | Progress::Refused(_) | Progress::GivenBack => return Ok(()),
         }
-        let Some(mut decoder) = self.app_chunks.take() else {
-            self.push_body(bytes);
-            return Ok(());
-        };
+        match self.app_chunks.take() {
+            None => self.push_body(bytes),
+            Some(decoder) => self.push_chunks(decoder, bytes),
+        }
+        Ok(())
+    }
+
+    #[inline(never)]
+    fn push_chunks(&mut self, mut decoder: BodyDecoder, bytes: &[u8]) {
         if decoder.decode(bytes, |piece| self.push_body(piece)).is_err() {
             tracing::error!("the application's answer is cut off: it says Transfer-Encoding: chunked, and its chunks are malformed");
             self.cut_off();
         }
         self.app_chunks = Some(decoder);
-        Ok(())
     }
 
     fn push_body(&mut self, mut bytes: &[u8]) {
@@ -564,21 +583,29 @@ impl Response {
         if let Some(watch) = &mut self.watch {
             watch.take_body(bytes);
         }
-        if !self.push_to_spool(bytes) {
-            self.events.push_bytes(bytes);
+        if matches!(self.spool, Spool::Used(_)) && self.push_to_spool(bytes) {
+            return;
         }
+        self.events.push_bytes(bytes);
     }
 
     /// How many of these bytes belong to the body, by its Content-Length.
     fn within_length(&mut self, length: u64) -> u64 {
-        if length > self.missing && !self.is_cut {
-            self.is_cut = true;
-            tracing::error!("the application's answer is cut at its Content-Length: its body is longer");
+        if length > self.missing {
+            self.note_cut();
         }
         length.min(self.missing)
     }
 
+    #[cold]
+    fn note_cut(&mut self) {
+        if !std::mem::replace(&mut self.is_cut, true) {
+            tracing::error!("the application's answer is cut at its Content-Length: its body is longer");
+        }
+    }
+
     /// Appends to the spool file, if there is one, and to the part that sends what is new in it.
+    #[inline(never)]
     fn push_to_spool(&mut self, bytes: &[u8]) -> bool {
         let Spool::Used(spool) = &mut self.spool else {
             return false;
@@ -596,6 +623,7 @@ impl Response {
         true
     }
 
+    #[inline(never)]
     fn file(&mut self, file: OwnedFd, offset: u64, length: u64) -> Result<(), RingError> {
         if let Some(watch) = &mut self.watch {
             watch.give_up();
@@ -635,6 +663,7 @@ impl Response {
 
     /// The worker waits for its socket, whatever has become of the answer: if the answer is not wanted any more, it
     /// finds the other end closed.
+    #[cold]
     fn take_over(&mut self, descriptors: &mut dyn Descriptors) -> Result<(), RingError> {
         if self.handed_over {
             return Err(RingError::Breach("a second hijack in one answer"));
@@ -657,11 +686,7 @@ impl Response {
         }
         let chunks_cut = self.app_chunks.as_ref().is_some_and(|chunks| !chunks.is_done());
         if !self.handed_over && (self.missing > 0 || chunks_cut) {
-            tracing::error!(
-                missing = self.missing,
-                "the application's answer is cut off: its body is shorter than its Content-Length or chunks announced"
-            );
-            self.cut_off();
+            self.cut_short();
             return Ok(());
         }
         self.progress = Progress::Ended;

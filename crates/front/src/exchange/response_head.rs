@@ -69,13 +69,12 @@ pub(crate) fn sent_file(payload: &[u8], asked: Option<&Conditions>) -> Option<Se
     let (mut etag, mut last_modified, mut length) = (None, None, None);
     while !rest.is_empty() {
         let Field { name, value } = next_field(&mut rest).ok()?;
-        let is = |other: &str| name.eq_ignore_ascii_case(other.as_bytes());
         match name.len() {
-            4 if is("etag") => etag = Some(value.trim_ascii()),
-            13 if is("last-modified") => last_modified = parse_date(value.trim_ascii()),
-            13 if is("content-range") => return None,
-            14 if is("content-length") => length = parse_length(value),
-            17 if is("transfer-encoding") => return None,
+            4 if is_named(name, b"etag") => etag = Some(value.trim_ascii()),
+            13 if is_named(name, b"last-modified") => last_modified = parse_date(value.trim_ascii()),
+            13 if is_named(name, b"content-range") => return None,
+            14 if is_named(name, b"content-length") => length = parse_length(value),
+            17 if is_named(name, b"transfer-encoding") => return None,
             _ => {}
         }
     }
@@ -133,6 +132,14 @@ struct Field<'a> {
     value: &'a [u8],
 }
 
+/// Whether a field name, which is a token, is this one, which has small letters and hyphens. Among the bytes of a token, setting
+/// bit 5 does nothing but make letters small, and it keeps `_` apart from `-`.
+fn is_named<const LENGTH: usize>(name: &[u8], known: &[u8; LENGTH]) -> bool {
+    let Ok(name) = <&[u8; LENGTH]>::try_from(name) else { return false };
+    // Without a way out of the loop, many bytes are compared at a time.
+    name.iter().zip(known).fold(0, |difference, (byte, known)| difference | ((byte | 0x20) ^ known)) == 0
+}
+
 /// Takes the first field off `bytes`.
 fn next_field<'a>(bytes: &mut &'a [u8]) -> Result<Field<'a>, BadHead> {
     const CUT: BadHead = BadHead::Breach("is cut off in a field");
@@ -154,30 +161,29 @@ fn next_field<'a>(bytes: &mut &'a [u8]) -> Result<Field<'a>, BadHead> {
 impl Gathered {
     /// Notes what a field means for the framing; says whether it is copied as it stands.
     fn keep(&mut self, name: &[u8], value: &[u8]) -> Result<bool, BadHead> {
-        let is = |other: &str| name.eq_ignore_ascii_case(other.as_bytes());
         let keep = match name.len() {
-            4 if is("date") => {
+            4 if is_named(name, b"date") => {
                 self.date = true;
                 true
             }
             // Trailers are not sent, whether the application or the front chunks the body.
-            7 if is("trailer") => false,
-            10 if is("connection") => {
+            7 if is_named(name, b"trailer") => false,
+            10 if is_named(name, b"connection") => {
                 self.close |= has_list_token(value, "close");
                 self.upgrade |= has_list_token(value, "upgrade");
                 false
             }
-            10 if is("keep-alive") => false,
-            10 if is("x-sendfile") => self.keep_path(name),
-            12 if is("x-request-id") => {
+            10 if is_named(name, b"keep-alive") => false,
+            10 if is_named(name, b"x-sendfile") => self.keep_path(name),
+            12 if is_named(name, b"x-request-id") => {
                 self.request_id = true;
                 true
             }
-            13 if is("accept-ranges") => {
+            13 if is_named(name, b"accept-ranges") => {
                 self.accept_ranges = true;
                 true
             }
-            14 if is("content-length") => {
+            14 if is_named(name, b"content-length") => {
                 if self.content_length.is_some() {
                     return Err(BadHead::Unsendable("has two Content-Length fields"));
                 }
@@ -186,21 +192,22 @@ impl Gathered {
                     Some(length.ok_or(BadHead::Unsendable("has a malformed Content-Length"))?);
                 false
             }
-            16 if is("proxy-connection") => false,
-            16 if is("x-accel-redirect") => self.keep_path(name),
-            17 if is("transfer-encoding") => {
+            16 if is_named(name, b"proxy-connection") => false,
+            16 if is_named(name, b"x-accel-redirect") => self.keep_path(name),
+            17 if is_named(name, b"transfer-encoding") => {
                 if !value.eq_ignore_ascii_case(b"chunked") && !value.eq_ignore_ascii_case(b"identity") {
                     return Err(BadHead::Unsendable("has a transfer coding other than chunked"));
                 }
                 self.chunked |= value.eq_ignore_ascii_case(b"chunked");
                 false
             }
-            _ => !name.get(..5).is_some_and(|start| start.eq_ignore_ascii_case(b"rack.")),
+            _ => !name.get(..5).is_some_and(|start| is_named(start, b"rack.")),
         };
         Ok(keep)
     }
 
     /// The path of a file is for a web server in front.
+    #[cold]
     fn keep_path(&self, name: &[u8]) -> bool {
         static WARNED: AtomicBool = AtomicBool::new(false);
         let field = String::from_utf8_lossy(name);

@@ -6,6 +6,7 @@
 
 mod spare;
 
+use std::collections::{vec_deque, VecDeque};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
@@ -116,10 +117,12 @@ impl FilePart {
 
 /// The events of an answer that have come and were not taken yet. Only while there are some, they hold memory: see [`spare`].
 #[derive(Debug, Default)]
-pub struct AnswerEvents {
-    events: Vec<AnswerEvent>,
-    /// The first that was not taken.
-    next: usize,
+pub struct AnswerEvents(Option<Box<Waiting>>);
+
+/// Events, and the bytes that belong to them.
+#[derive(Debug, Default)]
+struct Waiting {
+    events: VecDeque<AnswerEvent>,
     bytes: Vec<u8>,
     /// The first byte of those that belong to the next event.
     at: usize,
@@ -128,46 +131,48 @@ pub struct AnswerEvents {
 impl AnswerEvents {
     /// Whether all that came was taken.
     pub fn is_empty(&self) -> bool {
-        self.next == self.events.len()
+        self.events().next().is_none()
     }
 
     /// Whether none has come since they were cleared.
     pub fn is_unused(&self) -> bool {
-        self.events.capacity() == 0
+        self.0.is_none()
     }
 
     /// Bytes of heads and bodies that wait here.
     pub fn waiting_bytes(&self) -> usize {
-        self.bytes.len() - self.at
+        self.0.as_ref().map_or(0, |waiting| waiting.bytes.len() - waiting.at)
     }
 
     /// The length of the body, where all of it waits here, in memory, and is next.
     pub fn whole_body_bytes(&self) -> Option<usize> {
-        let (last, events) = self.events[self.next..].split_last()?;
-        let lengths = events.iter().map(|event| match event {
-            AnswerEvent::Bytes(length) => Some(*length),
+        let (last, mut events) = {
+            let mut events = self.events();
+            (events.next_back()?, events)
+        };
+        let length = events.try_fold(0, |sum, event| match event {
+            AnswerEvent::Bytes(length) => Some(sum + length),
             _ => None,
         });
-        lengths.sum::<Option<usize>>().filter(|_| matches!(last, AnswerEvent::End))
+        length.filter(|_| matches!(last, AnswerEvent::End))
     }
 
     /// Whether all that waits here are bytes of the body.
     pub fn has_only_bytes(&self) -> bool {
-        self.events[self.next..].iter().all(|event| matches!(event, AnswerEvent::Bytes(_)))
+        self.events().all(|event| matches!(event, AnswerEvent::Bytes(_)))
     }
 
     /// Forgets all, and gives the memory back.
     pub fn clear(&mut self) {
-        (self.next, self.at) = (0, 0);
-        if !self.is_unused() {
-            spare::give_back(std::mem::take(&mut self.events), std::mem::take(&mut self.bytes));
+        if let Some(waiting) = self.0.take() {
+            spare::give_back(waiting);
         }
     }
 
     /// The status of the answer, and the bytes of its body, where the whole answer waits here.
     pub fn summary(&self) -> (u16, u64) {
         let (mut status, mut body_bytes) = (0, 0);
-        for event in &self.events[self.next..] {
+        for event in self.events() {
             match event {
                 AnswerEvent::Head(head) => status = head.status,
                 AnswerEvent::Bytes(length) => body_bytes += *length as u64,
@@ -178,18 +183,19 @@ impl AnswerEvents {
         (status, body_bytes)
     }
 
+    fn events(&self) -> vec_deque::Iter<'_, AnswerEvent> {
+        self.0.as_ref().map(|waiting| waiting.events.iter()).unwrap_or_default()
+    }
+
     // --- Adding --------------------------------------------------------------------------------------
 
     /// Adds an event that has no bytes: not a head, nor [`AnswerEvent::Bytes`].
     pub fn push(&mut self, event: AnswerEvent) {
-        self.take_memory();
-        self.events.push(event);
+        self.waiting().events.push_back(event);
     }
 
-    fn take_memory(&mut self) {
-        if self.is_unused() {
-            (self.events, self.bytes) = spare::take();
-        }
+    fn waiting(&mut self) -> &mut Waiting {
+        self.0.get_or_insert_with(spare::take)
     }
 
     /// Adds a head; `write` appends its fields, and has the last word on it.
@@ -200,27 +206,15 @@ impl AnswerEvents {
         &mut self,
         write: impl FnOnce(&mut FieldLines<'_>) -> Result<AnswerHead, E>,
     ) -> Result<AnswerHead, E> {
-        let begin = self.begin_head();
-        match write(&mut FieldLines::at_end_of(&mut self.bytes)) {
-            Ok(head) => Ok(self.add_head(head, begin)),
+        let waiting = self.waiting();
+        let begin = waiting.bytes.len();
+        match write(&mut FieldLines::at_end_of(&mut waiting.bytes)) {
+            Ok(head) => Ok(waiting.add_head(head, begin)),
             Err(error) => {
-                self.bytes.truncate(begin);
+                waiting.bytes.truncate(begin);
                 Err(error)
             }
         }
-    }
-
-    /// Where the bytes of a head's fields begin.
-    fn begin_head(&mut self) -> usize {
-        self.take_memory();
-        self.bytes.len()
-    }
-
-    /// Adds a head whose fields are the bytes from `begin` on.
-    fn add_head(&mut self, mut head: AnswerHead, begin: usize) -> AnswerHead {
-        head.field_bytes = self.bytes.len() - begin;
-        self.push(if head.is_interim() { AnswerEvent::Interim(head) } else { AnswerEvent::Head(head) });
-        head
     }
 
     /// Adds bytes of the body.
@@ -228,23 +222,24 @@ impl AnswerEvents {
         if bytes.is_empty() {
             return;
         }
-        self.take_memory();
-        self.bytes.extend_from_slice(bytes);
-        match self.events[self.next..].last_mut() {
+        let waiting = self.waiting();
+        waiting.bytes.extend_from_slice(bytes);
+        match waiting.events.back_mut() {
             Some(AnswerEvent::Bytes(length)) => *length += bytes.len(),
-            _ => self.push(AnswerEvent::Bytes(bytes.len())),
+            _ => waiting.events.push_back(AnswerEvent::Bytes(bytes.len())),
         }
     }
 
     /// Adds a part of a file.
     pub fn push_file(&mut self, part: FilePart) {
-        match self.events[self.next..].last_mut() {
+        let waiting = self.waiting();
+        match waiting.events.back_mut() {
             Some(AnswerEvent::File(last))
                 if Arc::ptr_eq(&last.file, &part.file) && last.offset + last.length == part.offset =>
             {
                 last.length += part.length;
             }
-            _ => self.push(AnswerEvent::File(part)),
+            _ => waiting.events.push_back(AnswerEvent::File(part)),
         }
     }
 
@@ -277,35 +272,48 @@ impl AnswerEvents {
             Some(length) if !is_head_method => AnswerBody::Length(length),
             _ => AnswerBody::None,
         };
-        let begin = self.begin_head();
-        write(&mut FieldLines::at_end_of(&mut self.bytes));
-        self.add_head(AnswerHead { body, content_length, ..AnswerHead::new(status) }, begin);
+        let waiting = self.waiting();
+        let begin = waiting.bytes.len();
+        write(&mut FieldLines::at_end_of(&mut waiting.bytes));
+        waiting.add_head(AnswerHead { body, content_length, ..AnswerHead::new(status) }, begin);
     }
 
     /// Adds what waits in `other`, which is empty then.
     pub fn append(&mut self, other: &mut AnswerEvents) {
-        self.take_memory();
-        self.events.extend(other.events.drain(other.next..));
-        self.bytes.extend_from_slice(&other.bytes[other.at..]);
-        other.clear();
+        let Some(mut other) = other.0.take() else { return };
+        let waiting = self.waiting();
+        waiting.events.append(&mut other.events);
+        waiting.bytes.extend_from_slice(&other.bytes[other.at..]);
+        spare::give_back(other);
     }
 
     // --- Taking --------------------------------------------------------------------------------------
 
     /// Takes the next event, unless this is so of it.
     pub fn take_unless(&mut self, stays: impl FnOnce(&AnswerEvent) -> bool) -> Option<AnswerEvent> {
-        let event = self.events.get_mut(self.next).filter(|event| !stays(event))?;
-        // What stands in its place is not looked at.
-        let event = std::mem::replace(event, AnswerEvent::End);
-        self.next += 1;
-        Some(event)
+        let events = &mut self.0.as_mut()?.events;
+        if events.front().is_none_or(stays) {
+            return None;
+        }
+        events.pop_front()
     }
 
     /// The next bytes: those of the head or body that was taken last.
     pub fn take_bytes(&mut self, length: usize) -> &[u8] {
-        let begin = self.at;
-        self.at += length;
-        &self.bytes[begin..self.at]
+        let waiting = self.waiting();
+        let begin = waiting.at;
+        waiting.at += length;
+        &waiting.bytes[begin..waiting.at]
+    }
+}
+
+impl Waiting {
+    /// Adds a head whose fields are the bytes from `begin` on.
+    fn add_head(&mut self, mut head: AnswerHead, begin: usize) -> AnswerHead {
+        head.field_bytes = self.bytes.len() - begin;
+        let is_interim = head.is_interim();
+        self.events.push_back(if is_interim { AnswerEvent::Interim(head) } else { AnswerEvent::Head(head) });
+        head
     }
 }
 

@@ -91,12 +91,15 @@ impl Conditions {
     /// Those of a request; `None`: it has none, or its method does not read.
     pub(crate) fn of(head: &RequestHead, buffer: &[u8]) -> Option<Self> {
         let reads = matches!(head.method, Method::Get | Method::Head);
-        let has_some = Conditions::KEYS.iter().any(|key| head.field(*key, buffer).is_some());
-        (reads && has_some).then(|| {
-            let values = |key| head.values_of(key, buffer).map(move |value| (key, value.into()));
-            let fields = Conditions::KEYS.into_iter().flat_map(values).collect();
-            Conditions { is_get: head.method == Method::Get, fields }
-        })
+        let has_some = Conditions::KEYS.iter().any(|key| head.has(*key));
+        (reads && has_some).then(|| Conditions::copied(head, buffer))
+    }
+
+    #[inline(never)]
+    fn copied(head: &RequestHead, buffer: &[u8]) -> Self {
+        let values = |key| head.values_of(key, buffer).map(move |value| (key, value.into()));
+        let fields = Conditions::KEYS.into_iter().flat_map(values).collect();
+        Conditions { is_get: head.method == Method::Get, fields }
     }
 }
 

@@ -20,9 +20,14 @@ pub(crate) fn is_reported(head: &RequestHead) -> bool {
 /// How long ago, in microseconds, the first proxy got the request, that reports it. A time in the future is now: no two
 /// machines have quite the same time.
 pub(crate) fn waited_us(head: &RequestHead, buffer: &[u8]) -> u64 {
-    if !is_reported(head) {
-        return 0;
+    match is_reported(head) {
+        true => longest_wait_us(head, buffer),
+        false => 0,
     }
+}
+
+#[inline(never)]
+fn longest_wait_us(head: &RequestHead, buffer: &[u8]) -> u64 {
     let now_us = since_1970().as_micros() as f64;
     let fields = [known_key::X_REQUEST_START, known_key::X_QUEUE_START];
     let values = fields.into_iter().flat_map(|key| head.values_of(key, buffer));

@@ -171,6 +171,11 @@ impl AppState {
         }
     }
 
+    /// Whether answers are stored.
+    pub(crate) fn has_cache(&self) -> bool {
+        self.cache.borrow().is_some()
+    }
+
     /// Its stored answers, if answers are stored: those of the release that serves.
     pub(crate) fn cache(&self) -> Option<Rc<AppCache>> {
         let cache = self.cache.borrow().as_ref().map(Rc::clone)?;

@@ -239,18 +239,27 @@ impl Stream {
         mut send: impl FnMut(BorrowedFd<'_>) -> Result<usize, Errno>,
     ) -> Poll<io::Result<usize>> {
         loop {
-            ready!(self.poll_writable(context))?;
-            let mut send = |socket: BorrowedFd<'_>| send(socket).map_err(io::Error::from);
-            let sent = match self {
-                Stream::Tcp(stream) => stream.try_io(Interest::WRITABLE, || send(stream.as_fd())),
-                Stream::Unix(stream) => stream.try_io(Interest::WRITABLE, || send(stream.as_fd())),
-                Stream::Tls(_) | Stream::Http2(..) => Err(io::ErrorKind::Unsupported.into()),
+            // The socket nearly always takes something: what tokio knows of it is asked only where it does not.
+            let sent = match self.socket() {
+                Some(socket) => send(socket).map_err(io::Error::from),
+                None => Err(io::ErrorKind::Unsupported.into()),
             };
             match sent {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.note_unwritable(),
                 sent => return Poll::Ready(sent),
             }
+            ready!(self.poll_writable(context))?;
         }
+    }
+
+    /// The kernel has no room for more: tokio has to look for it again.
+    fn note_unwritable(&self) {
+        let full = || Err(io::Error::from(io::ErrorKind::WouldBlock));
+        let _: io::Result<()> = match self {
+            Stream::Tcp(stream) => stream.try_io(Interest::WRITABLE, full),
+            Stream::Unix(stream) => stream.try_io(Interest::WRITABLE, full),
+            Stream::Tls(_) | Stream::Http2(..) => Ok(()),
+        };
     }
 
     /// Has the kernel end the connection when the client's machine does not answer any more: nothing else may notice for

@@ -112,6 +112,9 @@ fn check_line_so_far(line: &[u8], limits: &Limits) -> Result<(), Refusal> {
 
 fn check_request_line(line: &[u8], limits: &Limits) -> Result<(), Refusal> {
     check_line_so_far(line, limits)?;
+    if line.len() <= limits.target_bytes {
+        return Ok(());
+    }
     let method_end = memchr::memchr(b' ', line).unwrap_or(line.len());
     let rest = line.get(method_end + 1..).unwrap_or(b"");
     let target_end = memchr::memchr(b' ', rest).unwrap_or(rest.len());

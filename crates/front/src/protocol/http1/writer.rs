@@ -51,11 +51,7 @@ impl Writer {
             return;
         }
         out.reserve(lines.iter().map(|lines| lines.len()).sum::<usize>() + 160);
-        out.extend_from_slice(b"HTTP/1.1 ");
-        write_number(u64::from(head.status), out);
-        out.push(b' ');
-        out.extend_from_slice(reason_phrase(head.status).as_bytes());
-        out.extend_from_slice(b"\r\n");
+        write_status_line(head.status, out);
         if !head.has_date && !head.is_interim() {
             out.extend_from_slice(b"date: ");
             out.extend_from_slice(&date.now());
@@ -136,6 +132,17 @@ impl Writer {
             out.extend_from_slice(b"0\r\n\r\n");
         }
     }
+}
+
+fn write_status_line(status: u16, out: &mut Vec<u8>) {
+    if status == 200 {
+        return out.extend_from_slice(b"HTTP/1.1 200 OK\r\n");
+    }
+    out.extend_from_slice(b"HTTP/1.1 ");
+    write_number(u64::from(status), out);
+    out.push(b' ');
+    out.extend_from_slice(reason_phrase(status).as_bytes());
+    out.extend_from_slice(b"\r\n");
 }
 
 fn write_hexadecimal(number: u64, out: &mut Vec<u8>) {
