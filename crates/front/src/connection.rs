@@ -77,8 +77,8 @@ use crate::transport::http2::Http2Stream;
 use crate::transport::stream::{Peer, Stream};
 use crate::transport::tls::Alpn;
 
-/// A part of a connection's life that most requests do without: it is apart from the rest, so that each connection takes less
-/// memory, and the code that every request runs stays together.
+/// A part of a connection's life that does without the rest, and the rest without it: a handshake, a refusal. So no connection takes
+/// memory for what it does not do at the moment, and the code that every request runs stays together.
 type Rare<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
 
 /// How long a developer's browser waits for an explanation, before it gets the public page.
@@ -217,66 +217,94 @@ enum Step {
     Application(Rc<AppState>),
 }
 
+/// What a connection turns out to be.
+enum Begun {
+    /// One request after the other.
+    Requests(Box<Connection>),
+    /// Streams that share it.
+    Streams(Rare<'static, ()>),
+}
+
 /// The life of a connection.
-pub(crate) async fn serve(
+pub(crate) fn serve(
+    stream: Stream,
+    peer: Peer,
+    protocol: Protocol,
+    shared: Rc<Shared>,
+    counted: Counted,
+) -> impl Future<Output = ()> {
+    live(Box::pin(begin(stream, peer, protocol, shared, counted)))
+}
+
+/// The life of a connection with TLS.
+pub(crate) fn serve_tls(
+    stream: Stream,
+    peer: Peer,
+    shared: Rc<Shared>,
+    counted: Counted,
+) -> impl Future<Output = ()> {
+    live(Box::pin(begin_tls(stream, peer, shared, counted)))
+}
+
+async fn live(begun: Rare<'static, Option<Begun>>) {
+    match begun.await {
+        Some(Begun::Requests(connection)) => connection.serve().await,
+        Some(Begun::Streams(streams)) => streams.await,
+        None => {}
+    }
+}
+
+/// Learns what comes before the first request. `None`: the connection has ended.
+async fn begin(
     mut stream: Stream,
     mut peer: Peer,
     protocol: Protocol,
     shared: Rc<Shared>,
     counted: Counted,
-) {
-    let read = match protocol {
-        Protocol::Http1(_) => proxied::read(&mut stream, &mut peer, &shared, &counted.deadline).await,
+) -> Option<Begun> {
+    let mut read = match protocol {
+        Protocol::Http1(_) => proxied::read(&mut stream, &mut peer, &shared, &counted.deadline).await?,
         // A web server reports its client with each request.
-        Protocol::Gateway(_) | Protocol::Http2(_) => Some(Vec::new()),
+        Protocol::Gateway(_) | Protocol::Http2(_) => Vec::new(),
     };
-    let Some(mut read) = read else { return };
     if shared.settings.http2_cleartext && matches!(protocol, Protocol::Http1(_)) {
-        match preface::read(&mut stream, read, &shared, &counted).await {
-            Some(Beginning::Http1(bytes)) => read = bytes,
-            Some(Beginning::Http2(bytes)) => return serve_http2(stream, bytes, peer, shared, counted).await,
-            None => return,
+        match preface::read(&mut stream, read, &shared, &counted).await? {
+            Beginning::Http1(bytes) => read = bytes,
+            Beginning::Http2(bytes) => return Some(begin_http2(stream, bytes, peer, shared, counted)),
         }
     }
     let mut connection = Connection::new(stream, peer, protocol, shared, counted);
     connection.buffer = Received::of(read);
-    connection.serve().await;
+    Some(Begun::Requests(connection))
 }
 
-/// The life of a connection with TLS.
-pub(crate) async fn serve_tls(mut stream: Stream, mut peer: Peer, shared: Rc<Shared>, counted: Counted) {
-    let read = proxied::read(&mut stream, &mut peer, &shared, &counted.deadline).await;
-    let Some(received) = read else { return };
-    let secured = secured::secure(stream, received, &mut peer, &shared, &counted).await;
-    match secured {
-        None => {}
-        Some(Secured::Tls(stream, Alpn::Http2)) => {
-            serve_http2(stream, Vec::new(), peer, shared, counted).await
-        }
-        Some(Secured::PlainHttp(stream, received)) => {
+/// The same, for a connection with TLS.
+async fn begin_tls(
+    mut stream: Stream,
+    mut peer: Peer,
+    shared: Rc<Shared>,
+    counted: Counted,
+) -> Option<Begun> {
+    let received = proxied::read(&mut stream, &mut peer, &shared, &counted.deadline).await?;
+    Some(match secured::secure(stream, received, &mut peer, &shared, &counted).await? {
+        Secured::Tls(stream, Alpn::Http2) => begin_http2(stream, Vec::new(), peer, shared, counted),
+        Secured::PlainHttp(stream, received) => {
             let protocol = Protocol::of(BindProtocol::Http);
             let mut connection = Connection::new(stream, peer, protocol, shared, counted);
             connection.is_astray = true;
             connection.buffer = Received::of(received);
-            connection.serve().await;
+            Begun::Requests(connection)
         }
-        Some(Secured::Tls(stream, Alpn::Http1)) => {
+        Secured::Tls(stream, Alpn::Http1) => {
             let protocol = Protocol::of(BindProtocol::Https);
-            Connection::new(stream, peer, protocol, shared, counted).serve().await;
+            Begun::Requests(Connection::new(stream, peer, protocol, shared, counted))
         }
-    }
+    })
 }
 
-/// The life of a connection that speaks HTTP/2, of which these bytes were read already. One of HTTP/1 does not have the room
-/// that it needs.
-fn serve_http2(
-    stream: Stream,
-    read: Vec<u8>,
-    peer: Peer,
-    shared: Rc<Shared>,
-    counted: Counted,
-) -> Pin<Box<dyn Future<Output = ()>>> {
-    Box::pin(http2::serve(stream, read, peer, shared, counted))
+/// A connection that speaks HTTP/2, of which these bytes were read already.
+fn begin_http2(stream: Stream, read: Vec<u8>, peer: Peer, shared: Rc<Shared>, counted: Counted) -> Begun {
+    Begun::Streams(Box::pin(http2::serve(stream, read, peer, shared, counted)))
 }
 
 /// The life of a stream of HTTP/2: a connection with one request.
@@ -318,8 +346,14 @@ async fn serve_stream(
 
 impl Connection {
     /// At the beginning.
-    fn new(stream: Stream, peer: Peer, protocol: Protocol, shared: Rc<Shared>, counted: Counted) -> Self {
-        Connection {
+    fn new(
+        stream: Stream,
+        peer: Peer,
+        protocol: Protocol,
+        shared: Rc<Shared>,
+        counted: Counted,
+    ) -> Box<Self> {
+        Box::new(Connection {
             stream,
             origin: Origin::of(&peer.remote_addr),
             peer,
@@ -351,14 +385,14 @@ impl Connection {
             wants_web_socket: false,
             taken_over: None,
             audience: Audience::Public,
-        }
+        })
     }
 
     /// The life of the connection.
-    async fn serve(mut self) {
+    async fn serve(mut self: Box<Self>) {
         match self.serve_all().await {
-            // It may be open for days, and the task that reads requests takes several times the memory of what is needed now.
-            End::TakenOver => drop(spawn_local(Box::new(self).serve_taken_over())),
+            // It may be open for days, and the task that reads requests takes more memory than is needed now.
+            End::TakenOver => drop(spawn_local(self.serve_taken_over())),
             end => self.close(end).await,
         }
     }
