@@ -400,6 +400,7 @@ impl ListeningServer {
         let runtime = event_loop()?;
         let outcome = runtime.block_on(async {
             tokio::spawn(service_notification::keep_alive(to_front.downgrade(), launcher.clone()));
+            tokio::spawn(at_root::end_idle_openers());
             let configured = configuration.clone();
             let telling =
                 tokio::spawn(tell_front(notices, to_front.clone(), configured, readiness, candidate.clone()));
