@@ -1,12 +1,15 @@
 # frozen_string_literal: true
 
 require_relative "../support/cgroup_of_unit"
+require_relative "../support/limited_tenants"
 require_relative "../support/spawner_test_case"
 require_relative "../support/user_mode_linux"
 
 # Each application has a cgroup with its limits. Where this machine's cgroups have none, these tests run in User-mode
 # Linux.
 class CgroupsTest < SpawnerTestCase
+  include LimitedTenants
+
   # `/burn` has processes that compute for ever, `/fork` one that is a daemon; `/keep?50` keeps 50 MiB; `/write?FILE`
   # writes there, and `/make?FOLDER` makes one.
   APP = <<~'RUBY'
@@ -56,7 +59,7 @@ class CgroupsTest < SpawnerTestCase
   end
 
   # What User-mode Linux does in a minute, beside other tests. `bin/test --full` has it do all.
-  USUAL = /all_processes_of|does_not_leave|was_killed|without_limits/
+  USUAL = /all_processes_of|are_seen|does_not_leave|was_killed|without_limits/
 
   if CgroupOfUnit.why_not
     def test_in_user_mode_linux
@@ -74,8 +77,16 @@ class CgroupsTest < SpawnerTestCase
 
     # This machine's cgroups have no such limits.
     def test_limits_that_cannot_be_kept_are_said
-      server = serve_tenants(entries: { ATTACKER => "cpu_max = 0.5\n" })
-      assert_not_kept(server, /is not available in |there is no version 2/)
+      problem = /is not available in |there is no version 2/
+      server = serve_tenants(entries: { ATTACKER => "cpu_max = 0.5\n" }, top: admin_line)
+      assert_not_kept(server, problem)
+      assert_equal({ 'limit_enforced{app="attacker",limit="cpu_max"}' => 0 }, app_metrics("limit_enforced"))
+      assert_equal({ 'cpu_limit_cores{app="attacker"}' => 0.5 }, app_metrics("cpu"))
+      assert_match(/^  attacker .* – of 0\.5 .*not kept: cpu_max$/, top(server))
+      server.stop
+      checks = examine_attacker
+      assert_match(/would not keep cpu_max of a server that .*(#{problem})/, checks.dig("limits_not_kept", "what"))
+      assert_match(/Delegate=yes/, checks.dig("limits_not_kept", "remedy"))
     end
   end
 
@@ -93,6 +104,7 @@ class CgroupsTest < SpawnerTestCase
     status = kernel_limits(server)
     assert_equal [0.5, 300 * MIB, nil], status.values_at("cpu_max", "memory_max_bytes", "problem")
     assert_operator status["memory_bytes"], :>, MIB
+    assert_empty status["not_kept"]
     Process.kill("KILL", daemon)
     server.stop
     assert_empty @unit.children
@@ -111,6 +123,25 @@ class CgroupsTest < SpawnerTestCase
     assert_operator used, :<, (seconds * 0.2 * 1_000_000) + 60_000, "CPUs of #{seconds} s"
     assert_operator kernel_limits(server)["throttled_ms"], :>, 100
     daemons.each { |pid| Process.kill("KILL", pid) }
+  end
+
+  # In metrics, in `highball top` and in `highball doctor`, for the application that has limits.
+  in_cgroup :limits_are_seen_with_their_use do
+    limits = "cpu_max = 0.2\nmemory_max = '300m'\n"
+    server = serve_limited(ATTACKER => limits)
+    before = app_metrics
+    daemons = ask_attacker(server, "/burn").body.split.map(&:to_i)
+    name = 'cpu_throttled_periods_total{app="attacker"}'
+    wait_for("a pause", within: 30) { app_metrics.fetch(name) > before.fetch(name) + 5 }
+    assert_limits_in_metrics(@unit.read(@attackers, "memory.current").to_i)
+    assert_victim_serves(server)
+    shown = /^  attacker +\d+ of 300 MiB +0\.\d of 0\.2 +\d+ % +0\n\n/
+    assert_match(/  LIMITS .*\n#{shown}/, top(server))
+    daemons.each { |pid| Process.kill("KILL", pid) }
+    checks = examine_attacker
+    assert_match(/memory \d+ of 300 MiB; CPU 0\.2 cores, throttled \d+% of the time/, checks.dig("limits", "what"))
+    server.stop
+    assert_equal "the kernel can keep cpu_max and memory_max", examine_attacker.dig("limits", "what")
   end
 
   in_cgroup :a_tenant_does_not_leave_its_cgroup do
@@ -153,6 +184,9 @@ class CgroupsTest < SpawnerTestCase
     wait_for("a worker", within: 30) { ask_attacker(server).status == 200 }
     assert_operator kernel_limits(server)["oom_kills"], :>=, 1
     assert_match(/OOM killer/, server.log)
+    killed = %w[oom_kills memory_limit_hits].map { |one| app_metrics.fetch("#{one}_total{app=\"attacker\"}") }
+    assert(killed.all?(&:positive?), killed.inspect)
+    assert_match(/has killed \d+ processes .* memory_max, 80 MiB/, examine_attacker.dig("out_of_memory", "what"))
     assert_equal victim, victims_worker(server)
   end
 
@@ -254,34 +288,5 @@ class CgroupsTest < SpawnerTestCase
     assert_equal "done", server.get("/write?#{@unit.path(SERVER, 'cgroup.procs')}").body, "it is the same user's"
     server.stop
     assert_empty @unit.children
-  end
-
-  private
-
-  # Both applications, with these lines in their entries.
-  def serve_limited(entries, attacker = attacker_app("config.ru" => APP), victim = victim_app)
-    @attackers, @victims = [attacker, victim].map { |folder| @unit.of_app(folder) }
-    @victim = victim
-    serve_tenants(attacker, victim, entries: entries, through: @unit.through)
-  end
-
-  def reload_with(server, entries)
-    configure_tenants(File.join(@place, "attacker"), @victim, entries: entries)
-    server.signal("HUP")
-  end
-
-  def limits_of(child) = [@unit.read(child, "cpu.max"), @unit.read(child, "memory.max")]
-
-  def attackers_status(server) = server_status(server)["apps"].find { |app| app["name"] == "attacker" }
-  def kernel_limits(server) = attackers_status(server)["kernel_limits"]
-  def memory_seen(server) = attackers_status(server).dig("memory", "bytes")
-
-  # The application is served without its limits, and the log and the status tell why.
-  def assert_not_kept(server, problem)
-    assert_equal 200, ask_attacker(server).status
-    assert_match(/does not keep all limits .*attacker/, server.log)
-    assert_match(problem, server.log)
-    assert_match(problem, kernel_limits(server)["problem"])
-    assert_match(/Delegate=yes/, kernel_limits(server)["problem"])
   end
 end

@@ -125,6 +125,24 @@ class DashboardTest < E2ETest
     end
   end
 
+  # As they are where the kernel keeps them (test/e2e/cgroups_test.rb), and as they are here.
+  def test_limits_in_a_browser
+    server = serve(stuck_app, *tcp, *DRAIN, "--cpu-max", "1.5")
+    Browser.open do |browser|
+      browser.visit page(server)
+      browser.find(".facts div", text: "CPU (cpu_max)\n1.5 cores")
+      show_limits(browser, periods: 100, throttled_periods: 42, memory_max_bytes: 512 * MIB, memory_bytes: 310 * MIB)
+      assert_includes browser.find(".facts").text, "\n310 of 512 MiB\n"
+      assert_includes browser.find(".facts").text, "\n1.5 cores, throttled 42 % of the time\n"
+      assert_fits_each_screen browser
+      show_limits(browser, oom_kills: 2, memory_max_bytes: MIB)
+      browser.find("dd", text: "– of 1 MiB, 2 processes killed")
+      show_limits(browser, not_kept: ["cpu_max"], problem: "<b>why</b>")
+      refute_includes browser.find(".facts").text, "memory_max", "only what is set is shown"
+      browser.find("section .notice", text: "The kernel does not keep cpu_max: <b>why</b>")
+    end
+  end
+
   def test_hostile_texts_in_a_browser
     server = serve(stuck_app, *tcp, *DRAIN, "--request-timeout", "none")
     evil = "document.title='owned'"
@@ -172,6 +190,20 @@ class DashboardTest < E2ETest
     [{}, authorized(""), authorized(token[1..]), authorized(token.reverse), { "Authorization" => "Basic #{token}" },
      with.merge(host, "Origin" => "http://evil.example"), with.merge(host, "Origin" => "http://127.0.0.1:1"),
      with.merge("Sec-Fetch-Site" => "cross-site"), { "Cookie" => "token=#{token}" }]
+  end
+
+  # Shows the last report with these figures of the kernel in the place of those that it has.
+  def show_limits(browser, figures)
+    none = { cpu_max: 1.5, memory_max_bytes: nil, memory_bytes: nil, periods: 0, throttled_periods: 0, oom_kills: 0,
+             not_kept: [] }
+    browser.driver.execute_script(<<~JS, none, none.merge(figures))
+      events.close();
+      const [app, [before, now]] = [last.overview.apps[0], arguments];
+      history.set(app.id, [{ at: 0, answered: 0, failed: 0, times: app.times, limits: before }]);
+      app.kernel_limits = now;
+      app.figures = figures(app, 1000);
+      show();
+    JS
   end
 
   def assert_explained(request)

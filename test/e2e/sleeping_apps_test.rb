@@ -50,6 +50,19 @@ class SleepingAppsTest < ManyAppsTestCase
     assert_equal "asleep", app(server, "tired")["phase"]
   end
 
+  # In its sleep it is not looked at.
+  def test_a_restart_file_counts_again_after_the_sleep
+    server = serve_entries({ "tired" => "sleep_after = '2s'" }, "tired/config.ru" => echo("tired"))
+    fall_asleep(server)
+    restart_file = File.join(@folder, "tired/tmp/restart.txt")
+    FileUtils.mkdir_p(File.dirname(restart_file))
+    wait_for("the restart", within: 60) do
+      ask(server, "tired", "/") # so it is awake
+      FileUtils.touch(restart_file)
+      app(server, "tired")["restarts"].any? { |restart| restart["state"] == "done" }
+    end
+  end
+
   private
 
   TIRED = "sleep_after = '300ms'"

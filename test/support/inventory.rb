@@ -25,8 +25,8 @@ module Inventory
     nil
   end
 
-  # A user has as many openers, up to three, as were ever busy at a time. So those after the first depend on the
-  # history: they are left out, with the socket and the pidfd that the server has of each.
+  # A user has as many openers, up to three, as were busy at a time in the last minute. So those after the first depend
+  # on the history: they are left out, with the socket and the pidfd that the server has of each.
   def without_further_openers(inventory)
     further = inventory.fetch(:opener, []).length - 1
     return inventory unless further.positive?

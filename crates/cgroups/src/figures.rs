@@ -10,12 +10,20 @@ use std::time::Duration;
 pub struct Figures {
     /// CPUs.
     pub cpu_max: Option<CpuMax>,
-    /// The time that its processes have waited, as they had used the CPUs that they may.
+    /// The time of CPUs that its processes have used.
+    pub cpu: Duration,
+    /// Periods in which a process of it ran or could have run, since it has had a limit,
+    pub periods: u64,
+    /// and those of them in which its processes have waited, as they had used the CPUs that they may.
+    pub throttled_periods: u64,
+    /// The time that they have waited because of that, of all CPUs together.
     pub throttled: Duration,
     /// Bytes of memory.
     pub memory_max: Option<u64>,
     /// Bytes that are in use, with files that the kernel keeps in memory for these processes.
     pub memory: Option<u64>,
+    /// How often its memory has reached the limit, so that the kernel had to find some that could be freed.
+    pub memory_max_hits: u64,
     /// Processes that the kernel has killed for lack of memory.
     pub oom_kills: u64,
 }
@@ -25,12 +33,22 @@ impl Figures {
     pub(crate) fn of(folder: &Path) -> Option<Figures> {
         let read = |name: &str| fs::read_to_string(folder.join(name)).unwrap_or_default();
         let number = |name: &str| read(name).trim().parse().ok();
-        folder.is_dir().then(|| Figures {
+        if !folder.is_dir() {
+            return None;
+        }
+        let (cpu, memory) = (read("cpu.stat"), read("memory.events"));
+        let of_cpu = |name| number_in(&cpu, name).unwrap_or(0);
+        let of_memory = |name| number_in(&memory, name).unwrap_or(0);
+        Some(Figures {
             cpu_max: CpuMax::read(&read("cpu.max")),
-            throttled: Duration::from_micros(number_in(&read("cpu.stat"), "throttled_usec").unwrap_or(0)),
+            cpu: Duration::from_micros(of_cpu("usage_usec")),
+            periods: of_cpu("nr_periods"),
+            throttled_periods: of_cpu("nr_throttled"),
+            throttled: Duration::from_micros(of_cpu("throttled_usec")),
             memory_max: number("memory.max"), // "max" is no limit
             memory: number("memory.current"),
-            oom_kills: number_in(&read("memory.events"), "oom_kill").unwrap_or(0),
+            memory_max_hits: of_memory("max"),
+            oom_kills: of_memory("oom_kill"),
         })
     }
 }
@@ -56,18 +74,22 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         for (name, text) in [
             ("cpu.max", "50000 100000\n"),
-            ("cpu.stat", "usage_usec 9\nnr_throttled 3\nthrottled_usec 250000\n"),
+            ("cpu.stat", "usage_usec 9\nnr_periods 7\nnr_throttled 3\nthrottled_usec 250000\n"),
             ("memory.max", "104857600\n"),
             ("memory.current", "4096\n"),
-            ("memory.events", "oom 5\noom_kill 2\noom_group_kill 0\n"),
+            ("memory.events", "high 0\nmax 8\noom 5\noom_kill 2\noom_group_kill 0\n"),
         ] {
             fs::write(folder.path().join(name), text).unwrap();
         }
         let expected = Figures {
             cpu_max: Some(CpuMax(50)),
+            cpu: Duration::from_micros(9),
+            periods: 7,
+            throttled_periods: 3,
             throttled: Duration::from_millis(250),
             memory_max: Some(100 << 20),
             memory: Some(4096),
+            memory_max_hits: 8,
             oom_kills: 2,
         };
         assert_eq!(Figures::of(folder.path()), Some(expected));

@@ -34,7 +34,7 @@ const END_PAUSE: Timespec = Timespec { tv_sec: 0, tv_nsec: 5_000_000 };
 
 /// What limits are kept by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Controller {
+pub(crate) enum Controller {
     Cpu,
     Memory,
 }
@@ -57,7 +57,7 @@ impl Controller {
     }
 
     /// Whether a file such as `cgroup.controllers` lists it.
-    fn is_in(self, list: &str) -> bool {
+    pub(crate) fn is_in(self, list: &str) -> bool {
         list.split_whitespace().any(|name| name == self.name())
     }
 }
@@ -72,8 +72,8 @@ impl fmt::Display for Problem {
     }
 }
 
-/// What to do where this process may not make cgroups.
-const REMEDY: &str = "With systemd, write `Delegate=yes` into the [Service] of its unit, without ProtectControlGroups=yes (to try it: \
+/// What to do where this process may not make cgroups: problems of that kind end with it.
+pub const REMEDY: &str = "With systemd, write `Delegate=yes` into the [Service] of its unit, without ProtectControlGroups=yes (to try it: \
                       systemd-run -p Delegate=yes …). In a container, limit the container instead, or give it a writable \
                       and private /sys/fs/cgroup (docker run --privileged --cgroupns=private). See docs/tuning.md.";
 
@@ -98,27 +98,7 @@ impl Cgroups {
     /// # Errors
     /// None can be kept; this process is where it was.
     pub fn set_up(wanted: &[Limits]) -> Result<(Cgroups, Option<Problem>), Problem> {
-        let own =
-            place::own().map_err(|error| Problem(format!("its cgroup cannot be found out: {error}")))?;
-        let own = own.ok_or_else(|| {
-            Problem(format!(
-                "there is no version 2 of cgroups here, or it does not show the cgroup of this process. A machine has it alone with \
-                 the kernel's parameter systemd.unified_cgroup_hierarchy=1, as current distributions do. {REMEDY}"
-            ))
-        })?;
-        let base = base_of(&own);
-        let available = fs::read_to_string(base.join("cgroup.controllers")).unwrap_or_default();
-        let is_missing = |controller: &Controller| {
-            !controller.is_in(&available) && wanted.iter().any(|limits| controller.is_wanted(*limits))
-        };
-        let missing: Vec<Controller> = Controller::ALL.into_iter().filter(is_missing).collect();
-        let problem = (!missing.is_empty()).then(|| unavailable(&base, &missing, &available));
-        let found: Vec<Controller> =
-            Controller::ALL.into_iter().filter(|controller| controller.is_in(&available)).collect();
-        let is_kept = |limits: &Limits| found.iter().any(|controller| controller.is_wanted(*limits));
-        if base == own && !wanted.iter().any(is_kept) {
-            return Err(problem.unwrap_or_else(|| Problem("no limit is wanted".into())));
-        }
+        let Plan { own, base, found, problem } = plan(wanted)?;
         let cgroups = Cgroups::begin(&own, base, found)?;
         cgroups.remove_empty();
         Ok((cgroups, problem))
@@ -146,7 +126,7 @@ impl Cgroups {
             let entered = make(&server).and_then(|()| write(&server, "cgroup.procs", "0"));
             entered.map_err(|error| {
                 let _ = fs::remove_dir(&server); // if it was made
-                Problem(format!("this process cannot make cgroups in {}: {error}. {REMEDY}", base.display()))
+                not_made(&base, &error)
             })?;
         }
         let is_added = |controller: &Controller| is_successor || !controller.is_in(&before);
@@ -167,16 +147,11 @@ impl Cgroups {
 
     /// Why cgroups in the base get no controllers.
     fn not_enabled(&self, error: &io::Error) -> Problem {
-        let base = self.base.display();
         if error.raw_os_error() != Some(Errno::BUSY.raw_os_error()) {
+            let base = self.base.display();
             return Problem(format!("cgroups in {base} get no limits: {error}. {REMEDY}"));
         }
-        let processes = fs::read_to_string(self.base.join("cgroup.procs")).unwrap_or_default();
-        let named: Vec<&str> = processes.lines().take(NAMED_PROCESSES).collect();
-        Problem(format!(
-            "other processes are in the cgroup {base}, in which Highball was started ({}): start it in a separate cgroup. {REMEDY}",
-            named.join(", ")
-        ))
+        beside_others(&self.base, &processes_in(&self.base))
     }
 
     /// The file by which a process enters the cgroup of the application at this path: it writes `0`. The cgroup has these limits
@@ -279,6 +254,68 @@ impl Cgroups {
         }
         Ok(())
     }
+}
+
+/// What is going to be made.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    /// The cgroup of this process,
+    pub(crate) own: PathBuf,
+    /// and the one that the others will be in.
+    pub(crate) base: PathBuf,
+    /// What limits can be kept by.
+    pub(crate) found: Vec<Controller>,
+    /// Why some cannot be kept, if so.
+    pub(crate) problem: Option<Problem>,
+}
+
+/// How these limits can be kept. Nothing is changed.
+///
+/// # Errors
+/// None of them can be.
+pub(crate) fn plan(wanted: &[Limits]) -> Result<Plan, Problem> {
+    let own = place::own().map_err(|error| Problem(format!("its cgroup cannot be found out: {error}")))?;
+    let own = own.ok_or_else(|| {
+        Problem(format!(
+            "there is no version 2 of cgroups here, or it does not show the cgroup of this process. A machine has it alone with \
+             the kernel's parameter systemd.unified_cgroup_hierarchy=1, as current distributions do. {REMEDY}"
+        ))
+    })?;
+    let base = base_of(&own);
+    let available = fs::read_to_string(base.join("cgroup.controllers")).unwrap_or_default();
+    let is_missing = |controller: &Controller| {
+        !controller.is_in(&available) && wanted.iter().any(|limits| controller.is_wanted(*limits))
+    };
+    let missing: Vec<Controller> = Controller::ALL.into_iter().filter(is_missing).collect();
+    let problem = (!missing.is_empty()).then(|| unavailable(&base, &missing, &available));
+    let found: Vec<Controller> =
+        Controller::ALL.into_iter().filter(|controller| controller.is_in(&available)).collect();
+    let is_kept = |limits: &Limits| found.iter().any(|controller| controller.is_wanted(*limits));
+    if base == own && !wanted.iter().any(is_kept) {
+        return Err(problem.unwrap_or_else(|| Problem("no limit is wanted".into())));
+    }
+    Ok(Plan { own, base, found, problem })
+}
+
+/// The ids of the processes in this cgroup.
+pub(crate) fn processes_in(folder: &Path) -> Vec<String> {
+    let processes = fs::read_to_string(folder.join("cgroup.procs")).unwrap_or_default();
+    processes.lines().map(str::to_owned).collect()
+}
+
+/// A cgroup that has processes gives those in it no controllers.
+pub(crate) fn beside_others(base: &Path, processes: &[String]) -> Problem {
+    let named = &processes[..processes.len().min(NAMED_PROCESSES)];
+    Problem(format!(
+        "other processes are in the cgroup {}, in which Highball was started ({}): start it in a separate cgroup. {REMEDY}",
+        base.display(),
+        named.join(", ")
+    ))
+}
+
+/// This process may not do it.
+pub(crate) fn not_made(base: &Path, error: &io::Error) -> Problem {
+    Problem(format!("this process cannot make cgroups in {}: {error}. {REMEDY}", base.display()))
 }
 
 /// The cgroup that those of a server are in, whose process is in this one.

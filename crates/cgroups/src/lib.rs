@@ -9,16 +9,19 @@
 //! - [`Limits`] of an application;
 //! - `place`: where this process's own cgroup is in the file system;
 //! - [`Cgroups`]: making the cgroups, and entering them;
-//! - [`Figures`]: what the kernel says of one.
+//! - [`Figures`]: what the kernel says of one;
+//! - [`outlook`]: whether limits could be kept.
 
 mod figures;
 mod groups;
 mod limits;
+mod outlook;
 mod place;
 
 pub use figures::{number_in, Figures};
-pub use groups::{Cgroups, Problem, SERVER};
+pub use groups::{Cgroups, Problem, REMEDY, SERVER};
 pub use limits::{CpuMax, Limits};
+pub use outlook::outlook;
 
 use std::sync::OnceLock;
 

@@ -6,8 +6,8 @@
 //! dashboards follow what happens are long, and have places apart from the others.
 //!
 //! In reading order: [`AdminThread`] (its life), [`request`] (what is asked), [`health`] (`/livez`, `/readyz`),
-//! [`metrics`] (`/metrics`, in the form that [`exposition`] writes), [`processes`] (what they take), [`heaps`] (what Ruby's garbage
-//! collectors do), [`dashboard`] (`/`: its page and its orders, for which there is a [`token`]), [`streams`] (`/events`: those who
+//! [`metrics`] (`/metrics`, in the form that [`exposition`] writes), [`processes`] (what they take), [`limits`] (what the kernel
+//! keeps applications within), [`heaps`] (what Ruby's garbage collectors do), [`dashboard`] (`/`: its page and its orders, for which there is a [`token`]), [`streams`] (`/events`: those who
 //! follow), [`agent`] (agent
 //! checks), [`weight`] (the share of requests that balancers should send here).
 
@@ -16,6 +16,7 @@ mod dashboard;
 mod exposition;
 mod health;
 mod heaps;
+mod limits;
 mod metrics;
 mod processes;
 mod request;

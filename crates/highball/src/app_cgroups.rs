@@ -1,7 +1,6 @@
 //! The cgroups of the applications: made at the start, where one of them has a limit, or a predecessor has made them.
 
-use crate::instance::KernelLimitsStatus;
-use highball_cgroups::{Cgroups, Figures};
+use highball_cgroups::Cgroups;
 use highball_config::{App, KernelLimits, Settings};
 use highball_supervisor::Launcher;
 use std::sync::{Arc, OnceLock};
@@ -9,9 +8,6 @@ use tracing::warn;
 
 /// The variable by which the spawner tells the server why limits are not kept.
 const PROBLEM_VARIABLE: &str = "HIGHBALL_CGROUPS_PROBLEM";
-
-/// The largest page that kernels have, in bytes.
-const LARGEST_PAGE: u64 = 64 << 10;
 
 /// Why limits are not kept, if so.
 static PROBLEM: OnceLock<String> = OnceLock::new();
@@ -89,50 +85,7 @@ pub(crate) fn end(launcher: &Launcher) {
     }
 }
 
-/// What the kernel keeps an application within, and what that uses; `None`: it has no limit.
-pub(crate) fn status(app: &App) -> Option<KernelLimitsStatus> {
-    let wanted = app.kernel_limits();
-    if !wanted.any() {
-        return None;
-    }
-    let figures = highball_cgroups::current().and_then(|cgroups| cgroups.figures(&app.path()));
-    let figures = figures.unwrap_or_default();
-    let problem = (!are_kept(wanted, &figures)).then(|| {
-        let usual = "a limit counts when a process of the application is started; the first one of a server, when Highball is started again";
-        PROBLEM.get().map_or(usual, String::as_str).to_owned()
-    });
-    Some(KernelLimitsStatus {
-        cpu_max: wanted.cpu.map(|cpus| cpus.cpus()),
-        throttled_ms: figures.throttled.as_millis() as u64,
-        memory_max_bytes: wanted.memory,
-        memory_bytes: figures.memory,
-        oom_kills: figures.oom_kills,
-        problem,
-    })
-}
-
-/// Whether the kernel has these limits. It counts memory in whole pages.
-fn are_kept(wanted: KernelLimits, figures: &Figures) -> bool {
-    let is_kept = |bytes: u64| {
-        let rest = figures.memory_max.and_then(|kept| bytes.checked_sub(kept));
-        rest.is_some_and(|rest| rest < LARGEST_PAGE)
-    };
-    wanted.memory.is_none_or(is_kept) && (wanted.cpu.is_none() || figures.cpu_max == wanted.cpu)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use highball_config::CpuMax;
-
-    #[test]
-    fn a_limit_is_kept_when_the_kernel_has_it() {
-        let limits = KernelLimits { cpu: Some(CpuMax(150)), memory: Some((100 << 20) + 1) };
-        let figures =
-            Figures { cpu_max: Some(CpuMax(150)), memory_max: Some(100 << 20), ..Figures::default() };
-        assert!(are_kept(limits, &figures));
-        assert!(!are_kept(limits, &Figures { cpu_max: None, ..figures }));
-        assert!(!are_kept(limits, &Figures { memory_max: Some(200 << 20), ..figures }));
-        assert!(are_kept(KernelLimits::default(), &Figures::default()));
-    }
+/// Why limits are not kept, if so.
+pub(crate) fn problem() -> Option<&'static str> {
+    PROBLEM.get().map(String::as_str)
 }

@@ -197,6 +197,13 @@ pub(crate) fn open_files_by(launcher: &Launcher) {
     }
 }
 
+/// Ends the processes that open files, and that are idle for long.
+pub(crate) async fn end_idle_openers() {
+    if let Some(openers) = OPENERS.get() {
+        openers.end_idle().await;
+    }
+}
+
 /// Why there can be no spool files: root has read that option, and may write everywhere.
 pub(crate) fn why_no_spool_files(settings: &Settings, launcher: &Launcher) -> Option<String> {
     let folder = settings.limits.spool_dir.as_path();

@@ -5,10 +5,10 @@ use crate::asking::{ask, running, Instance};
 use crate::control_places::ControlPlaces;
 use crate::elsewhere;
 use crate::instance::{
-    Answer, AppMemoryStatus, AppStatus, CacheStatus, DomainStatus, KernelLimitsStatus, MoldStatus,
-    OverrunStatus, Question, ReforkStatus, RestartStatus, SizingStatus, Status, TlsStatus, UpgradeStatus,
-    WorkerStatus,
+    Answer, AppMemoryStatus, AppStatus, CacheStatus, DomainStatus, MoldStatus, OverrunStatus, Question,
+    ReforkStatus, RestartStatus, SizingStatus, Status, TlsStatus, UpgradeStatus, WorkerStatus,
 };
+use crate::kernel_limits::KernelLimitsStatus;
 use crate::output::{complain, print, progress};
 use crate::process_list::user_name;
 use highball_config::{AppSelector, Selector};
@@ -675,11 +675,14 @@ fn memory_facts(text: &mut String, memory: &AppMemoryStatus) {
 
 /// What the kernel keeps the application within.
 fn limits_facts(text: &mut String, limits: &KernelLimitsStatus) {
-    let KernelLimitsStatus { cpu_max, throttled_ms, memory_max_bytes, memory_bytes, oom_kills, problem } =
-        limits;
+    let KernelLimitsStatus {
+        cpu_max, throttled_ms, memory_max_bytes, memory_bytes, oom_kills, problem, ..
+    } = limits;
     let mut parts = Vec::new();
     if let Some(cpus) = cpu_max {
-        parts.push(format!("cpu_max {cpus}, waited for it {:.1} s", *throttled_ms as f64 / 1000.0));
+        let share = limits.throttled_percent(&KernelLimitsStatus::default());
+        let share = share.map(|share| format!(" ({share:.0}% of the time)")).unwrap_or_default();
+        parts.push(format!("cpu_max {cpus}, waited for it {:.1} s{share}", *throttled_ms as f64 / 1000.0));
     }
     if let Some(bytes) = memory_max_bytes {
         let used =
@@ -849,11 +852,13 @@ mod tests {
             },
             kernel_limits: Some(KernelLimitsStatus {
                 cpu_max: Some(1.5),
+                periods: 100,
+                throttled_periods: 25,
                 throttled_ms: 2500,
                 memory_max_bytes: Some(2 << 30),
                 memory_bytes: Some(200 << 20),
                 oom_kills: 1,
-                problem: None,
+                ..KernelLimitsStatus::default()
             }),
             overruns: vec![OverrunStatus {
                 worker: 3,

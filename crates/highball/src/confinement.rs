@@ -20,8 +20,9 @@ use tracing::info;
 /// The newest Landlock whose rights are known here. Kernels with an older one limit what they can.
 const LANDLOCK: ABI = ABI::V6;
 /// What the server reads by path: whose process a worker is and which client is on this machine (`/proc`), how many
-/// processors there are (`/proc`, `/sys`), and its own symbols for a backtrace. Other processes' memory, environment and
-/// descriptors in `/proc` stay closed, as Landlock counts reading them as debugging.
+/// processors there are (`/proc`, `/sys`), what applications use of their limits (`/sys/fs/cgroup`), and its own symbols for
+/// a backtrace. Other processes' memory, environment and descriptors in `/proc` stay closed, as Landlock counts reading them
+/// as debugging.
 const READ: [&str; 4] = ["/proc", "/sys/devices/system/cpu", "/sys/fs/cgroup", "/proc/self/exe"];
 /// What the server lists: the threads of a worker, to find the one that does not end. (The processes of this machine are
 /// among it. Their numbers could be tried one by one anyway.)

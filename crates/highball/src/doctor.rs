@@ -5,6 +5,7 @@ use crate::authority;
 use crate::certificates::{self, Checked};
 use crate::commands::selected;
 use crate::domain_check;
+use crate::limit_advice;
 use crate::output::print;
 use crate::thread_advice;
 use highball_config::{App, AppSelector, LogFormat, PumaNote, Selector, Settings};
@@ -141,6 +142,7 @@ fn examine(settings: &Arc<Settings>, app: &Arc<App>) -> Result<Examination, Box<
         }
     };
     checks.extend(thread_advice::check(app, &selector, &running));
+    checks.extend(limit_advice::checks(app, &selector, &running));
     let worst = |state| checks.iter().any(|check| check.state == state);
     let state = match (worst(State::Failed), worst(State::Warning)) {
         (true, _) => State::Failed,

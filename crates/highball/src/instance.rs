@@ -3,6 +3,7 @@
 
 use crate::actions::Action;
 use crate::control_places::{connect, in_folder, may_ask, ControlFolder, ControlPlaces, Whose, VARIABLE};
+use crate::kernel_limits::KernelLimitsStatus;
 use crate::overview::report::Overview;
 use highball_supervisor::{Diagnosis, RubyHeap};
 use highball_users::{Found, Place};
@@ -413,23 +414,6 @@ pub(crate) struct AppMemoryStatus {
     pub(crate) replaced: u64,
     /// Workers that the kernel has killed for lack of memory.
     pub(crate) oom_kills: u64,
-}
-
-/// The limits that the kernel keeps for the cgroup of an application.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct KernelLimitsStatus {
-    /// CPUs that its processes may use at a time,
-    pub(crate) cpu_max: Option<f64>,
-    /// and for how long they have waited because of that.
-    pub(crate) throttled_ms: u64,
-    /// Memory that they may have,
-    pub(crate) memory_max_bytes: Option<u64>,
-    /// have, with files that are kept in memory for them,
-    pub(crate) memory_bytes: Option<u64>,
-    /// and how many the kernel has killed for lack of it.
-    pub(crate) oom_kills: u64,
-    /// Why not all of it is kept, and what to do.
-    pub(crate) problem: Option<String>,
 }
 
 /// The memory that all applications share.

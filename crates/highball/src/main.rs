@@ -6,8 +6,8 @@
 //! started it), `configuration` (which HUP reloads), `certificates` (for HTTPS), `certificate_watch`
 //! (their files change), `acme` (they come from an authority), `authority` (which issues them in development), `puma` (which has
 //! Ruby evaluate a `config/puma.rb`), `readiness` (when a server reports that it serves), `reports` (of front and supervisor),
-//! `admin` (health checks and metrics), `app_cgroups` (limits that the kernel keeps), `domain_check` and `thread_advice` (for
-//! `highball doctor`), `log`, `pidfile`,
+//! `admin` (health checks and metrics), `app_cgroups` (limits that the kernel keeps), `kernel_limits` (what applications
+//! use of them), `domain_check`, `thread_advice` and `limit_advice` (for `highball doctor`), `log`, `pidfile`,
 //! `instance` (the control socket of a running Highball),
 //! `control_places` (where those sockets are, and who may be at the other end), `asking` (finding instances, and one
 //! question to one), `listening` (the ports that an instance really listens on), `elsewhere` (how to ask instances that
@@ -40,6 +40,8 @@ mod elsewhere;
 mod handover;
 mod init;
 mod instance;
+mod kernel_limits;
+mod limit_advice;
 mod listening;
 mod log;
 mod memory;
@@ -398,6 +400,7 @@ impl ListeningServer {
         let runtime = event_loop()?;
         let outcome = runtime.block_on(async {
             tokio::spawn(service_notification::keep_alive(to_front.downgrade(), launcher.clone()));
+            tokio::spawn(at_root::end_idle_openers());
             let configured = configuration.clone();
             let telling =
                 tokio::spawn(tell_front(notices, to_front.clone(), configured, readiness, candidate.clone()));

@@ -1,9 +1,10 @@
 //! The processes that open files for the server, where that is not root: one of each user, and a second and third one where
-//! it is at something. A user can hold up its own; then the asking ends after a while, and that process is replaced.
+//! it is at something. A user can hold up its own; then the asking ends after a while, and that process is replaced. Those
+//! that are idle for long are ended: with many users, all of them together would take much memory.
 
 use highball_spawner::channel::{pair, receive, send, Received};
 use highball_spawner::Role;
-use highball_supervisor::Client;
+use highball_supervisor::{checkpoint, Client};
 use highball_tenant::Answer;
 use highball_users::User;
 use rustix::net::sockopt::{set_socket_timeout, Timeout};
@@ -14,12 +15,20 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+use tokio::sync::Notify;
+use tokio::task::spawn_blocking;
+use tokio::time::sleep;
 use tracing::warn;
 
 /// Processes of a user at a time.
 const MOST: usize = 3;
 /// Time for an answer. The thread that serves all clients waits for none.
 const TIME: Duration = Duration::from_secs(2);
+/// One that was asked nothing for this time is ended, within the same time again.
+const IDLE_TIME: Duration = Duration::from_secs(60);
+/// The environment variable that names another time, in seconds. For tests only.
+const IDLE_VARIABLE: &str = "HIGHBALL_OPENER_IDLE_SECONDS";
+
 /// After a process that has not answered, or two that were killed before they did, none of its user is asked for this
 /// time; the double after the next one, and so on.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -32,11 +41,13 @@ pub(crate) struct Openers {
     /// An application of each user, by which the spawner knows the user.
     apps: Mutex<HashMap<u32, PathBuf>>,
     users: Mutex<HashMap<u32, Arc<OpenersOfUser>>>,
+    /// One has been started.
+    started: Notify,
 }
 
 impl Openers {
     pub(crate) fn new(spawner: Arc<Client>) -> Openers {
-        Openers { spawner, apps: Mutex::default(), users: Mutex::default() }
+        Openers { spawner, apps: Mutex::default(), users: Mutex::default(), started: Notify::new() }
     }
 
     /// The application at this path is this user's.
@@ -53,7 +64,45 @@ impl Openers {
         let app = app.ok_or_else(|| io::Error::other("this user has no application"))?;
         let (ours, theirs) = pair()?;
         let (_, pidfd) = self.spawner.start(&app, uid, Role::Opener, theirs.as_fd())?;
+        self.started.notify_one();
         Ok(Opener { socket: ours, pidfd })
+    }
+
+    /// Ends those that are idle for long. It looks at none where there are none.
+    pub(crate) async fn end_idle(&'static self) {
+        let idle_time = idle_time();
+        loop {
+            if !self.has_some() {
+                self.started.notified().await;
+            }
+            sleep(idle_time).await;
+            let unused = self.take_unused();
+            if unused.is_empty() {
+                continue;
+            }
+            // Who wants one from here on finds another, or starts one: these are asked nothing any more.
+            checkpoint::pass("opener.taken").await;
+            let ended = spawn_blocking(move || unused.into_iter().for_each(|opener| self.end(opener)));
+            let _ = ended.await; // it does not panic
+            checkpoint::pass("opener.ended").await;
+        }
+    }
+
+    fn all_users(&self) -> Vec<Arc<OpenersOfUser>> {
+        lock(&self.users).values().cloned().collect()
+    }
+
+    fn has_some(&self) -> bool {
+        self.all_users().iter().any(|user| user.has_some())
+    }
+
+    fn take_unused(&self) -> Vec<Opener> {
+        self.all_users().iter().flat_map(|user| user.take_unused()).collect()
+    }
+
+    /// One that its user has stopped does not notice that its socket is closed.
+    fn end(&self, opener: Opener) {
+        let _ = self.spawner.signal(opener.pidfd.as_fd(), Signal::KILL); // it may have ended
     }
 
     fn asked(&self, uid: u32, question: &[u8], folder: Option<BorrowedFd<'_>>) -> io::Result<Answer> {
@@ -81,7 +130,7 @@ impl Openers {
                          not answer, or the user has stopped the process"
                     );
                 }
-                let _ = self.spawner.signal(opener.pidfd.as_fd(), Signal::KILL); // it may have ended
+                self.end(opener);
                 user.lost(is_stuck || is_killed_again);
             }
         }
@@ -102,6 +151,11 @@ impl highball_tenant::Openers for Openers {
     ) -> io::Result<Answer> {
         self.asked(uid(user), question, folder)
     }
+}
+
+fn idle_time() -> Duration {
+    let seconds = std::env::var(IDLE_VARIABLE).ok().and_then(|seconds| seconds.parse().ok());
+    seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()).unwrap_or(IDLE_TIME)
 }
 
 fn uid(user: Option<&User>) -> u32 {
@@ -137,8 +191,11 @@ struct OpenersOfUser {
 
 #[derive(Debug, Default)]
 struct State {
+    /// The one that was given back last is taken first.
     idle: Vec<Opener>,
     busy: usize,
+    /// Those at the beginning of `idle` that were not taken since the last look for such.
+    unused: usize,
     /// Those that have not answered since one has.
     stuck: u32,
     paused_until: Option<Instant>,
@@ -154,6 +211,7 @@ impl OpenersOfUser {
             }
             if let Some(opener) = state.idle.pop() {
                 state.busy += 1;
+                state.unused = state.unused.min(state.idle.len());
                 return Ok(Some(opener));
             }
             if state.busy < MOST {
@@ -167,6 +225,20 @@ impl OpenersOfUser {
             let waited = self.given_back.wait_timeout(state, left);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
+    }
+
+    fn has_some(&self) -> bool {
+        let state = lock(&self.state);
+        state.busy > 0 || !state.idle.is_empty()
+    }
+
+    /// Those that were idle all the time since the last call.
+    fn take_unused(&self) -> Vec<Opener> {
+        let mut state = lock(&self.state);
+        let unused = state.unused;
+        let taken = state.idle.drain(..unused).collect();
+        state.unused = state.idle.len();
+        taken
     }
 
     fn give_back(&self, opener: Opener) {
@@ -232,5 +304,32 @@ mod tests {
         let (gone, theirs) = opener();
         drop(theirs);
         assert_eq!(gone.ask(b"?", None, soon()).unwrap_err().kind(), io::ErrorKind::BrokenPipe);
+    }
+
+    #[test]
+    fn those_that_are_not_taken_between_two_looks_are_unused() {
+        let user = OpenersOfUser::default();
+        let take = || user.take(Instant::now()).unwrap();
+        assert!(!user.has_some());
+        for _ in 0..MOST {
+            assert!(take().is_none());
+        }
+        assert!(user.has_some(), "they are busy");
+        for _ in 0..MOST {
+            user.give_back(opener().0);
+        }
+        assert!(user.take_unused().is_empty(), "they were busy since the last look");
+        let (one, another) = (take().unwrap(), take().unwrap());
+        assert!(user.take_unused().len() == 1 && user.has_some(), "one was idle; the others are busy");
+        user.give_back(one);
+        assert!(user.take_unused().is_empty());
+        user.give_back(another);
+        let last = take().unwrap();
+        assert_eq!(user.take_unused().len(), 1, "the same one is taken again and again");
+        user.give_back(last);
+        assert!(user.take_unused().is_empty(), "it was busy");
+        assert_eq!(user.take_unused().len(), 1);
+        assert!(!user.has_some());
+        assert!(take().is_none(), "one may be started");
     }
 }

@@ -9,6 +9,7 @@ mod thread_states;
 
 use crate::admin::Processes;
 use crate::configuration::Configuration;
+use crate::kernel_limits;
 use crate::reports;
 use highball_config::App;
 use highball_front::{AppLoad, Command, RunningRequest, RunningRequests};
@@ -82,11 +83,14 @@ impl Observer {
         let reports = supervisor.as_ref().map(|report| &*report.apps).unwrap_or_default();
         let taken = self.taken(reports).await;
         let settings = self.configuration.now();
+        let limits = kernel_limits::of(&settings).await;
         let app = |load: &AppLoad| {
             let app = settings.apps.iter().find(|app| app.id == load.app)?;
             let report = reports.iter().find(|report| report.id == load.app);
             let requests = requests.iter().find(|requests| requests.app == load.app);
-            Some(app_overview(app, load, report, &taken, requests.map(|of| (of, &*states, detail))))
+            let kernel_limits = limits.get(&app.id).cloned();
+            let requests = requests.map(|of| (of, &*states, detail));
+            Some(AppOverview { kernel_limits, ..app_overview(app, load, report, &taken, requests) })
         };
         Some(Overview {
             pid: self.launcher.pid().as_raw_pid(),
@@ -179,6 +183,7 @@ fn app_overview(
         under_way: report.and_then(under_way),
         workers_wanted: report.map_or(0, |report| report.wanted),
         workers: report.map_or_else(Vec::new, |report| report.workers.iter().map(worker).collect()),
+        kernel_limits: None, // read aside
         queue: load.queue,
         answered: load.figures.requests.iter().map(|(_, _, count)| count).sum(),
         failed: load.figures.requests.iter().filter(|row| row.1 == "5xx").map(|row| row.2).sum(),

@@ -10,11 +10,12 @@ use crate::instance::{
     MachineMemoryStatus, MoldStatus, OverrunStatus, Question, ReforkStatus, RequestTimesStatus,
     RestartStatus, RubyProcess, SizingStatus, Status, TlsStatus, UpgradeStatus, WorkerStatus,
 };
+use crate::kernel_limits::{self, KernelLimitsStatus};
 use crate::overview::{Detail, Observer};
 use crate::readiness::Readiness;
 use crate::reports;
 use highball_acme::{Keeper, NameReport};
-use highball_config::{App, AppId};
+use highball_config::{App, AppId, Settings};
 use highball_front::developer_key::DeveloperKey;
 use highball_front::message::refusal::Refusal;
 use highball_front::refusals::failure::ReceivedRequest;
@@ -28,6 +29,7 @@ use highball_supervisor::{
     ReadyWorker, ReforkReport, ReplacementCause, Report, ReportedLoad, RequestFailure, RestartReport,
     RubyHeap, SizingReport, UpgradeReport, What, WorkerReport,
 };
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 use tokio::sync::{mpsc, oneshot};
@@ -306,7 +308,9 @@ impl ControlHandler {
     async fn status(&self) -> Option<Status> {
         let processes = reports::of_supervisor(self.supervisor.clone());
         let (processes, requests) = tokio::join!(processes, reports::of_front(self.front.clone()));
-        Some(self.together(processes?, &requests?))
+        let settings = self.configuration.now();
+        let limits = kernel_limits::of(&settings).await;
+        Some(self.together(&settings, processes?, &requests?, &limits))
     }
 
     /// All processes are asked at once and have the same time, however many they are.
@@ -328,12 +332,19 @@ impl ControlHandler {
         Some(processes)
     }
 
-    fn together(&self, processes: Report, requests: &FrontReport) -> Status {
-        let settings = self.configuration.now();
+    fn together(
+        &self,
+        settings: &Settings,
+        processes: Report,
+        requests: &FrontReport,
+        limits: &BTreeMap<AppId, KernelLimitsStatus>,
+    ) -> Status {
         let app = |report: AppReport| {
             let app = settings.apps.iter().find(|app| app.id == report.id)?;
             let requests = requests.apps.iter().find(|requests| requests.app == report.id);
-            Some(app_status(app, report, requests, (&self.binds, &self.key), &self.launcher))
+            let kernel_limits = limits.get(&app.id).cloned();
+            let status = app_status(app, report, requests, (&self.binds, &self.key), &self.launcher);
+            Some(AppStatus { kernel_limits, ..status })
         };
         Status {
             pid: self.pid(),
@@ -429,7 +440,7 @@ fn app_status(
         no_refork: report.no_refork,
         log_problem: requests.and_then(|requests| requests.log_problem.clone()),
         memory: memory_status(report.memory, &report.replaced),
-        kernel_limits: crate::app_cgroups::status(app),
+        kernel_limits: None, // read aside
         overruns: report.overruns.into_iter().map(overrun_status).collect(),
         last_failure: report.last_failure,
         diagnosis: report.diagnosis,

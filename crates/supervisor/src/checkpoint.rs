@@ -12,7 +12,7 @@ use tracing::{error, warn};
 pub const FOLDER_VARIABLE: &str = "HIGHBALL_CHECKPOINTS";
 
 /// Every step that can be asked for, in the order of a life.
-pub const STEPS: [&str; 36] = [
+pub const STEPS: [&str; 38] = [
     "restart.booted",
     "restart.canary_forked",
     "restart.canary_ready",
@@ -31,6 +31,8 @@ pub const STEPS: [&str; 36] = [
     "upgrade.taking_over",
     "upgrade.let_in",
     "upgrade.handed_over",
+    "opener.taken",
+    "opener.ended",
     "drain.started",
     "drain.front_drained",
     "drain.workers_retired",

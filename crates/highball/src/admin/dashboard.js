@@ -26,10 +26,10 @@ const mib = (n) => n === null ? "–" : `${Math.round(n / 1048576)} MiB`;
 function figures(app, at) {
   const points = history.get(app.id) || [];
   const earlier = points[Math.max(0, points.length - 5)];
-  points.push({ at, answered: app.answered, failed: app.failed, times: app.times });
+  points.push({ at, answered: app.answered, failed: app.failed, times: app.times, limits: app.kernel_limits });
   if (points.length > POINTS) points.shift();
   history.set(app.id, points);
-  if (!earlier || at <= earlier.at) return { requests: null, failed: null, p50: null, p95: null, line: [] };
+  if (!earlier || at <= earlier.at) return { requests: null, failed: null, p50: null, p95: null, throttled: null, line: [] };
   const time = (at - earlier.at) / 1000;
   const line = points.slice(1).map((point, index) => quantile(point.times, points[index].times, 0.95));
   return {
@@ -37,6 +37,7 @@ function figures(app, at) {
     failed: (app.failed - earlier.failed) / time,
     p50: quantile(app.times, earlier.times, 0.5),
     p95: quantile(app.times, earlier.times, 0.95),
+    throttled: throttled(app.kernel_limits, earlier.limits),
     line,
   };
 }
@@ -47,6 +48,31 @@ function quantile(now, earlier, share) {
   const wanted = Math.ceil(all * share);
   const bucket = now.counts.findIndex((count, index) => count - earlier.counts[index] >= wanted);
   return bucket < 0 ? Infinity : now.limits_ms[bucket];
+}
+
+// The share of the time in which the application has computed, and had to wait because of cpu_max.
+function throttled(now, earlier) {
+  if (!now || !earlier || now.not_kept.includes("cpu_max")) return null;
+  const periods = now.periods - earlier.periods;
+  return periods > 0 ? (now.throttled_periods - earlier.throttled_periods) / periods : 0;
+}
+
+// What the kernel keeps the application within, where there are such limits.
+function limits(app) {
+  const kept = app.kernel_limits;
+  if (!kept) return [];
+  const facts = [];
+  if (kept.memory_max_bytes !== null) {
+    const used = kept.memory_bytes === null ? "–" : Math.round(kept.memory_bytes / 1048576);
+    const killed = kept.oom_kills ? `, ${kept.oom_kills} processes killed` : "";
+    facts.push(fact("Memory with files (memory_max)", `${used} of ${mib(kept.memory_max_bytes)}${killed}`, "long"));
+  }
+  if (kept.cpu_max !== null) {
+    const share = app.figures.throttled;
+    const throttled = share === null ? "" : `, throttled ${Math.round(share * 100)} % of the time`;
+    facts.push(fact("CPU (cpu_max)", `${kept.cpu_max} cores${throttled}`, "long"));
+  }
+  return facts;
 }
 
 // The times of the last minute, on a scale of powers of two.
@@ -66,7 +92,7 @@ function sparkline(line) {
   return svg;
 }
 
-const fact = (name, value, wide) => make("div", { className: wide ? "wide" : "" }, make("dt", { textContent: name }), make("dd", {}, value));
+const fact = (name, value, className = "") => make("div", { className }, make("dt", { textContent: name }), make("dd", {}, value));
 
 function button(text, url, question) {
   const element = make("button", { type: "button", textContent: text });
@@ -140,8 +166,9 @@ function section(app, now) {
   const facts = make("dl", { className: "facts" },
     fact("Requests a second", rate(f.requests)), fact("Status 5xx a second", rate(f.failed)), fact("Queue", String(app.queue)),
     fact("Threads busy", `${busy} of ${threads}`), fact("Workers", `${workers.filter((worker) => worker.state === "serving").length} of ${app.workers_wanted}`),
-    fact("Memory", memory ? mib(memory) : "–"), fact("First byte, half", ms(f.p50)), fact("First byte, 95 %", ms(f.p95)), fact("First byte, 95 %, last minute", sparkline(f.line), true));
-  return make("section", {}, head, facts, workers.length ? table(app, now) : make("p", { className: "none", textContent: "No workers." }));
+    fact("Memory", memory ? mib(memory) : "–"), fact("First byte, half", ms(f.p50)), fact("First byte, 95 %", ms(f.p95)), ...limits(app), fact("First byte, 95 %, last minute", sparkline(f.line), "wide"));
+  const notKept = app.kernel_limits?.not_kept.length ? [make("p", { className: "notice", textContent: `The kernel does not keep ${app.kernel_limits.not_kept.join(" and ")}: ${app.kernel_limits.problem}` })] : [];
+  return make("section", {}, head, facts, ...notKept, workers.length ? table(app, now) : make("p", { className: "none", textContent: "No workers." }));
 }
 
 function table(app, now) {

@@ -3,9 +3,11 @@
 
 use super::exposition::Exposition;
 use super::heaps::AppHeaps;
+use super::limits::limits;
 use super::processes::Taken;
 use super::request::Response;
 use super::Sources;
+use crate::kernel_limits;
 use highball_config::{AppId, Settings};
 use highball_front::figures::{Figures, Times};
 use highball_front::{AppLoad, Report as FrontReport, TlsReport};
@@ -46,6 +48,9 @@ pub(super) async fn metrics(sources: &Sources) -> Response {
     load(&mut text, &front, &apps);
     workers(&mut text, &apps);
     memory(&mut text, &apps, &taken);
+    let kept = kernel_limits::of(&settings).await;
+    let limited = apps.iter().filter_map(|app| Some((&*app.name, kept.get(&app.load.app)?)));
+    limits(&mut text, &limited.collect::<Vec<_>>());
     if supervisor.is_some() {
         garbage(&mut text, &apps, &sources.heaps.of(sources.supervisor.upgrade()).await);
     }

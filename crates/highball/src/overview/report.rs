@@ -1,5 +1,6 @@
 //! The report, as it is sent: in JSON.
 
+use crate::kernel_limits::KernelLimitsStatus;
 use highball_front::figures::Times;
 use serde::{Deserialize, Serialize};
 
@@ -28,6 +29,9 @@ pub(crate) struct AppOverview {
     pub(crate) under_way: Option<String>,
     pub(crate) workers_wanted: u16,
     pub(crate) workers: Vec<WorkerOverview>,
+    /// The limits that the kernel keeps, if it has any.
+    #[serde(default)]
+    pub(crate) kernel_limits: Option<KernelLimitsStatus>,
     /// Requests that wait for a worker.
     pub(crate) queue: usize,
     /// Requests that were answered since the start,

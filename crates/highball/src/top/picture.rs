@@ -5,6 +5,7 @@
 use super::rates::History;
 use super::terminal::{Line, Size, Style};
 use crate::actions::Action;
+use crate::kernel_limits::{KernelLimitsStatus, CPU_MAX};
 use crate::overview::report::{AppOverview, Overview, RequestOverview, WorkerOverview};
 use std::time::Instant;
 
@@ -100,6 +101,7 @@ pub(super) fn text(history: &History, backtraces: bool) -> String {
     let mut lines = vec![server(history, now), String::new()];
     lines.extend(apps(history, now, None));
     lines.push(String::new());
+    lines.extend(limits(history, now));
     lines.extend(workers(history, now, usize::MAX));
     lines.push(String::new());
     let all = requests(now);
@@ -137,6 +139,7 @@ pub(super) fn screen(history: &History, view: &mut View, size: Size) -> Vec<Line
         };
         lines.extend(heads(apps(history, now, Some(view.app))));
         lines.push(line(String::new(), Style::Plain));
+        lines.extend(heads(limits(history, now)));
         lines.extend(heads(workers(history, now, size.rows / ROWS_PER_ROW_OF_WORKERS)));
         lines.push(line(String::new(), Style::Plain));
         let room = size.rows.saturating_sub(lines.len() + 2);
@@ -244,6 +247,39 @@ fn apps(history: &History, now: &Overview, chosen: Option<usize>) -> Vec<String>
         )
     };
     std::iter::once(title).chain(now.apps.iter().enumerate().map(row)).collect()
+}
+
+/// What the kernel keeps applications within, and what they use of it: one row for each that has such limits, and an empty one.
+fn limits(history: &History, now: &Overview) -> Vec<String> {
+    let limited = now.apps.iter().filter_map(|app| Some((app, app.kernel_limits.as_ref()?)));
+    let row = |(app, limits): (&AppOverview, &KernelLimitsStatus)| {
+        let unknown = || "–".into();
+        let memory = limits.memory_max_bytes.map_or_else(unknown, |most| {
+            let used = limits.memory_bytes.map_or_else(unknown, |bytes| (bytes >> 20).to_string());
+            format!("{used} of {} MiB", most >> 20)
+        });
+        let cpu = limits.cpu_max.map_or_else(unknown, |most| {
+            let used = history.cpus(app).filter(|_| limits.keeps(CPU_MAX));
+            let used = used.map_or_else(unknown, |used| format!("{used:.1}"));
+            format!("{used} of {most}")
+        });
+        let throttled = history.throttled_percent(app).filter(|_| limits.keeps(CPU_MAX));
+        let not_kept = limits.not_kept.join(", ");
+        let problem = if not_kept.is_empty() { not_kept } else { format!("  not kept: {not_kept}") };
+        format!(
+            "  {:<20} {memory:>18} {cpu:>13} {:>10} {:>10}{problem}",
+            cut(&app.name, 20),
+            throttled.map_or_else(unknown, |percent| format!("{percent:.0} %")),
+            limits.memory_max_bytes.map_or_else(unknown, |_| limits.oom_kills.to_string()),
+        )
+    };
+    let rows: Vec<String> = limited.map(row).collect();
+    if rows.is_empty() {
+        return rows;
+    }
+    let title =
+        format!("  {:<20} {:>18} {:>13} {:>10} {:>10}", "LIMITS", "MEMORY", "CPUS", "THROTTLED", "OOM KILLS");
+    std::iter::once(title).chain(rows).chain([String::new()]).collect()
 }
 
 /// One row each, the busiest first where there is no room for all.

@@ -56,6 +56,18 @@ impl History {
         Some(bucket.and_then(|bucket| now.limits_ms.get(bucket)).copied().unwrap_or(f64::INFINITY))
     }
 
+    /// The number of processors that an application takes, where the kernel limits that.
+    pub(super) fn cpus(&self, app: &AppOverview) -> Option<f64> {
+        let before = self.app_before(app)?.kernel_limits.as_ref()?;
+        let took = app.kernel_limits.as_ref()?.cpu_ms.saturating_sub(before.cpu_ms);
+        Some(took as f64 / 1000.0 / self.seconds()?)
+    }
+
+    /// The percentage of the time in which it has computed, and had to wait because of that limit.
+    pub(super) fn throttled_percent(&self, app: &AppOverview) -> Option<f64> {
+        app.kernel_limits.as_ref()?.throttled_percent(self.app_before(app)?.kernel_limits.as_ref()?)
+    }
+
     /// The share of a processor that a worker takes, in percent.
     pub(super) fn cpu_percent(&self, app: &AppOverview, worker: &WorkerOverview) -> Option<f64> {
         let before = self.app_before(app)?.workers.iter().find(|before| before.pid == worker.pid)?;

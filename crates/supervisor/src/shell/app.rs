@@ -490,6 +490,10 @@ impl AppSupervisor {
         }
     }
 
+    pub(super) fn forget_restart_files(&mut self) {
+        self.restart_files.forget();
+    }
+
     /// Something was found out about its files.
     pub(super) fn found(&mut self, found: Found, core: &Core) -> Option<AppEvent> {
         let now = Instant::now();

@@ -391,15 +391,18 @@ impl Supervisor {
     fn look_at_restart_files(&mut self) {
         let now = Instant::now();
         for (id, app) in &mut self.apps {
-            if self.core.apps.get(id).is_some_and(|core| core.is_running()) {
-                app.look_at_restart_files(now);
+            match self.core.apps.get(id) {
+                Some(core) if core.is_asleep() => app.forget_restart_files(),
+                Some(core) if core.is_running() => app.look_at_restart_files(now),
+                _ => {}
             }
         }
     }
 
     fn next_deadline(&self) -> Option<Instant> {
-        let is_running = |id: &AppId| self.core.apps.get(id).is_some_and(|core| core.is_running());
-        let looks = self.apps.iter().filter(|(id, _)| is_running(id)).filter_map(|(_, app)| app.look_due());
+        let is_looked_at =
+            |id: &AppId| self.core.apps.get(id).is_some_and(|core| core.is_running() && !core.is_asleep());
+        let looks = self.apps.iter().filter(|(id, _)| is_looked_at(id)).filter_map(|(_, app)| app.look_due());
         let memory = self.memory.due().filter(|_| !self.core.is_over());
         looks.chain(self.core.next_deadline()).chain(memory).min()
     }

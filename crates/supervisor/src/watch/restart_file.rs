@@ -77,6 +77,11 @@ impl RestartFiles {
         Some(Look { app: Arc::clone(&self.app), walks: now >= self.walk_due, seen: self.seen, walked: None })
     }
 
+    /// What was seen does not count any more: the application sleeps, and its next boot loads what there is then.
+    pub(crate) fn forget(&mut self) {
+        self.seen = None;
+    }
+
     /// A look has come to nothing.
     pub(crate) fn not_seen(&mut self, now: Instant) {
         self.due = Some(now + LOOK_EVERY);
@@ -183,6 +188,19 @@ mod tests {
         fs::create_dir(app.path().join("tmp")).unwrap();
         File::create(app.path().join("tmp/restart.txt")).unwrap();
         assert_eq!(Watch::of(app.path()).asks(), None);
+    }
+
+    #[test]
+    fn one_that_was_touched_while_the_application_slept_does_not_count() {
+        let app = tempfile::tempdir().unwrap();
+        fs::create_dir(app.path().join("tmp")).unwrap();
+        let path = app.path().join("tmp/restart.txt");
+        let mut watch = Watch::of(app.path());
+        watch.files.forget();
+        let touched = File::create(&path).unwrap();
+        assert_eq!(watch.asks(), None);
+        touched.set_modified(SystemTime::UNIX_EPOCH).unwrap();
+        assert_eq!(watch.asks(), Some(Asked::File));
     }
 
     #[test]
