@@ -9,8 +9,8 @@
 # load affects all of them. The table has the median. Stores differ in the number of roots; a transaction reads or
 # changes one. Small stores are also changed by several threads of one process, and by many processes. Ways are compared
 # only with those of the same durability. `calls alone` makes the system calls that a transaction of Highball's needs,
-# and nothing else: no library in Ruby can take less time. ROOTS and BYTES limit the measurement to these, for example
-# `1,20 10`.
+# and nothing else: no library in Ruby alone can take less time. ROOTS and BYTES limit the measurement to these, for
+# example `1,20 10`.
 
 require "pstore"
 require "tmpdir"

@@ -15,8 +15,17 @@ module Highball
 
     def self.load
       require PATH
+      Native.share_malloc_arena
     rescue LoadError => e
       raise ExtensionMissing, "the extension is not built for Ruby #{RUBY_VERSION}#{instead}: #{e.message}"
+    end
+
+    # Loads it without effects on the process, for code that can do without. Returns whether it is there.
+    def self.load_if_built
+      require PATH
+      true
+    rescue LoadError
+      false
     end
 
     # The releases that there are extensions for.

@@ -25,8 +25,9 @@ module Highball
   #
   # Parts, in reading order: StoreFile (lock, read and replace the file), Stamp (whether it has changed), Snapshot (what
   # is known of it), WholeTable, RootReader and RootTable (what a transaction sees), Entry (one root), Plain (copies
-  # small values), Layout and MarshalScan (the file as pieces), Temporary and Spare (the files that take the store's
-  # place), Group (commits of several threads). docs/pstore.md has the guarantees and their limits.
+  # small values), Format (objects as bytes), Layout and MarshalScan (the file as pieces), Temporary and Spare (the
+  # files that take the store's place), Group (commits of several threads). docs/pstore.md has the guarantees and their
+  # limits.
   class PStore
     # The error of all methods, as far as it is none of the file system or of Marshal.
     class Error < StandardError; end
@@ -94,7 +95,7 @@ module Highball
 
         entries = snapshot.entries
         @table = entries ? RootReader.new(entries) : known_table(snapshot)
-        catch(self) { yield(self) }
+        catch(self, &block)
       ensure
         if lock.owned?
           @table = @thread = nil
@@ -191,10 +192,10 @@ module Highball
     end
 
     # A transaction that locks the file. Its value is nil if #commit or #abort ended it.
-    def locked
+    def locked(&block)
       complete = @locking = false
       @table = begin_locked
-      value = catch(self) { yield(self) }
+      value = catch(self, &block)
       complete = true
       value
     ensure
@@ -294,19 +295,28 @@ module Highball
     def save
       refuse_forked if @file.forked?
 
-      bytes, snapshot = next_state(@snapshot)
+      before = @snapshot
+      bytes, entries, layout = @table.changes { |table| dump(table) }
       return unless bytes
 
+      snapshot = entries || before.nil? ? snapshot_after(before, bytes, entries, layout) : before
       # (It stays forgotten if writing fails: then the next transaction reads the file.)
       @snapshot = nil
       @file.replace(bytes)
-      @snapshot = snapshot if bytes.bytesize <= MOST_KEPT_BYTES
+      return if bytes.bytesize > MOST_KEPT_BYTES
+
+      snapshot.renew(bytes) if snapshot.equal?(before)
+      @snapshot = snapshot
+    end
+
+    def snapshot_after(before, bytes, entries, layout)
+      Snapshot.new(bytes, entries, layout, before: before, marshal: @marshal)
     end
 
     # The bytes of the new file, and its snapshot. Nil if nothing has changed.
     def next_state(before)
       bytes, entries, layout = @table.changes { |table| dump(table) }
-      [bytes, Snapshot.new(bytes, entries, layout, before: before, marshal: @marshal)] if bytes
+      [bytes, snapshot_after(before, bytes, entries, layout)] if bytes
     end
 
     # The group stays the parent's.
@@ -322,12 +332,12 @@ module Highball
 
     # The format of the file. Subclasses such as YAML::Store have others.
     def dump(table)
-      Marshal.dump(table)
+      Format.dump(table)
     end
 
     # The table of a file.
     def load(content)
-      Marshal.load(content) # rubocop:disable Security/MarshalLoad
+      Format.load(content)
     end
   end
 

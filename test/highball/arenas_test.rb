@@ -4,13 +4,13 @@ require "minitest/autorun"
 require "open3"
 require "rbconfig"
 
-# How many heaps malloc has for the threads of a process that has loaded the extension.
+# How many heaps malloc has for the threads of a process that serves requests.
 class ArenasTest < Minitest::Test
   # Threads that allocate at the same time, and then glibc's own report.
   PROGRAM = <<~RUBY
     require "fiddle"
-    require "highball/native"
-    Highball::Extension.load
+    require ARGV.first
+    Highball::Extension.load if ARGV.first == "highball/native"
     threads = Array.new(4) { Thread.new { Array.new(1000) { Fiddle.malloc(200) }.tap { sleep } } }
     sleep 0.01 until threads.all?(&:stop?)
     library = Fiddle.dlopen(nil)
@@ -29,10 +29,14 @@ class ArenasTest < Minitest::Test
     assert_operator arenas(UNSET.merge("GLIBC_TUNABLES" => "glibc.malloc.arena_max=8")), :>, 1
   end
 
+  def test_pstore_changes_nothing_in_other_programs
+    assert_operator arenas(UNSET, feature: "highball/pstore"), :>, 1
+  end
+
   private
 
-  def arenas(environment)
-    output, error, status = Open3.capture3(environment, RbConfig.ruby, "-Ilib", "-e", PROGRAM)
+  def arenas(environment, feature: "highball/native")
+    output, error, status = Open3.capture3(environment, RbConfig.ruby, "-Ilib", "-e", PROGRAM, feature)
     skip "this malloc has no malloc_info" if error.include?("unknown symbol")
     assert_predicate status, :success?, error
     output.scan(/<heap nr="\d+">/).length

@@ -4,7 +4,10 @@
 //! In reading order: [`ring`] (claim and env), [`slot`] (what is kept of a request), [`env`] (a request becomes a
 //! Rack env), [`places`] and [`hijack`] (parts of it), [`answer`] (a Rack response becomes frames), [`sending`] (frames go into the ring), [`own_process`]
 //! (the worker, and not what the app forks from it), [`nogvl`] (the one file that releases the GVL), [`turns`]
-//! (CPU-bound threads yield), [`request_clock`] (what requests do with their time), [`clock`], [`this`] (the ring behind a Ruby object), [`native`], [`arenas`] and [`malloc_holes`] (where malloc puts things, in the mold and after a fork).
+//! (CPU-bound threads yield), [`request_clock`] (what requests do with their time), [`clock`], [`this`] (the ring behind a Ruby object), [`native`], [`arenas`] and [`malloc_holes`] (where malloc puts things, in the mold and after a fork),
+//! [`pstore`] (whether a store's file has changed), [`plain_dump`] and [`plain_load`] (objects in the format of Marshal).
+//!
+//! Programs that use `highball/pstore` load this crate, too. So loading it changes nothing else in the process.
 //!
 //! What a request does in Ruby stands in `lib/highball/server.rb`; this crate only makes it cheap.
 //!
@@ -25,6 +28,9 @@ mod nogvl;
 mod overlap;
 mod own_process;
 mod places;
+mod plain_dump;
+mod plain_load;
+mod pstore;
 mod request_clock;
 mod ring;
 mod sending;
@@ -36,7 +42,6 @@ use magnus::{Error, Ruby};
 
 #[magnus::init]
 fn init(ruby: &Ruby) -> Result<(), Error> {
-    arenas::share_one();
     let highball = ruby.define_module("Highball")?;
     native::define(highball)?;
     ring::define(ruby, highball)

@@ -14,7 +14,7 @@ use magnus::{function, prelude::*, Error, RArray, RModule, RString, Ruby, Value}
 use rustix::event::{poll, PollFd, PollFlags};
 use rustix::process::{getpid, pidfd_open, Pid, PidfdFlags};
 
-use crate::{malloc_holes, nogvl, turns};
+use crate::{arenas, malloc_holes, nogvl, pstore, turns};
 
 /// Defines the module.
 pub(crate) fn define(highball: RModule) -> Result<(), Error> {
@@ -22,6 +22,7 @@ pub(crate) fn define(highball: RModule) -> Result<(), Error> {
     native.define_singleton_method("pidfd", function!(pidfd, 0))?;
     native.define_singleton_method("pidfd_of", function!(pidfd_of, 1))?;
     native.define_singleton_method("exit_when_closed", function!(exit_when_closed, 1))?;
+    native.define_singleton_method("share_malloc_arena", function!(arenas::share_one, 0))?;
     native.define_singleton_method("fill_malloc_holes", function!(malloc_holes::fill, 1))?;
     native.define_singleton_method("free_malloc_holes", function!(malloc_holes::give_back, 0))?;
     native.define_singleton_method("trim_malloc", function!(malloc_holes::trim, 0))?;
@@ -30,7 +31,7 @@ pub(crate) fn define(highball: RModule) -> Result<(), Error> {
     native.define_singleton_method("steps_aside?", function!(turns::is_aside, 1))?;
     native.define_singleton_method("open_within", function!(open_within, 2))?;
     native.const_set("PROTOCOL_VERSION", highball_ring::layout::VERSION)?;
-    Ok(())
+    pstore::define(native)
 }
 
 /// `Native.pidfd -> Integer`: a descriptor that refers to this process (pidfd_open(2)). The caller

@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require_relative "format"
 require_relative "plain"
 
 module Highball
@@ -16,7 +17,7 @@ module Highball
         else
           return text_of(object, known) if object.instance_of?(String) && object.instance_variables.empty?
 
-          bytes = Marshal.dump(object)
+          bytes = Format.dump(object)
           known.is_a?(Dumped) && known.bytes == bytes ? known : Dumped.new(bytes)
         end
       end
@@ -69,7 +70,7 @@ module Highball
 
         private
 
-        def load = Marshal.load(@bytes) # rubocop:disable Security/MarshalLoad
+        def load = Format.load(@bytes)
         def plain = (@bytes.bytesize <= MOST_PLAIN_BYTES && Plain.of(load)) || false
       end
     end

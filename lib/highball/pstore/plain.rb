@@ -13,23 +13,23 @@ module Highball
         catch(:other) { part(object, {}.compare_by_identity, DEEPEST) }
       end
 
-      # An array or a hash.
-      class Collection
+      # What copies an array or a hash.
+      class Copier
         # texts:: the index or key of each string, followed by a frozen copy of it, whose copies share the bytes until
         #         one is changed
         # parts:: the index or key of each other mutable part, followed by what copies it
         def initialize(original, texts, parts)
           @original = original
+          @list = original.is_a?(Array)
           @texts = texts
           @parts = parts
           @texts_end = texts.size
           @parts_end = parts.size
         end
 
-        private
-
         # (Of few parts, these loops take half the time of blocks.)
-        def complete(copy)
+        def copy
+          copy = @list ? [*@original] : @original.merge
           at = 0
           while at < @texts_end
             copy[@texts[at]] = +@texts[at + 1]
@@ -44,14 +44,6 @@ module Highball
         end
       end
 
-      class List < Collection
-        def copy = complete([*@original])
-      end
-
-      class Table < Collection
-        def copy = complete(@original.merge)
-      end
-
       class << self
         private
 
@@ -64,19 +56,19 @@ module Highball
 
           seen[object] = true
           return object.dup.freeze if object.instance_of?(String)
-          return collection(List, object, object.each_index.zip(object), seen, depth) if object.instance_of?(Array)
-          return collection(Table, object, object, seen, depth) if object.instance_of?(Hash) && usual?(object)
+          return collection(object, object.each_index.zip(object), seen, depth) if object.instance_of?(Array)
+          return collection(object, object, seen, depth) if object.instance_of?(Hash) && usual?(object)
 
           throw :other
         end
 
-        def collection(kind, object, pairs, seen, depth)
+        def collection(object, pairs, seen, depth)
           mutable = pairs.filter_map do |key, value|
             copier = part(value, seen, depth - 1)
             [key, copier] if copier
           end
           texts, parts = mutable.partition { |_, copier| copier.is_a?(String) }
-          kind.new(object, texts.flatten(1), parts.flatten(1))
+          Copier.new(object, texts.flatten(1), parts.flatten(1))
         end
 
         def usual?(hash)

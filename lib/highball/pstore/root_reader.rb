@@ -7,14 +7,13 @@ module Highball
       # entries:: Entry of each root
       def initialize(entries)
         @entries = entries
-        @entry = @copy = @copies = nil
+        @entry = @copy = nil # (An object with up to three variables needs no other memory.)
       end
 
       # (Most transactions read one root. Its copy needs no hash.)
       def [](name)
-        entry = @entries[name]
-        return @copy if entry.equal?(@entry) && entry
-        return entry&.original if !entry || entry.immutable?
+        entry = @entries[name] or return
+        return @copy if entry.equal?(@entry)
         return (@copies ||= {}.compare_by_identity)[entry] ||= entry.copy if @entry
 
         @entry = entry

@@ -23,9 +23,10 @@ module Highball
         @bytes = bytes if entries.nil? || bytes.bytesize <= SMALL_BYTES
         @entries = entries
         @layout = layout
-        @divisible = before ? before.divisible : true
-        @uses = before ? before.uses : 0
-        @commits, @pause = before ? before.commits_and_pause(self) : [0, COMMITS_BEFORE_LAYOUT]
+        @divisible = true
+        @uses = @commits = 0
+        @pause = COMMITS_BEFORE_LAYOUT
+        follow(before) if before
         make_layout(bytes) if marshal && entries && !layout && @commits >= @pause
       end
 
@@ -37,26 +38,41 @@ module Highball
       # The table for a transaction. The block parses bytes.
       def table(read_only)
         return root_table(read_only) if @entries && (read_only || !@bytes)
-        return whole_table(yield(@bytes)) if !divide_now?(read_only) || !divide(yield(@bytes))
+        return WholeTable.new(yield(@bytes), @bytes) if !divide_now?(read_only) || !divide(yield(@bytes))
 
         root_table(read_only)
       end
 
+      # Becomes the one of the file after a commit without entries. (That takes less time than a new one.)
+      def renew(bytes)
+        @pause *= 2 if @layout
+        @commits = 0
+        @entries = @layout = nil
+        @bytes = bytes
+        @bytesize = bytes.bytesize
+      end
+
       protected
 
-      attr_reader :layout, :divisible, :uses
-
-      def commits_and_pause(after)
-        return [0, @pause] if after.layout
-        return [0, 2 * @pause] if @layout
-
-        [after.entries && @entries && after.entries.keys == @entries.keys ? @commits + 1 : 0, @pause]
-      end
+      attr_reader :layout, :divisible, :uses, :commits, :pause
 
       private
 
+      # Takes over what is known from before a commit.
+      def follow(before)
+        @divisible = before.divisible
+        @uses = before.uses
+        @pause = before.pause
+        return if @layout
+
+        if before.layout
+          @pause *= 2
+        elsif @entries && before.entries && @entries.keys == before.entries.keys
+          @commits = before.commits + 1
+        end
+      end
+
       def root_table(read_only) = read_only ? RootReader.new(@entries) : RootTable.new(@entries, @layout)
-      def whole_table(hash) = WholeTable.new(hash, @bytes)
 
       def make_layout(bytes)
         @layout = Layout.of(bytes, @entries.keys)

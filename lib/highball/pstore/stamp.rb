@@ -53,6 +53,12 @@ module Highball
           @device == stat.dev
       end
 
+      # The same for Native.same_state?
+      def packed
+        times = [@stat.mtime, @changed_at].flat_map { |time| [time.to_i, time.nsec] }
+        [@device, @inode, @size, *times].pack("Q*")
+      end
+
       # Whether this machine's processes see the file's changes at once.
       def local? = Stamp.local?(@stat)
     end

@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require_relative "format"
 require_relative "open_files"
 require_relative "spare"
 require_relative "stamp"
@@ -15,6 +16,9 @@ module Highball
     #
     # The file stays open between transactions, as far as OpenFiles allows: opening it would take as long as all the
     # rest.
+    #
+    # Highball's extension, if it is built for the running Ruby, asks in one call whether the file has changed. The code
+    # here does the same in more time, and all that follows if it has.
     class StoreFile
       # A file whose time is this recent can change again without another time: the system's clock for files ticks
       # every 4 to 10 ms. Some file systems keep only seconds.
@@ -44,6 +48,8 @@ module Highball
       def lock(exclusive)
         @exclusive = exclusive
         close if @io && (forked? || (exclusive && !@writable))
+        return true if (@same = exclusive && lock_same)
+
         while @io || open_file(exclusive)
           @io.flock(exclusive ? File::LOCK_EX : File::LOCK_SH)
           return true if of_path?
@@ -68,14 +74,15 @@ module Highball
       end
 
       # When the locked file was last written.
-      def written_at = @stat.mtime
+      def written_at = attributes.mtime
 
       # Whether this process is another one than the one that opened the file.
-      def forked? = !OpenFiles.process.equal?(@process)
+      def forked? = OpenFiles.process != @process
 
       # Whether the locked file is as it was when it was last read or written. Its time is the generation: `replace`
       # sets it to the nanosecond, which no other change repeats. While the time is not exact, the bytes are compared.
       def unchanged?
+        return true if @same
         return @stamp.of?(@stat) if @stamp
         return false unless @recent && same_bytes?(@stat.size)
 
@@ -86,6 +93,7 @@ module Highball
       # The same without a lock, of the file that the path names at this moment. False if that cannot be known.
       def current?
         stamp = @local_stamp or return false
+        return Native.same_state?(@path, @packed ||= stamp.packed) if EXTENSION
 
         @stat.__send__(:initialize, @path) # (as `look` does)
         stamp.of?(@stat)
@@ -95,10 +103,11 @@ module Highball
 
       # The bytes of the locked file.
       def read
-        bytes = @stat.size.zero? ? String.new : @io.pread(@stat.size, 0)
-        raise Error, "file #{@path} was changed without a lock while it was read" if bytes.bytesize != @stat.size
+        stat = attributes
+        bytes = stat.size.zero? ? String.new : @io.pread(stat.size, 0)
+        raise Error, "file #{@path} was changed without a lock while it was read" if bytes.bytesize != stat.size
 
-        know(bytes, settled?(@stat) && @stat)
+        know(bytes, settled?(stat) && stat)
         bytes
       end
 
@@ -125,6 +134,7 @@ module Highball
         @writable = exclusive
         @process = OpenFiles.process
         @local = Stamp.local?(@opened)
+        @identity = identity if EXTENSION && @in_place && @local
         @io = io
       rescue Errno::ENOENT
         raise if exclusive && @create
@@ -142,6 +152,23 @@ module Highball
         io.flock(File::LOCK_UN) unless forked?
         io.close
       end
+
+      # What `of_path?` compares, for Native.lock_same.
+      def identity = [@opened.dev, @opened.ino, @opened.mode, @opened.uid].pack("Q*")
+
+      # Locks a small file that is written in place, unless another process has it locked, and returns whether it is as
+      # it was. If not, or if that is not known, the usual way follows.
+      def lock_same
+        return unless @io && @recent && @identity
+
+        same = Native.lock_same(@io.fileno, @path, @identity, @recent)
+        @size = @recent.bytesize
+        @identity = nil if same.nil? # this system or file system cannot tell
+        same
+      end
+
+      # Of the locked file. (Native.lock_same does not return them.)
+      def attributes = @same ? @io.stat : @stat
 
       # Whether the open file is still the one that the path names, with the same mode: otherwise it may not be open
       # for what this process may do now.
@@ -164,7 +191,7 @@ module Highball
         @local ? @stat.__send__(:initialize, @path) : @stat = File.stat(@path)
       end
 
-      def forget = @stamp = @local_stamp = @recent = nil
+      def forget = @stamp = @local_stamp = @packed = @recent = nil
 
       # stat:: the file's, if any other change of it will have another time
       def know(bytes, stat)
@@ -184,6 +211,7 @@ module Highball
 
       # Returns the attributes of the new file.
       def write_beside(bytes)
+        @stat = attributes
         target = File.symlink?(@path) ? File.realpath(@path) : @path
         swap(target, bytes) || rename(target, bytes)
         sync_folder(File.dirname(target)) if @durable
@@ -218,6 +246,7 @@ module Highball
         @io = new
         @opened = new.stat
         @stat = @opened.dup
+        @identity = nil
         @writable = true
       end
 
@@ -226,12 +255,15 @@ module Highball
         File.open(path, &:fsync)
       end
 
-      # Returns the attributes of the file if its time is exact.
+      # Returns the attributes of the file if its time is exact. (One call writes all bytes, unless the disk is full or
+      # a signal arrives.)
       def write_in_place(bytes)
-        write_from_start(bytes)
-        @io.truncate(bytes.bytesize) if bytes.bytesize < @size
-        @size = bytes.bytesize
-        exact = bytes.bytesize > MOST_COMPARED_BYTES
+        size = bytes.bytesize
+        written = @io.pwrite(bytes, 0)
+        written += @io.pwrite(bytes.byteslice(written..), written) while written < size
+        @io.truncate(size) if size < @size
+        @size = size
+        exact = size > MOST_COMPARED_BYTES
         set_exact_time if exact
         @io.fsync if @durable
         @io.stat if exact
@@ -240,12 +272,6 @@ module Highball
       def set_exact_time
         now = Time.now
         File.utime(now, now, @path)
-      end
-
-      # (One call writes all bytes, unless the disk is full or a signal arrives.)
-      def write_from_start(bytes)
-        written = @io.pwrite(bytes, 0)
-        written += @io.pwrite(bytes.byteslice(written..), written) while written < bytes.bytesize
       end
     end
   end
