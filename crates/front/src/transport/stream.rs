@@ -15,6 +15,7 @@ use rustix::net::{RecvFlags, SendFlags};
 use socket2::{SockRef, TcpKeepalive};
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
+use tokio::task::coop;
 
 use crate::aside::file_reads::{FileProgress, Next};
 use crate::message::answer::FilePart;
@@ -239,15 +240,21 @@ impl Stream {
         mut send: impl FnMut(BorrowedFd<'_>) -> Result<usize, Errno>,
     ) -> Poll<io::Result<usize>> {
         loop {
-            // The socket nearly always takes something: what tokio knows of it is asked only where it does not.
+            // The socket nearly always takes something: what tokio knows of it is asked only where it does not. A client and a
+            // worker that are both fast leave others their turn all the same.
+            let turn = ready!(coop::poll_proceed(context));
             let sent = match self.socket() {
                 Some(socket) => send(socket).map_err(io::Error::from),
                 None => Err(io::ErrorKind::Unsupported.into()),
             };
             match sent {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.note_unwritable(),
-                sent => return Poll::Ready(sent),
+                sent => {
+                    turn.made_progress();
+                    return Poll::Ready(sent);
+                }
             }
+            drop(turn);
             ready!(self.poll_writable(context))?;
         }
     }
@@ -388,5 +395,28 @@ impl AsyncWrite for Stream {
                 Poll::Ready(Ok(()))
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::future::poll_fn;
+    use tokio::runtime::Builder;
+
+    #[test]
+    fn a_client_that_takes_everything_leaves_others_their_turn() {
+        const MOST: usize = 1000; // bytes: the socket has room for more
+        let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+        let written = runtime.block_on(async {
+            let (ours, _theirs) = UnixStream::pair().unwrap();
+            let mut stream = Stream::Unix(ours);
+            poll_fn(|context| {
+                let writes = (0..MOST).take_while(|_| stream.poll_write_some(context, b"x").is_ready());
+                Poll::Ready(writes.count())
+            })
+            .await
+        });
+        assert!((1..MOST).contains(&written), "{written}");
     }
 }
