@@ -37,6 +37,15 @@ pub(crate) fn write_number(number: u64, out: &mut Vec<u8>) {
     out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
 }
 
+/// Whether a field name, which is a token, is this one, which has small letters and hyphens. Among the bytes of a token, setting
+/// bit 5 does nothing but make letters small, and it keeps `_` apart from `-`.
+#[inline]
+pub(crate) fn is_named(name: &[u8], known: &[u8]) -> bool {
+    // Without a way out of the loop, many bytes are compared at a time.
+    let difference = |difference, (byte, known): (&u8, &u8)| difference | ((byte | 0x20) ^ known);
+    name.len() == known.len() && name.iter().zip(known).fold(0, difference) == 0
+}
+
 /// The reason phrase that belongs to a status code; empty if it has none.
 pub fn reason_phrase(status: u16) -> &'static str {
     match status {

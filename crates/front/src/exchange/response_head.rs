@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use highball_ring::frame::{is_token, is_value};
 
 use crate::exchange::sent_file::SentFile;
-use crate::http_syntax::{has_list_token, parse_length};
+use crate::http_syntax::{has_list_token, is_named, parse_length};
 use crate::message::answer::{AnswerBody, AnswerHead, FieldLines};
 use crate::message::conditions::{parse_date, Conditions, Validators};
 
@@ -130,14 +130,6 @@ struct Gathered {
 struct Field<'a> {
     name: &'a [u8],
     value: &'a [u8],
-}
-
-/// Whether a field name, which is a token, is this one, which has small letters and hyphens. Among the bytes of a token, setting
-/// bit 5 does nothing but make letters small, and it keeps `_` apart from `-`.
-fn is_named<const LENGTH: usize>(name: &[u8], known: &[u8; LENGTH]) -> bool {
-    let Ok(name) = <&[u8; LENGTH]>::try_from(name) else { return false };
-    // Without a way out of the loop, many bytes are compared at a time.
-    name.iter().zip(known).fold(0, |difference, (byte, known)| difference | ((byte | 0x20) ^ known)) == 0
 }
 
 /// Takes the first field off `bytes`.

@@ -7,6 +7,7 @@
 mod spare;
 
 use std::collections::{vec_deque, VecDeque};
+use std::convert::Infallible;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
@@ -209,7 +210,13 @@ impl AnswerEvents {
         let waiting = self.waiting();
         let begin = waiting.bytes.len();
         match write(&mut FieldLines::at_end_of(&mut waiting.bytes)) {
-            Ok(head) => Ok(waiting.add_head(head, begin)),
+            Ok(mut head) => {
+                head.field_bytes = waiting.bytes.len() - begin;
+                let is_interim = head.is_interim();
+                let event = if is_interim { AnswerEvent::Interim(head) } else { AnswerEvent::Head(head) };
+                waiting.events.push_back(event);
+                Ok(head)
+            }
             Err(error) => {
                 waiting.bytes.truncate(begin);
                 Err(error)
@@ -272,10 +279,10 @@ impl AnswerEvents {
             Some(length) if !is_head_method => AnswerBody::Length(length),
             _ => AnswerBody::None,
         };
-        let waiting = self.waiting();
-        let begin = waiting.bytes.len();
-        write(&mut FieldLines::at_end_of(&mut waiting.bytes));
-        waiting.add_head(AnswerHead { body, content_length, ..AnswerHead::new(status) }, begin);
+        let Ok(_) = self.push_head::<Infallible>(|fields| {
+            write(fields);
+            Ok(AnswerHead { body, content_length, ..AnswerHead::new(status) })
+        });
     }
 
     /// Adds what waits in `other`, which is empty then.
@@ -304,16 +311,6 @@ impl AnswerEvents {
         let begin = waiting.at;
         waiting.at += length;
         &waiting.bytes[begin..waiting.at]
-    }
-}
-
-impl Waiting {
-    /// Adds a head whose fields are the bytes from `begin` on.
-    fn add_head(&mut self, mut head: AnswerHead, begin: usize) -> AnswerHead {
-        head.field_bytes = self.bytes.len() - begin;
-        let is_interim = head.is_interim();
-        self.events.push_back(if is_interim { AnswerEvent::Interim(head) } else { AnswerEvent::Head(head) });
-        head
     }
 }
 

@@ -3,10 +3,26 @@
 use super::exposition::Exposition;
 use crate::kernel_limits::{KernelLimitsStatus, CPU_MAX, MEMORY_MAX};
 
-/// A metric of what is used: its name, type and help, and its value, if that is known.
+/// A metric: its name, type and help, and its value, if there is one.
 type Row = (&'static str, &'static str, &'static str, fn(&KernelLimitsStatus) -> Option<f64>);
 
-/// Those of applications with `cpu_max`.
+/// The limits themselves.
+const LIMITS: [Row; 2] = [
+    (
+        "highball_app_cpu_limit_cores",
+        "gauge",
+        "CPUs that the processes of the application may use at a time.",
+        |limits| limits.cpu_max,
+    ),
+    (
+        "highball_app_memory_limit_bytes",
+        "gauge",
+        "Memory that the processes of the application may have.",
+        |limits| limits.memory_max_bytes.map(|bytes| bytes as f64),
+    ),
+];
+
+/// What applications with `cpu_max` use.
 const CPU: [Row; 4] = [
     (
         "highball_app_cpu_seconds_total",
@@ -34,7 +50,7 @@ const CPU: [Row; 4] = [
     ),
 ];
 
-/// Those of applications with `memory_max`.
+/// What applications with `memory_max` use.
 const MEMORY: [Row; 3] = [
     (
         "highball_app_memory_bytes",
@@ -58,16 +74,7 @@ const MEMORY: [Row; 3] = [
 
 /// Writes those of these applications.
 pub(super) fn limits(text: &mut Exposition, apps: &[(&str, &KernelLimitsStatus)]) {
-    let help = "CPUs that the processes of the application may use at a time.";
-    let mut family = text.family("highball_app_cpu_limit_cores", "gauge", help);
-    for (app, cpus) in apps.iter().filter_map(|(app, limits)| Some((app, limits.cpu_max?))) {
-        family.sample(&[("app", app)], cpus);
-    }
-    let help = "Memory that the processes of the application may have.";
-    let mut family = text.family("highball_app_memory_limit_bytes", "gauge", help);
-    for (app, bytes) in apps.iter().filter_map(|(app, limits)| Some((app, limits.memory_max_bytes?))) {
-        family.sample(&[("app", app)], bytes);
-    }
+    write(text, apps, &LIMITS, |_| true);
     let help = "1: the kernel enforces the limit; 0: processes of the application run without it.";
     let mut family = text.family("highball_app_limit_enforced", "gauge", help);
     for (app, limits) in apps {
@@ -75,15 +82,19 @@ pub(super) fn limits(text: &mut Exposition, apps: &[(&str, &KernelLimitsStatus)]
             family.sample(&[("app", app), ("limit", limit)], u8::from(limits.keeps(limit)));
         }
     }
-    used(text, apps, CPU_MAX, &CPU);
-    used(text, apps, MEMORY_MAX, &MEMORY);
+    write(text, apps, &CPU, |limits| limits.keeps(CPU_MAX));
+    write(text, apps, &MEMORY, |limits| limits.keeps(MEMORY_MAX));
 }
 
-/// What applications use whose limit by this option is kept.
-fn used(text: &mut Exposition, apps: &[(&str, &KernelLimitsStatus)], option: &str, rows: &[Row]) {
+fn write(
+    text: &mut Exposition,
+    apps: &[(&str, &KernelLimitsStatus)],
+    rows: &[Row],
+    has_samples: impl Fn(&KernelLimitsStatus) -> bool,
+) {
     for (name, kind, help, of) in rows {
         let mut family = text.family(name, kind, help);
-        for (app, limits) in apps.iter().filter(|(_, limits)| limits.keeps(option)) {
+        for (app, limits) in apps.iter().filter(|(_, limits)| has_samples(limits)) {
             of(limits).into_iter().for_each(|value| family.sample(&[("app", app)], value));
         }
     }

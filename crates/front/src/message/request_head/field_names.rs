@@ -5,6 +5,8 @@
 
 use highball_ring::env_keys::{KEYS, OTHER};
 
+use crate::http_syntax::is_named;
+
 /// An index of [`KEYS`], or one of [`KEY_OTHER`] and [`KEY_DROPPED`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FieldKey(u16);
@@ -109,17 +111,10 @@ pub(super) const fn env_byte(byte: u8) -> u8 {
     }
 }
 
-/// Whether a field name, which is a token, is that of a key. Among the bytes of a token, setting bit 5
-/// does nothing but make letters small, and it keeps `_` apart from `-`.
+/// Whether a field name, which is a token, is that of a key.
 fn is_same_name(name: &[u8], index: usize) -> bool {
     let known = &NAMES[index];
-    // Without a way out of the loop, many bytes are compared at a time.
-    usize::from(known.length) == name.len()
-        && name
-            .iter()
-            .zip(&known.bytes)
-            .fold(0, |difference, (&byte, &known)| difference | (byte | 0x20) ^ known)
-            == 0
+    is_named(name, &known.bytes[..usize::from(known.length)])
 }
 
 /// A field name in small letters.
