@@ -8,9 +8,10 @@
 # Each way is measured for SECONDS (1) in each of ROUNDS (3), one after the other, so that a change of the machine's
 # load affects all of them. The table has the median. Stores differ in the number of roots; a transaction reads or
 # changes one. Small stores are also changed by several threads of one process, and by many processes. Ways are compared
-# only with those of the same durability. `calls alone` makes the system calls that a transaction of Highball's needs,
-# and nothing else: no library in Ruby alone can take less time. ROOTS and BYTES limit the measurement to these, for
-# example `1,20 10`.
+# only with those of the same durability. A write counts if its change is in the file at the end: of Ruby's, some are
+# lost when several processes replace the file. `calls alone` makes the system calls that a transaction of Highball's
+# needs, and nothing else: no library in Ruby alone can take less time. ROOTS and BYTES limit the measurement to these,
+# for example `1,20 10`.
 
 require "pstore"
 require "tmpdir"
@@ -132,6 +133,7 @@ class PStoreBench
   Load = Struct.new(:readers, :writers, :threads) do
     def to_s = threads ? "#{writers} threads write" : "#{readers} read, #{writers} write"
     def one? = readers + writers == 1
+    def several_writers? = writers > 1 && !threads
   end
   LOADS = [[1, 0], [2, 0], [0, 1], [0, 2], [2, 1]].map { |numbers| Load.new(*numbers) }.freeze
   CROWDS = [[0, 4], [0, 16], [0, 1, true], [0, 4, true], [0, 16, true]].map { |numbers| Load.new(*numbers) }.freeze
@@ -147,8 +149,8 @@ class PStoreBench
   end
 
   def run
-    puts "| roots | bytes of a value | processes | commits | way | reads/s | writes/s | against Ruby's |",
-         "|#{' --- |' * 8}"
+    puts "| roots | bytes of a value | processes | commits | way | reads/s | writes/s | against Ruby's | lost |",
+         "|#{' --- |' * 9}"
     @roots.product(@bytes) do |roots, bytes|
       loads(roots, bytes).each do |load|
         ways = ways(load)
@@ -175,9 +177,11 @@ class PStoreBench
   def report(load, ways, results)
     rubys = nil
     ways.zip(results) do |(group, way, _), result|
-      rubys = result if way == "Ruby's"
-      ratio = ratios(rubys, result) unless way == "Ruby's"
-      puts "| #{load} | #{group} | #{way} | #{result.map(&:round).join(' | ')} | #{ratio} |"
+      *rates, lost = result
+      rubys = rates if way == "Ruby's"
+      ratio = ratios(rubys, rates) unless way == "Ruby's"
+      lost = "#{(lost * 100).round} %" if lost
+      puts "| #{load} | #{group} | #{way} | #{rates.map(&:round).join(' | ')} | #{ratio} | #{lost} |"
     end
     $stdout.flush
   end
@@ -187,27 +191,41 @@ class PStoreBench
   end
 
   def median(results)
-    results.transpose.map { |values| values.sort[values.length / 2] }
+    results.transpose.map { |values| values.compact.sort[values.length / 2] }
   end
 
-  # Reads and writes per second, of all processes.
+  # Reads and writes per second, of all processes, and what part of the writes is lost.
   def measure(open, roots, bytes, load)
     Dir.mktmpdir("highball-pstore", @folder) do |folder|
       path = File.join(folder, "store")
       fill(path, roots, bytes)
-      reading = Array.new(load.readers) { process { rate { |number| read(open, path, number, roots) } } }
+      reading = Array.new(load.readers) { process { [rate { |number| read(open, path, number, roots) }] } }
       writing = writers(load, open, path, roots)
-      [reading, writing].map { |pipes| pipes.sum { |pipe| pipe.read.to_f } }
+      (reads, _), (writes, made) = [reading, writing].map { |pipes| sums(pipes) }
+      lost = 1 - kept(path).fdiv(made) if load.several_writers?
+      [reads, writes * (1 - (lost || 0)), lost]
     end
+  end
+
+  # Of what `rate` has returned in all threads of all processes.
+  def sums(pipes)
+    rates = pipes.flat_map { |pipe| Marshal.load(pipe) }
+    [rates.sum(&:first), rates.sum(&:last)]
+  end
+
+  # How many increments are in the file.
+  def kept(path)
+    store = PStore.new(path)
+    store.transaction(true) { store.roots.sum { |name| store[name][:number] } }
   end
 
   # Processes, or one whose threads change the same store.
   def writers(load, open, path, roots)
-    return Array.new(load.writers) { process { writing(open, path, roots) } } unless load.threads
+    return Array.new(load.writers) { process { [writing(open, path, roots)] } } unless load.threads
 
     one = process do
       @store = open.call(path)
-      Array.new(load.writers) { Thread.new { writing(open, path, roots) } }.sum(&:value)
+      Array.new(load.writers) { Thread.new { writing(open, path, roots) } }.map(&:value)
     end
     [one]
   end
@@ -238,21 +256,22 @@ class PStoreBench
   def process
     reader, writer = IO.pipe
     fork do
-      writer.write(yield)
+      Marshal.dump(yield, writer)
+      writer.flush
       exit!(0)
     end
     writer.close
     reader
   end
 
-  # Transactions per second. (The clock is not read for each, which would be a part of a fast one's time.)
+  # Transactions per second, and how many. (The clock is not read for each, which would be a part of a fast one's time.)
   def rate
     began = now
     number = 0
     loop do
       AT_A_TIME.times { yield number += 1 }
       elapsed = now - began
-      return number / elapsed if elapsed >= @seconds
+      return [number / elapsed, number] if elapsed >= @seconds
     end
   end
 
