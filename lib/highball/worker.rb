@@ -9,7 +9,7 @@ require_relative "fork_safety"
 require_relative "heap"
 require_relative "hijack"
 require_relative "holdings"
-require_relative "idle_memory"
+require_relative "freed_memory"
 require_relative "oom_score"
 require_relative "own_memory"
 require_relative "promoted_mold"
@@ -136,10 +136,10 @@ module Highball
     # Returns the supervisor's order to end. A TERM only makes this worker ask for it: the front has to stop sending
     # requests first, or they would wait in a ring that no worker reads.
     def wait_for_the_end(server, serving)
-      idle_memory = IdleMemory.new(server)
+      freed_memory = FreedMemory.new(server)
       loop do
-        readable, = IO.select([@control, @news], nil, nil, IdleMemory::LOOK_EVERY)
-        next idle_memory.look unless readable
+        readable, = IO.select([@control, @news], nil, nil, freed_memory.pause)
+        next freed_memory.look unless readable
 
         order = obey(server) if readable.include?(@control)
         return order if order

@@ -84,13 +84,14 @@ fn free_bytes() -> usize {
     }
 }
 
-/// `Native.trim_malloc -> nil`: gives unused memory back to the system. Another malloc than glibc's does that by itself.
+/// `Native.trim_malloc -> nil`: gives unused memory back to the system, while other Ruby threads run. Another malloc than
+/// glibc's does that by itself.
 pub(crate) fn trim() {
-    // SAFETY: it takes malloc's own locks, and touches only what is free (malloc_trim(3)).
     #[cfg(target_env = "gnu")]
-    unsafe {
-        libc::malloc_trim(0);
-    }
+    crate::nogvl::step_aside(&|| {
+        // SAFETY: it takes malloc's own locks, and touches only what is free (malloc_trim(3)).
+        unsafe { libc::malloc_trim(0) };
+    });
 }
 
 #[cfg(not(target_env = "gnu"))]

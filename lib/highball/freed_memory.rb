@@ -1,0 +1,75 @@
+# frozen_string_literal: true
+
+require_relative "native"
+
+module Highball
+  # Gives memory back to the system that requests have dropped, and that malloc would keep for later ones.
+  #
+  # While a worker serves, it gives back its free pages about once a second, which takes less than a millisecond. When it
+  # has become idle, it collects garbage first. A minor collection suffices for that, and does not write to the memory of
+  # old objects, which the worker shares with others. (While requests are served, Ruby chooses when to collect: what
+  # survives some collections that come too early counts as old, and is kept for longer.)
+  class FreedMemory
+    LOOK_EVERY = 1.0 # seconds, while requests are served
+    IDLE_LOOK_EVERY = 5.0 # seconds
+    IDLE_AFTER = 5.0 # seconds without requests
+    # Giving back takes at most this part of the time: a large heap with many holes takes longer.
+    MOST_OF_TIME = 0.001
+
+    # Seconds until the next look.
+    attr_reader :pause
+
+    def initialize(server)
+      @server = server
+      @seen = server.tickets
+      @served_at = nil # since the last collection
+      @give_back_at = 0
+      @pause = IDLE_LOOK_EVERY
+    end
+
+    # Called after each `pause`. Returns whether it has given memory back.
+    #
+    # at:: seconds of the monotonic clock
+    def look(at = now)
+      if served?
+        @served_at = at
+        @pause = LOOK_EVERY
+        at >= @give_back_at && give_back(at)
+      elsif @served_at && at - @served_at >= IDLE_AFTER && !@server.busy?
+        @served_at = nil
+        @pause = IDLE_LOOK_EVERY
+        collect
+        give_back(at)
+      else
+        false
+      end
+    end
+
+    private
+
+    # Whether requests have begun since the last look.
+    def served?
+      before = @seen
+      @seen = @server.tickets
+      @seen != before
+    end
+
+    # (An application that has disabled the collector chooses itself when garbage is collected.)
+    def collect
+      GC.start(full_mark: false, immediate_sweep: true) unless gc_disabled?
+    end
+
+    def give_back(at)
+      began = now
+      Native.trim_malloc
+      @give_back_at = at + ((now - began) / MOST_OF_TIME)
+      true
+    end
+
+    def gc_disabled?
+      GC.disable.tap { |disabled| GC.enable unless disabled }
+    end
+
+    def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+  end
+end
