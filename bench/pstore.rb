@@ -201,7 +201,8 @@ class PStoreBench
       fill(path, roots, bytes)
       reading = Array.new(load.readers) { process { [rate { |number| read(open, path, number, roots) }] } }
       writing = writers(load, open, path, roots)
-      (reads, _), (writes, made) = [reading, writing].map { |pipes| sums(pipes) }
+      reads, = sums(reading)
+      writes, made = sums(writing)
       lost = 1 - kept(path).fdiv(made) if load.several_writers?
       [reads, writes * (1 - (lost || 0)), lost]
     end
@@ -209,7 +210,7 @@ class PStoreBench
 
   # Of what `rate` has returned in all threads of all processes.
   def sums(pipes)
-    rates = pipes.flat_map { |pipe| Marshal.load(pipe) }
+    rates = pipes.flat_map { |pipe| pipe.readlines.map { |line| line.split.map(&:to_f) } }
     [rates.sum(&:first), rates.sum(&:last)]
   end
 
@@ -256,7 +257,7 @@ class PStoreBench
   def process
     reader, writer = IO.pipe
     fork do
-      Marshal.dump(yield, writer)
+      yield.each { |rate| writer.puts(rate.join(" ")) }
       writer.flush
       exit!(0)
     end

@@ -5,15 +5,15 @@ require_relative "native"
 module Highball
   # Gives memory back to the system that requests have dropped, and that malloc would keep for later ones.
   #
-  # While a worker serves, it gives back its free pages about once a second, which takes less than a millisecond. When it
-  # has become idle, it collects garbage first. A minor collection suffices for that, and does not write to the memory of
-  # old objects, which the worker shares with others. (While requests are served, Ruby chooses when to collect: what
-  # survives some collections that come too early counts as old, and is kept for longer.)
+  # While a worker serves, it gives back its free pages about once a second, which takes less than a millisecond. When
+  # it has become idle, it collects garbage first. A minor collection suffices for that, and does not write to the
+  # memory of old objects, which the worker shares with others. (While requests are served, Ruby decides when:
+  # what survives some collections that come too early counts as old, and is kept for longer.)
   class FreedMemory
     LOOK_EVERY = 1.0 # seconds, while requests are served
     IDLE_LOOK_EVERY = 5.0 # seconds
     IDLE_AFTER = 5.0 # seconds without requests
-    # Giving back takes at most this part of the time: a large heap with many holes takes longer.
+    # Giving back takes at most this part of a CPU's time: a large heap with many holes takes longer.
     MOST_OF_TIME = 0.001
 
     # Seconds until the next look.
@@ -59,10 +59,11 @@ module Highball
       GC.start(full_mark: false, immediate_sweep: true) unless gc_disabled?
     end
 
+    # (In CPU time, since the thread waits for the GVL afterwards.)
     def give_back(at)
-      began = now
+      began = cpu_time
       Native.trim_malloc
-      @give_back_at = at + ((now - began) / MOST_OF_TIME)
+      @give_back_at = at + ((cpu_time - began) / MOST_OF_TIME)
       true
     end
 
@@ -71,5 +72,7 @@ module Highball
     end
 
     def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+
+    def cpu_time = Process.clock_gettime(Process::CLOCK_THREAD_CPUTIME_ID)
   end
 end
