@@ -258,7 +258,6 @@ class PStoreBench
     reader, writer = IO.pipe
     fork do
       yield.each { |rate| writer.puts(rate.join(" ")) }
-      writer.flush
       exit!(0)
     end
     writer.close

@@ -16,16 +16,15 @@ module Highball
     # Giving back takes at most this part of a CPU's time: a large heap with many holes takes longer.
     MOST_OF_TIME = 0.001
 
-    # Seconds until the next look.
-    attr_reader :pause
-
     def initialize(server)
       @server = server
       @seen = server.tickets
       @served_at = nil # since the last collection
       @give_back_at = 0
-      @pause = IDLE_LOOK_EVERY
     end
+
+    # Seconds until the next look.
+    def pause = @served_at ? LOOK_EVERY : IDLE_LOOK_EVERY
 
     # Called after each `pause`. Returns whether it has given memory back.
     #
@@ -33,11 +32,9 @@ module Highball
     def look(at = now)
       if served?
         @served_at = at
-        @pause = LOOK_EVERY
         at >= @give_back_at && give_back(at)
       elsif @served_at && at - @served_at >= IDLE_AFTER && !@server.busy?
         @served_at = nil
-        @pause = IDLE_LOOK_EVERY
         collect
         give_back(at)
       else
