@@ -2,7 +2,7 @@
 
 require_relative "assets"
 require_relative "detection"
-require_relative "heap"
+require_relative "heap_layout"
 require_relative "rails_log"
 require_relative "request_log"
 
@@ -109,13 +109,7 @@ module Highball
     # threads:: the number of threads that have served requests here.
     def warm_up(compact: false, threads: 0)
       Native.free_malloc_holes # the process that forked this one may have filled them
-      if Process.respond_to?(:warmup)
-        Process.warmup
-      else
-        4.times { GC.start } # after three collections an object is old, and later ones do not write to it
-        GC.compact if compact && GC.respond_to?(:compact)
-        Heap.make_room
-      end
+      HeapLayout.arrange(compact: compact, reforked: threads.positive?)
       Native.fill_malloc_holes(threads) # writing into a hole would copy its page
     end
 

@@ -8,6 +8,7 @@ require_relative "checkup"
 require_relative "control_socket"
 require_relative "diagnosis"
 require_relative "heap"
+require_relative "heap_layout"
 require_relative "journey"
 require_relative "lasting_state"
 require_relative "native"
@@ -102,6 +103,7 @@ module Highball
     end
 
     def load_highball
+      HeapLayout.forget_least
       Extension.load
       Native.exit_when_closed(@control.fileno)
       $stdout.sync = true

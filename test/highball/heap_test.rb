@@ -1,8 +1,6 @@
 # frozen_string_literal: true
 
 require "minitest/autorun"
-require "open3"
-require "rbconfig"
 require "highball/heap"
 
 class HeapTest < Minitest::Test
@@ -34,57 +32,7 @@ class HeapTest < Minitest::Test
     assert_equal 0, Heap.page_slots_of_one_size(stat.transform_values { 0 })
   end
 
-  def test_a_heap_gets_the_room_that_ruby_gives
-    assert_in_delta 0.4, free_share({}), 0.05
-    assert_in_delta 0.5, free_share({ Heap::ROOM_BY => "0.5" }), 0.05
-    assert_in_delta 0.4, free_share({ Heap::ROOM_BY => "much" }), 0.05
-  end
-
-  def test_a_heap_that_has_room_is_left_as_it_is
-    assert left_as_it_is?({ Heap::ROOM_BY => "0" }, objects: 300_000)
-  end
-
-  def test_a_small_heap_is_left_small
-    assert left_as_it_is?({ Heap::ROOM_BY => "0.6" }, objects: 0)
-    refute left_as_it_is?({ Heap::ROOM_BY => "0.6" }, objects: 300_000)
-  end
-
-  def test_a_collector_that_was_disabled_stays_so
-    assert_equal "true", ruby({}, "GC.disable; Highball::Heap.make_room; print GC.disable")
-  end
-
   def test_a_collector_that_counts_otherwise_tells_nothing
     assert_nil Heap.figures({ count: 3, time: 1 })
-  end
-
-  private
-
-  # A heap with that number of objects that stay.
-  def left_as_it_is?(env, objects:)
-    ruby(env, <<~RUBY) == "true"
-      kept = Array.new(#{objects}) { Object.new }
-      4.times { GC.start }
-      before = GC.count
-      Highball::Heap.make_room
-      print GC.count == before
-    RUBY
-  end
-
-  # Of a heap that is full of objects that stay.
-  def free_share(env)
-    Float(ruby(env, <<~RUBY))
-      kept = Array.new(300_000) { Object.new }
-      4.times { GC.start }
-      Highball::Heap.make_room
-      stat = GC.stat
-      print 1 - (stat[:heap_live_slots].to_f / stat[:heap_available_slots])
-    RUBY
-  end
-
-  def ruby(env, script)
-    library = File.expand_path("../../lib/highball/heap.rb", __dir__)
-    output, status = Open3.capture2e(env, RbConfig.ruby, "-r#{library}", "-e", script)
-    assert_predicate status, :success?, output
-    output
   end
 end

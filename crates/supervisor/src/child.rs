@@ -61,6 +61,7 @@ impl Child {
         if let Some(file) = &app.puma_file {
             environment.insert(PUMA_FILE.into(), file.into());
         }
+        environment::share_for_long(&mut environment, app);
         if examine {
             environment.insert("HIGHBALL_EXAMINE".into(), app.threads.to_string().into());
         }

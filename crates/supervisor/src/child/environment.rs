@@ -15,10 +15,11 @@ pub(crate) type Environment = BTreeMap<OsString, OsString>;
 
 /// What the service manager tells Highball, and what Highball was started with. A process that believed them would take
 /// descriptors for sockets that are something else, or speak to the service manager in Highball's name.
-const HIGHBALLS_OWN: [&str; 12] = [
+const HIGHBALLS_OWN: [&str; 13] = [
     "FDSTORE",
     "HIGHBALL_LAUNCHER",
     "HIGHBALL_LAUNCHER_RUBY",
+    "HIGHBALL_LEAST_FREE_SLOTS",
     "HIGHBALL_MOLD",
     "HIGHBALL_PREDECESSOR_FD",
     "LISTEN_FDNAMES",
@@ -81,6 +82,14 @@ const OF_A_SESSION: [&str; 11] = [
 /// What a shell sets for itself.
 const OF_A_SHELL: [&str; 5] = ["OLDPWD", "PWD", "SHLVL", "TERM", "_"];
 
+/// The share of slots that Ruby wants to be free after a collection, and how the mold knows that Highball has chosen it.
+/// With Ruby's default, 0.2, it soon collects completely, which ends much of what processes share
+/// (lib/highball/heap_layout.rb).
+const LEAST_FREE_SLOTS: [(&str, &str); 2] =
+    [("RUBY_GC_HEAP_FREE_SLOTS_MIN_RATIO", "0.05"), ("HIGHBALL_LEAST_FREE_SLOTS", "chosen")];
+/// How the names of variables begin by which a user chooses such shares.
+const FREE_SLOTS: &[u8] = b"RUBY_GC_HEAP_FREE_SLOTS";
+
 /// What Bundler keeps beside each variable that it changes.
 const BUNDLERS_COPY: &str = "BUNDLER_ORIG_";
 /// The copy of a variable that was not there.
@@ -99,6 +108,14 @@ pub(crate) fn of_app(app: &App, folder: &Path, server: Environment) -> Environme
         environment.insert(name.into(), app.environment.clone().into());
     }
     environment
+}
+
+/// Lets a mold in production share its memory for longer. What a user has chosen outweighs it.
+pub(crate) fn share_for_long(environment: &mut Environment, app: &App) {
+    let is_chosen = environment.keys().any(|name| name.as_encoded_bytes().starts_with(FREE_SLOTS));
+    if app.environment == "production" && !is_chosen {
+        environment.extend(LEAST_FREE_SLOTS.map(|(name, value)| (name.into(), value.into())));
+    }
 }
 
 /// What comes from Highball's environment and from the user's login: Ruby is looked for by this.
@@ -314,5 +331,19 @@ mod tests {
             ("BUNDLER_VERSION", "2"),
         ];
         assert_eq!(left(&app(None, &[]), "/srv/blog", &named), environment(&[("BUNDLER_VERSION", "2")]));
+    }
+
+    #[test]
+    fn a_mold_in_production_shares_for_long_unless_a_user_has_chosen_otherwise() {
+        let name = OsStr::new("RUBY_GC_HEAP_FREE_SLOTS_MIN_RATIO");
+        let least = |mode: &str, variables: &[(&str, &str)]| {
+            let mut environment = environment(variables);
+            share_for_long(&mut environment, &App { environment: mode.into(), ..app(None, &[]) });
+            environment.get(name).cloned()
+        };
+        assert_eq!(least("production", &[]), Some("0.05".into()));
+        assert_eq!(least("development", &[]), None);
+        assert_eq!(least("production", &[("RUBY_GC_HEAP_FREE_SLOTS_GOAL_RATIO", "0.5")]), None);
+        assert_eq!(least("production", &[("RUBY_GC_HEAP_FREE_SLOTS_MIN_RATIO", "0.3")]), Some("0.3".into()));
     }
 }
