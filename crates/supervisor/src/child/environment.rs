@@ -110,10 +110,10 @@ pub(crate) fn of_app(app: &App, folder: &Path, server: Environment) -> Environme
     environment
 }
 
-/// Lets a mold in production share its memory for longer. What a user has chosen outweighs it.
+/// Lets a mold in production share its memory for longer, if it has some to share. What a user has chosen outweighs it.
 pub(crate) fn share_for_long(environment: &mut Environment, app: &App) {
     let is_chosen = environment.keys().any(|name| name.as_encoded_bytes().starts_with(FREE_SLOTS));
-    if app.environment == "production" && !is_chosen {
+    if app.environment == "production" && app.process.preload && !is_chosen {
         environment.extend(LEAST_FREE_SLOTS.map(|(name, value)| (name.into(), value.into())));
     }
 }
@@ -336,14 +336,20 @@ mod tests {
     #[test]
     fn a_mold_in_production_shares_for_long_unless_a_user_has_chosen_otherwise() {
         let name = OsStr::new("RUBY_GC_HEAP_FREE_SLOTS_MIN_RATIO");
-        let least = |mode: &str, variables: &[(&str, &str)]| {
+        let least_of = |app: &App, variables: &[(&str, &str)]| {
             let mut environment = environment(variables);
-            share_for_long(&mut environment, &App { environment: mode.into(), ..app(None, &[]) });
+            share_for_long(&mut environment, app);
             environment.get(name).cloned()
         };
-        assert_eq!(least("production", &[]), Some("0.05".into()));
-        assert_eq!(least("development", &[]), None);
-        assert_eq!(least("production", &[("RUBY_GC_HEAP_FREE_SLOTS_GOAL_RATIO", "0.5")]), None);
-        assert_eq!(least("production", &[("RUBY_GC_HEAP_FREE_SLOTS_MIN_RATIO", "0.3")]), Some("0.3".into()));
+        let mut app = App { environment: "production".into(), ..app(None, &[]) };
+        let least = |variables: &[(&str, &str)]| least_of(&app, variables);
+        assert_eq!(least(&[]), Some("0.05".into()));
+        assert_eq!(least(&[("RUBY_GC_HEAP_FREE_SLOTS_GOAL_RATIO", "0.5")]), None);
+        assert_eq!(least(&[("RUBY_GC_HEAP_FREE_SLOTS_MIN_RATIO", "0.3")]), Some("0.3".into()));
+        app.environment = "development".into();
+        assert_eq!(least_of(&app, &[]), None);
+        app.environment = "production".into();
+        app.process.preload = false;
+        assert_eq!(least_of(&app, &[]), None, "each worker loads the application itself");
     }
 }
