@@ -7,7 +7,6 @@ use highball_config::AppId;
 use highball_ring::request::{Fixed, FIXED_BYTES};
 use highball_secrets::path_without_tokens;
 
-use crate::clock::now_us;
 use crate::refusals::failure::fields;
 
 /// The longest path that is reported, in characters.
@@ -76,9 +75,10 @@ impl RequestStage {
 }
 
 impl RunningRequest {
-    /// From a request's head block.
+    /// From a request's head block, at this time ([`crate::clock::now_us`]).
     pub(crate) fn of(
         block: &[u8],
+        now_us: u64,
         stage: RequestStage,
         at: Option<(u32, u64)>,
         answer_bytes: u64,
@@ -105,7 +105,7 @@ impl RunningRequest {
             path: path + if has_query { "?…" } else { "" },
             client,
             age: Duration::from_micros(
-                now_us().saturating_sub(fixed.as_ref().map_or(0, |fixed| fixed.received_us)),
+                now_us.saturating_sub(fixed.as_ref().map_or(0, |fixed| fixed.received_us)),
             ),
             body_bytes: fixed.map_or(0, |fixed| fixed.body_bytes),
             answer_bytes,
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn a_block_that_is_none_is_a_request_without_a_name() {
-        let request = RunningRequest::of(b"", RequestStage::Queued, None, 0);
+        let request = RunningRequest::of(b"", 0, RequestStage::Queued, None, 0);
         assert_eq!((request.method.as_str(), request.path.as_str()), ("", ""));
     }
 }

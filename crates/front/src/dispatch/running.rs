@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use super::worker::Worker;
 use super::Dispatcher;
+use crate::clock::now_us;
 use crate::exchange::response::Progress;
 use crate::exchange::{Exchange, Place};
 use crate::refusals::failure::received_us;
@@ -19,10 +20,11 @@ impl Dispatcher {
             .map(|exchange| (received_us(&exchange.borrow().request.head), exchange))
             .collect();
         let (oldest, more) = oldest(all, most);
-        (oldest.into_iter().map(|exchange| self.running_request(exchange)).collect(), more)
+        let now = now_us(); // once, so that of two requests the one that came first is never the younger one
+        (oldest.into_iter().map(|exchange| self.running_request(exchange, now)).collect(), more)
     }
 
-    fn running_request(&self, exchange: &Exchange) -> RunningRequest {
+    fn running_request(&self, exchange: &Exchange, now_us: u64) -> RunningRequest {
         let inner = exchange.borrow();
         let (stage, at) = match inner.place {
             Place::Connection | Place::Queue => (RequestStage::Queued, None),
@@ -38,7 +40,7 @@ impl Dispatcher {
                 (stage, Some((number, ticket.pack())))
             }
         };
-        RunningRequest::of(&inner.request.head, stage, at, inner.response.body_bytes)
+        RunningRequest::of(&inner.request.head, now_us, stage, at, inner.response.body_bytes)
     }
 }
 
