@@ -21,9 +21,12 @@ module Highball
       figures.merge(page_slots: page_slots(stat), page_bytes: PAGE_BYTES)
     end
 
+    # Whether Ruby has slots of several sizes, each with separate pages (from 3.2 on).
+    def several_sizes? = GC.respond_to?(:stat_heap)
+
     # Slots of the pages that hold objects. From Ruby 3.2 on, GC.stat_heap has them for each slot size.
     def page_slots(stat)
-      return page_slots_of_one_size(stat) unless GC.respond_to?(:stat_heap)
+      return page_slots_of_one_size(stat) unless several_sizes?
 
       GC.stat_heap.values.sum { |heap| heap.fetch(:heap_eden_slots) { return stat[:heap_available_slots] } }
     end

@@ -20,7 +20,7 @@ module Highball
     LEAST_BY = "RUBY_GC_HEAP_FREE_SLOTS_MIN_RATIO"
     LEAST = (Float(ENV.fetch(LEAST_BY, 0.2), exception: false) || 0.2).clamp(0.0, 1.0)
     # What running requests hold of that at most, not free after a collection: of the slots of some size, it is more.
-    HELD_BY_REQUESTS = GC.respond_to?(:stat_heap) ? 0.2 : 0.15
+    HELD_BY_REQUESTS = Heap.several_sizes? ? 0.2 : 0.15
     # The share of slots that is free in a new mold. In one that was a worker it is the least: memory counts more there.
     ROOM = 1.0 / 3
     ROOM_AFTER_REFORK = LEAST + HELD_BY_REQUESTS
@@ -90,13 +90,15 @@ module Highball
       live = stat[:heap_live_slots]
       slots = Heap.page_slots(stat)
       share = room(live, reforked)
-      return make_garbage(free_beside(live, share) - (slots - live)) { Object.new } if live <= SMALL || several_sizes?
+      free = slots - live
+      return make_garbage(free_beside(live, share) - free) { Object.new } if live <= SMALL || Heap.several_sizes?
 
-      fillers = Array.new(slots - live) { Filler.new }
-      beside_others = Native.without_emptiest(fillers, fillers.size, Heap::PAGE_BYTES).size
-      wanted = free_beside(live + beside_others, share)
-      @fillers = Native.without_emptiest(fillers, wanted, Heap::PAGE_BYTES)
-      make_garbage(wanted - (fillers.size - @fillers.size)) { Filler.new }
+      fillers = Array.new(free) { Filler.new }
+      apart, @fillers = Native.by_page(fillers, Heap::PAGE_BYTES)
+      wanted = free_beside(live + @fillers.size, share)
+      @fillers << apart.pop while apart.size > wanted
+      make_garbage(wanted - apart.size) { Filler.new }
+      [fillers, apart].each(&:clear) # or the stack, where Ruby may still find them, would keep what they hold
     end
 
     # Slots that are free if this share of all slots is.
@@ -114,9 +116,7 @@ module Highball
     # The slots of these objects are free after the next collection.
     def make_garbage(count, &) = Array.new([count, 0].max, &).clear
 
-    def several_sizes? = GC.respond_to?(:stat_heap)
-
-    def known_sizes? = several_sizes? && GC.stat_heap(0).key?(:total_freed_objects)
+    def known_sizes? = Heap.several_sizes? && GC.stat_heap(0).key?(:total_freed_objects)
 
     def without_collector
       was_disabled = GC.disable

@@ -26,7 +26,7 @@ pub(crate) fn define(highball: RModule) -> Result<(), Error> {
     native.define_singleton_method("fill_malloc_holes", function!(malloc_holes::fill, 1))?;
     native.define_singleton_method("free_malloc_holes", function!(malloc_holes::give_back, 0))?;
     native.define_singleton_method("trim_malloc", function!(malloc_holes::trim, 0))?;
-    native.define_singleton_method("without_emptiest", function!(heap_pages::without_emptiest, 3))?;
+    native.define_singleton_method("by_page", function!(heap_pages::by_page, 2))?;
     native.define_singleton_method("masked", function!(masked, 5))?;
     native.define_singleton_method("path_without_tokens", function!(path_without_tokens, 1))?;
     native.define_singleton_method("steps_aside?", function!(turns::is_aside, 1))?;
