@@ -72,7 +72,7 @@ pub(crate) enum Then {
     End,
 }
 
-/// The library has refused to go on.
+/// The codec has refused to go on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the {0} encoder has failed")]
 pub(crate) struct EncoderFailed(&'static str);
@@ -81,10 +81,10 @@ pub(crate) struct EncoderFailed(&'static str);
 pub(crate) struct Encoder {
     coding: Coding,
     shape: Shape,
-    library: Library,
+    codec: Codec,
 }
 
-enum Library {
+enum Codec {
     WholeGzip(Compressor),
     Gzip(Compress),
     Brotli(Box<BrotliEncoderStateStruct<StandardAlloc>>),
@@ -99,12 +99,12 @@ impl Encoder {
             spare.iter().position(is_such).map(|at| spare.swap_remove(at))
         });
         spare.unwrap_or_else(|| {
-            let library = match coding {
+            let codec = match coding {
                 Coding::Gzip => gzip(shape),
-                Coding::Brotli => Library::Brotli(Box::new(brotli(shape))),
-                Coding::Zstd => Library::Zstd(zstd(shape)),
+                Coding::Brotli => Codec::Brotli(Box::new(brotli(shape))),
+                Coding::Zstd => Codec::Zstd(zstd(shape)),
             };
-            Encoder { coding, shape, library }
+            Encoder { coding, shape, codec }
         })
     }
 
@@ -140,12 +140,12 @@ impl Encoder {
     /// # Errors
     /// The body cannot be completed.
     pub(crate) fn write(&mut self, input: &[u8], then: Then, out: &mut Vec<u8>) -> Result<(), EncoderFailed> {
-        let written = match &mut self.library {
-            Library::WholeGzip(library) => write_whole_gzip(library, input, out),
-            Library::Gzip(library) => write_gzip(library, input, then, out),
-            Library::Brotli(library) => write_brotli(library, input, then, out),
-            Library::Zstd(library) if self.shape != Shape::Stream => write_whole_zstd(library, input, out),
-            Library::Zstd(library) => write_zstd(library, input, then, out),
+        let written = match &mut self.codec {
+            Codec::WholeGzip(codec) => write_whole_gzip(codec, input, out),
+            Codec::Gzip(codec) => write_gzip(codec, input, then, out),
+            Codec::Brotli(codec) => write_brotli(codec, input, then, out),
+            Codec::Zstd(codec) if self.shape != Shape::Stream => write_whole_zstd(codec, input, out),
+            Codec::Zstd(codec) => write_zstd(codec, input, then, out),
         };
         written.ok_or(EncoderFailed(self.coding.name()))
     }
@@ -164,14 +164,14 @@ impl Encoder {
     }
 
     fn reset(&mut self) -> bool {
-        match &mut self.library {
-            Library::Gzip(library) => {
-                library.reset();
+        match &mut self.codec {
+            Codec::Gzip(codec) => {
+                codec.reset();
                 true
             }
-            Library::WholeGzip(_) => true, // nothing stays of a body
-            Library::Brotli(_) => false,
-            Library::Zstd(library) => library.reset(ResetDirective::SessionOnly).is_ok(),
+            Codec::WholeGzip(_) => true, // nothing stays of a body
+            Codec::Brotli(_) => false,
+            Codec::Zstd(codec) => codec.reset(ResetDirective::SessionOnly).is_ok(),
         }
     }
 }
@@ -184,28 +184,28 @@ impl std::fmt::Debug for Encoder {
 
 // --- gzip ------------------------------------------------------------------------------------------------
 
-fn gzip(shape: Shape) -> Library {
+fn gzip(shape: Shape) -> Codec {
     let whole = |level: u32| {
-        Library::WholeGzip(Compressor::new(
+        Codec::WholeGzip(Compressor::new(
             CompressionLvl::new(level as i32).expect("libdeflate has this level"),
         ))
     };
     match shape {
         Shape::Whole => whole(GZIP_LEVEL),
         Shape::Kept => whole(GZIP_KEPT_LEVEL),
-        Shape::Stream => Library::Gzip(Compress::new_gzip(Compression::new(GZIP_LEVEL), GZIP_WINDOW_BITS)),
+        Shape::Stream => Codec::Gzip(Compress::new_gzip(Compression::new(GZIP_LEVEL), GZIP_WINDOW_BITS)),
     }
 }
 
-fn write_whole_gzip(library: &mut Compressor, input: &[u8], out: &mut Vec<u8>) -> Option<()> {
+fn write_whole_gzip(codec: &mut Compressor, input: &[u8], out: &mut Vec<u8>) -> Option<()> {
     let start = out.len();
-    out.resize(start + library.gzip_compress_bound(input.len()), 0);
-    let length = library.gzip_compress(input, &mut out[start..]).ok()?;
+    out.resize(start + codec.gzip_compress_bound(input.len()), 0);
+    let length = codec.gzip_compress(input, &mut out[start..]).ok()?;
     out.truncate(start + length);
     Some(())
 }
 
-fn write_gzip(library: &mut Compress, mut input: &[u8], then: Then, out: &mut Vec<u8>) -> Option<()> {
+fn write_gzip(codec: &mut Compress, mut input: &[u8], then: Then, out: &mut Vec<u8>) -> Option<()> {
     let flush = match then {
         Then::More => FlushCompress::None,
         Then::Flush => FlushCompress::Sync,
@@ -213,9 +213,9 @@ fn write_gzip(library: &mut Compress, mut input: &[u8], then: Then, out: &mut Ve
     };
     loop {
         out.reserve((input.len() / 2).clamp(64, STEP_BYTES));
-        let before = library.total_in();
-        let status = library.compress_vec(input, out, flush).ok()?;
-        input = &input[(library.total_in() - before) as usize..];
+        let before = codec.total_in();
+        let status = codec.compress_vec(input, out, flush).ok()?;
+        input = &input[(codec.total_in() - before) as usize..];
         // With room left in the output, there is nothing more to be written.
         let is_done = match then {
             Then::End => status == Status::StreamEnd,
@@ -232,14 +232,14 @@ fn write_gzip(library: &mut Compress, mut input: &[u8], then: Then, out: &mut Ve
 fn brotli(shape: Shape) -> BrotliEncoderStateStruct<StandardAlloc> {
     let (quality, window_bits) =
         if shape == Shape::Kept { (6, 19) } else { (BROTLI_QUALITY, BROTLI_WINDOW_BITS) };
-    let mut library = BrotliEncoderStateStruct::new(StandardAlloc::default());
-    library.set_parameter(BrotliEncoderParameter::BROTLI_PARAM_QUALITY, quality);
-    library.set_parameter(BrotliEncoderParameter::BROTLI_PARAM_LGWIN, window_bits);
-    library
+    let mut codec = BrotliEncoderStateStruct::new(StandardAlloc::default());
+    codec.set_parameter(BrotliEncoderParameter::BROTLI_PARAM_QUALITY, quality);
+    codec.set_parameter(BrotliEncoderParameter::BROTLI_PARAM_LGWIN, window_bits);
+    codec
 }
 
 fn write_brotli(
-    library: &mut BrotliEncoderStateStruct<StandardAlloc>,
+    codec: &mut BrotliEncoderStateStruct<StandardAlloc>,
     input: &[u8],
     then: Then,
     out: &mut Vec<u8>,
@@ -254,7 +254,7 @@ fn write_brotli(
         let begin = out.len();
         out.resize(begin + (available_in / 2).clamp(1024, STEP_BYTES), 0);
         let (mut available_out, mut at_out) = (out.len() - begin, 0);
-        let is_well = library.compress_stream(
+        let is_well = codec.compress_stream(
             operation,
             &mut available_in,
             input,
@@ -270,8 +270,8 @@ fn write_brotli(
             return None;
         }
         let is_done = match then {
-            Then::End => library.is_finished(),
-            Then::More | Then::Flush => available_in == 0 && !library.has_more_output(),
+            Then::End => codec.is_finished(),
+            Then::More | Then::Flush => available_in == 0 && !codec.has_more_output(),
         };
         if is_done {
             return Some(());
@@ -282,7 +282,7 @@ fn write_brotli(
 // --- zstd ------------------------------------------------------------------------------------------------
 
 fn zstd(shape: Shape) -> CCtx<'static> {
-    let mut library = CCtx::create();
+    let mut codec = CCtx::create();
     let parameters: &[CParameter] = match shape {
         Shape::Whole => {
             &[CParameter::CompressionLevel(ZSTD_LEVEL), CParameter::WindowLog(ZSTD_WHOLE_WINDOW_BITS)]
@@ -296,20 +296,20 @@ fn zstd(shape: Shape) -> CCtx<'static> {
         Shape::Kept => &[CParameter::CompressionLevel(12), CParameter::WindowLog(19)],
     };
     for parameter in parameters {
-        library.set_parameter(*parameter).expect("the parameter is within zstd's bounds");
+        codec.set_parameter(*parameter).expect("the parameter is within zstd's bounds");
     }
-    library
+    codec
 }
 
 /// Without buffers for what comes later.
-fn write_whole_zstd(library: &mut CCtx<'static>, input: &[u8], out: &mut Vec<u8>) -> Option<()> {
+fn write_whole_zstd(codec: &mut CCtx<'static>, input: &[u8], out: &mut Vec<u8>) -> Option<()> {
     let mut written = Vec::with_capacity(zstd_safe::compress_bound(input.len()));
-    library.compress2(&mut written, input).ok()?;
+    codec.compress2(&mut written, input).ok()?;
     out.extend_from_slice(&written);
     Some(())
 }
 
-fn write_zstd(library: &mut CCtx<'static>, input: &[u8], then: Then, out: &mut Vec<u8>) -> Option<()> {
+fn write_zstd(codec: &mut CCtx<'static>, input: &[u8], then: Then, out: &mut Vec<u8>) -> Option<()> {
     let mut input = InBuffer::around(input);
     loop {
         out.reserve(STEP_BYTES);
@@ -317,10 +317,10 @@ fn write_zstd(library: &mut CCtx<'static>, input: &[u8], then: Then, out: &mut V
         let mut output = OutBuffer::around_pos(out, begin);
         let is_read = input.pos() == input.src.len();
         let left = match then {
-            _ if !is_read => library.compress_stream(&mut output, &mut input).map(|_| 1),
+            _ if !is_read => codec.compress_stream(&mut output, &mut input).map(|_| 1),
             Then::More => return Some(()),
-            Then::Flush => library.flush_stream(&mut output),
-            Then::End => library.end_stream(&mut output),
+            Then::Flush => codec.flush_stream(&mut output),
+            Then::End => codec.end_stream(&mut output),
         };
         if left.ok()? == 0 {
             return Some(());
@@ -349,14 +349,14 @@ pub(crate) mod tests {
                 assert_eq!(read.is_ok(), is_whole);
             }
             Coding::Zstd => {
-                let mut library = zstd_safe::DCtx::create();
+                let mut codec = zstd_safe::DCtx::create();
                 let mut input = InBuffer::around(bytes);
                 let mut left = 1;
                 while left != 0 {
                     out.reserve(STEP_BYTES);
                     let begin = out.len();
                     let mut output = OutBuffer::around_pos(&mut out, begin);
-                    left = library.decompress_stream(&mut output, &mut input).unwrap();
+                    left = codec.decompress_stream(&mut output, &mut input).unwrap();
                     if input.pos() == bytes.len() && out.len() == begin {
                         break;
                     }
@@ -422,8 +422,8 @@ pub(crate) mod tests {
         {
             let mut encoder = Encoder::new(Coding::Zstd, shape);
             encoder.write(&body[..length], Then::End, &mut Vec::new()).unwrap();
-            let Library::Zstd(library) = &encoder.library else { panic!("another library") };
-            let bytes = library.sizeof() as u64;
+            let Codec::Zstd(codec) = &encoder.codec else { panic!("another codec") };
+            let bytes = codec.sizeof() as u64;
             let counted = Encoder::most_bytes(Coding::Zstd, shape);
             assert!(bytes <= counted && bytes > counted / 4, "{shape:?}: {bytes} of {counted}");
         }
