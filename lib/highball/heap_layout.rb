@@ -37,6 +37,9 @@ module Highball
     HEADER = 16
     ELEMENT = 8
 
+    # Objects that are no more than fit on a page, whatever their size.
+    A_FEW = 100
+
     # Takes a slot that would be free on a page of objects that stay.
     Filler = Class.new
 
@@ -54,12 +57,21 @@ module Highball
       @fillers = nil # of the process that forked this one
       GC.start
       if Process.respond_to?(:warmup)
-        without_collector { arrange_sizes(reforked) } if known_sizes?
+        grow { arrange_sizes(reforked) } if known_sizes?
         Process.warmup # compacts, gives back empty pages, and lets Ruby allocate as many again
       else
         GC.compact if compact && GC.respond_to?(:compact)
-        without_collector { arrange_pages(reforked) }
+        grow { arrange_pages(reforked) }
         OLD_AFTER.times { GC.start }
+      end
+    end
+
+    # Allocates all pages that Ruby may allocate. What is on them is garbage.
+    def allocate_pages
+      grow do
+        Heap.slot_sizes.each_with_index do |bytes, size|
+          A_FEW.times { slot(bytes) } while Heap.allocatable_pages(size).positive?
+        end
       end
     end
 
@@ -78,10 +90,9 @@ module Highball
       slots_of_page = heap[:heap_eden_slots] / [heap[:heap_eden_pages], 1].max
       may_be_allocated = heap.fetch(:heap_allocatable_pages, 0) * slots_of_page
       wanted = free_beside(live, share)
-      elements = (heap[:slot_size] - HEADER) / ELEMENT
       too_many = free + may_be_allocated - wanted
-      make_garbage(wanted) { Array.new(elements) } if too_many.negative?
-      Array.new(too_many.clamp(0, free)) { Array.new(elements) }
+      make_garbage(wanted) { slot(heap[:slot_size]) } if too_many.negative?
+      Array.new(too_many.clamp(0, free)) { slot(heap[:slot_size]) }
     end
 
     # Without compaction, the emptiest pages are the room, and fillers take the free slots of all others.
@@ -113,15 +124,23 @@ module Highball
       (chosen || default).clamp(0.0, MOST_ROOM)
     end
 
+    # An object that takes a slot of this size.
+    def slot(bytes) = Array.new((bytes - HEADER) / ELEMENT)
+
     # The slots of these objects are free after the next collection.
     def make_garbage(count, &) = Array.new([count, 0].max, &).clear
 
     def known_sizes? = Heap.several_sizes? && GC.stat_heap(0).key?(:total_freed_objects)
 
-    def without_collector
+    # The collector keeps notes on each page (mark bits and the like, some hundred bytes) in malloc's memory, and every
+    # collection writes to those of all pages. Without holes in malloc's heap, the notes on the pages that the block
+    # allocates lie side by side.
+    def grow
       was_disabled = GC.disable
+      Native.fill_malloc_holes(0)
       yield
     ensure
+      Native.free_malloc_holes
       GC.enable unless was_disabled
     end
   end

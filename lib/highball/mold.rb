@@ -8,6 +8,7 @@ require_relative "checkup"
 require_relative "control_socket"
 require_relative "diagnosis"
 require_relative "heap"
+require_relative "heap_growth"
 require_relative "heap_layout"
 require_relative "journey"
 require_relative "lasting_state"
@@ -43,14 +44,17 @@ module Highball
     # file:: the file of the application, if one was named.
     def self.start(file = nil)
       preload = ENV.delete("HIGHBALL_PRELOAD") != "off"
-      role = new(ControlSocket.from_environment, file, preload: preload)
+      may_refork = ENV.delete("HIGHBALL_MAY_REFORK") == "on"
+      role = new(ControlSocket.from_environment, file, preload: preload, may_refork: may_refork)
       role = role.start while role
     end
 
-    def initialize(control, file = nil, preload: true)
+    # may_refork:: whether one of its workers may become a mold without being asked.
+    def initialize(control, file = nil, preload: true, may_refork: false)
       @control = control
       @file = file
       @preload = preload
+      @may_refork = may_refork
       @journey = Journey.new(control)
       @output = []
     end
@@ -93,7 +97,9 @@ module Highball
     end
 
     def boot_app
+      HeapGrowth.watch
       @app = @journey.step(:load_app) { App.load(App::FOLDER, @found) }
+      HeapGrowth.unwatch
       @journey.step(:prepare_fork) { prepare_fork }
     end
 
@@ -126,8 +132,12 @@ module Highball
       require_relative "worker" # so that workers share this code, too
       Highball.hooks.run(:before_fork)
       @app.disconnect_databases
+      state if @may_refork # noting it leaves much garbage, so before the heap is laid out
       warm_up
     end
+
+    # Noted when it is first asked for.
+    def state = @state ||= LastingState.new(App::FOLDER)
 
     def warm_up = @app.warm_up
 
@@ -149,7 +159,7 @@ module Highball
     # Returns the worker in the new process, and nil here.
     def fork_worker(message, descriptors)
       @app&.disconnect_databases
-      @state ||= LastingState.new(App::FOLDER) if message[:may_refork]
+      state if message[:may_refork]
       Highball.hooks.run(:before_worker_fork, message[:worker])
       worker = fork_process(message, descriptors)
       forked(message[:worker]) unless worker

@@ -8,8 +8,8 @@ module Highball
     # threads:: the number of threads that have served.
     # careful:: whether Highball has begun the refork by itself: native extensions then have to bear nothing that Ruby
     #           does not do without being asked.
-    def initialize(control, app, threads:, careful: false)
-      super(control)
+    def initialize(control, app, threads:, careful: false, may_refork: false)
+      super(control, may_refork: may_refork)
       @app = app
       @threads = threads
       @careful = careful

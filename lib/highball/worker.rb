@@ -217,7 +217,7 @@ module Highball
     def become_mold
       Mold.ignore_group_signals
       [@news, @announce].each(&:close)
-      PromotedMold.new(@control, @app, threads: @threads, careful: @careful)
+      PromotedMold.new(@control, @app, threads: @threads, careful: @careful, may_refork: !@state.nil?)
     end
 
     def give_up(exception)

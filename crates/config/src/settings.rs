@@ -765,6 +765,13 @@ pub struct Process {
     pub max_boot_failures: u32,
 }
 
+impl Process {
+    /// Whether a worker may become the mold without being asked.
+    pub fn reforks_by_itself(&self) -> bool {
+        self.preload && self.refork_after == ReforkAfter::Auto
+    }
+}
+
 /// When a warm worker becomes the mold from which all workers are forked again.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ReforkAfter {

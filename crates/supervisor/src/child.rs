@@ -55,8 +55,9 @@ impl Child {
     ) -> Child {
         let user = app.runs_as.another();
         let mut environment = environment::of_app(app, folder, own_environment());
-        let preload = if app.process.preload { "on" } else { "off" };
-        environment.insert("HIGHBALL_PRELOAD".into(), preload.into());
+        let on_or_off = |is_on| if is_on { "on".into() } else { "off".into() };
+        environment.insert("HIGHBALL_PRELOAD".into(), on_or_off(app.process.preload));
+        environment.insert("HIGHBALL_MAY_REFORK".into(), on_or_off(app.process.reforks_by_itself()));
         environment.remove(OsStr::new(PUMA_FILE));
         if let Some(file) = &app.puma_file {
             environment.insert(PUMA_FILE.into(), file.into());

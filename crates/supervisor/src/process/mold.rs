@@ -8,7 +8,7 @@ use crate::shell::control_socket::ControlSocket;
 use crate::shell::event::{watch_mold, HeldProcess, Inbox, StartReport, Watch, Who};
 use crate::shell::message::{BootFailure, OwnMemory, RubyHeap, ToMold};
 use crate::shell::questions::{Answer, NotAsked, Questions};
-use highball_config::{App, LogFormat, ReforkAfter, User};
+use highball_config::{App, LogFormat, User};
 use highball_tenant::TenantFolder;
 use rustix::process::{Pid, Signal};
 use std::io;
@@ -146,7 +146,7 @@ impl MoldHandle {
             early_hints: app.early_hints,
             timeout_header: app.timeout_header.as_deref(),
             sendfile: &app.sendfile,
-            may_refork: app.process.refork_after == ReforkAfter::Auto && app.process.preload,
+            may_refork: app.process.reforks_by_itself(),
         };
         self.control.send(&order, descriptors)
     }

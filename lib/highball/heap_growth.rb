@@ -1,0 +1,48 @@
+# frozen_string_literal: true
+
+require_relative "heap_layout"
+require_relative "native"
+
+module Highball
+  # Ruby's heap grows by many pages at a time while an application boots.
+  #
+  # After a collection Ruby decides how many pages it may allocate, and allocates one whenever it needs one more. Then
+  # the collector's notes on them lie here and there among what the application allocates meanwhile, and a process that
+  # is forked copies about a page of malloc's memory for each page of the heap. Allocated in one go, ten lie on a page
+  # (HeapLayout.grow). A finalizer tells when there has been a collection.
+  module HeapGrowth
+    # It takes a collection more each time: a smaller increase is not worth that.
+    FEWEST_PAGES = 16
+    # Keeps nothing alive: an object that its own finalizer refers to is never collected.
+    FINALIZER = proc { HeapGrowth.after_collection }
+
+    module_function
+
+    def watch
+      @watching = true
+      notice_collection
+    end
+
+    def unwatch
+      @watching = false
+    end
+
+    # Ruby calls finalizers as well when the process ends, also those that are made meanwhile.
+    def after_collection
+      return unless @watching && GC.count > @collections
+
+      HeapLayout.allocate_pages if worthwhile?
+      notice_collection
+    end
+
+    def notice_collection
+      @collections = GC.count
+      ObjectSpace.define_finalizer(Object.new, FINALIZER)
+    end
+
+    def worthwhile?
+      GC.stat(:heap_live_slots) > HeapLayout::SMALL &&
+        Heap.slot_sizes.each_index.sum { |size| Heap.allocatable_pages(size) } >= FEWEST_PAGES
+    end
+  end
+end
