@@ -9,8 +9,6 @@ module Highball
       malloc_increase_bytes: :malloc_increase_bytes,
       gc_count: :count, major_gc_count: :major_gc_count, gc_time_ms: :time
     }.freeze
-    # Of all objects before Ruby 3.2 (bytes).
-    ONLY_SLOT_SIZE = 40
     PAGE_BYTES = GC::INTERNAL_CONSTANTS.fetch(:HEAP_PAGE_SIZE, 64 * 1024)
 
     module_function
@@ -31,15 +29,6 @@ module Highball
       return page_slots_of_one_size(stat) unless several_sizes?
 
       GC.stat_heap.values.sum { |heap| heap.fetch(:heap_eden_slots) { return stat[:heap_available_slots] } }
-    end
-
-    # Bytes of a slot, for each size of slots.
-    def slot_sizes = several_sizes? ? GC.stat_heap.values.map { |heap| heap[:slot_size] } : [ONLY_SLOT_SIZE]
-
-    # Pages for slots of this size (an index) that Ruby may allocate before it collects again. It is not known from
-    # Ruby 3.4 on.
-    def allocatable_pages(size)
-      several_sizes? ? GC.stat_heap(size).fetch(:heap_allocatable_pages, 0) : GC.stat(:heap_allocatable_pages)
     end
 
     # Empty pages ("tomb") have as many slots as others.

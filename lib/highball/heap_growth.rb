@@ -10,6 +10,8 @@ module Highball
   # the collector's notes on them lie here and there among what the application allocates meanwhile, and a process that
   # is forked copies about a page of malloc's memory for each page of the heap. Allocated in one go, ten lie on a page
   # (HeapLayout.grow). A finalizer tells when there has been a collection.
+  #
+  # From Ruby 3.2 on, pages are larger: there are fewer, and the notes on one take nearly half a page.
   module HeapGrowth
     # It takes a collection more each time: a smaller increase is not worth that.
     FEWEST_PAGES = 16
@@ -19,6 +21,8 @@ module Highball
     module_function
 
     def watch
+      return if Heap.several_sizes?
+
       @watching = true
       notice_collection
     end
@@ -41,8 +45,7 @@ module Highball
     end
 
     def worthwhile?
-      GC.stat(:heap_live_slots) > HeapLayout::SMALL &&
-        Heap.slot_sizes.each_index.sum { |size| Heap.allocatable_pages(size) } >= FEWEST_PAGES
+      GC.stat(:heap_live_slots) > HeapLayout::SMALL && GC.stat(:heap_allocatable_pages) >= FEWEST_PAGES
     end
   end
 end

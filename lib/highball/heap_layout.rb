@@ -37,7 +37,7 @@ module Highball
     HEADER = 16
     ELEMENT = 8
 
-    # Objects that are no more than fit on a page, whatever their size.
+    # No more objects than fit on a page.
     A_FEW = 100
 
     # Takes a slot that would be free on a page of objects that stay.
@@ -57,7 +57,7 @@ module Highball
       @fillers = nil # of the process that forked this one
       GC.start
       if Process.respond_to?(:warmup)
-        grow { arrange_sizes(reforked) } if known_sizes?
+        without_collector { arrange_sizes(reforked) } if known_sizes?
         Process.warmup # compacts, gives back empty pages, and lets Ruby allocate as many again
       else
         GC.compact if compact && GC.respond_to?(:compact)
@@ -66,12 +66,15 @@ module Highball
       end
     end
 
-    # Allocates all pages that Ruby may allocate. What is on them is garbage.
+    # Allocates all pages that Ruby (before 3.2) may allocate. What is on them is garbage.
     def allocate_pages
-      grow do
-        Heap.slot_sizes.each_with_index do |bytes, size|
-          A_FEW.times { slot(bytes) } while Heap.allocatable_pages(size).positive?
-        end
+      most = GC.stat(:heap_allocatable_pages)
+      return if most.zero?
+
+      without_collector do
+        # First the slots that are free: sweeping them makes holes in malloc's heap.
+        make_garbage_while { GC.stat(:heap_allocatable_pages) == most }
+        grow { make_garbage_while { GC.stat(:heap_allocatable_pages).positive? } }
       end
     end
 
@@ -130,17 +133,31 @@ module Highball
     # The slots of these objects are free after the next collection.
     def make_garbage(count, &) = Array.new([count, 0].max, &).clear
 
+    # The same, as long as the block says so; no more than the heap doubles by.
+    def make_garbage_while
+      (GC.stat(:heap_available_slots) / A_FEW).times do
+        return unless yield
+
+        A_FEW.times { Object.new }
+      end
+    end
+
     def known_sizes? = Heap.several_sizes? && GC.stat_heap(0).key?(:total_freed_objects)
 
     # The collector keeps notes on each page (mark bits and the like, some hundred bytes) in malloc's memory, and every
     # collection writes to those of all pages. Without holes in malloc's heap, the notes on the pages that the block
     # allocates lie side by side.
-    def grow
-      was_disabled = GC.disable
+    def grow(&)
       Native.fill_malloc_holes(0)
-      yield
+      without_collector(&)
     ensure
       Native.free_malloc_holes
+    end
+
+    def without_collector
+      was_disabled = GC.disable
+      yield
+    ensure
       GC.enable unless was_disabled
     end
   end
