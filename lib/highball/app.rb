@@ -109,7 +109,7 @@ module Highball
     # threads:: the number of threads that have served requests here.
     def warm_up(compact: false, threads: 0)
       Native.free_malloc_holes # the process that forked this one may have filled them
-      HeapLayout.arrange(compact: compact, reforked: threads.positive?)
+      HeapLayout.arrange(compact: compact, reforked: threads.positive?) # which makes further holes
       Native.fill_malloc_holes(threads) # writing into a hole would copy its page
     end
 

@@ -1,15 +1,16 @@
 # frozen_string_literal: true
 
+require_relative "heap"
 require_relative "heap_layout"
-require_relative "native"
 
 module Highball
   # Ruby's heap grows by many pages at a time while an application boots.
   #
-  # After a collection Ruby decides how many pages it may allocate, and allocates one whenever it needs one more. Then
-  # the collector's notes on them lie here and there among what the application allocates meanwhile, and a process that
-  # is forked copies about a page of malloc's memory for each page of the heap. Allocated in one go, ten lie on a page
-  # (HeapLayout.grow). A finalizer tells when there has been a collection.
+  # The collector keeps notes on each page (mark bits and the like, some hundred bytes) in malloc's memory, and every
+  # collection writes to those of all pages. After a collection Ruby decides how many pages it may allocate, and
+  # allocates one whenever it needs one more. Then the notes lie here and there among what the application allocates
+  # meanwhile, and a process that is forked copies about a page of malloc's memory for each page of the heap. Allocated
+  # in one go, ten lie on a page. A finalizer tells when there has been a collection.
   #
   # From Ruby 3.2 on, pages are larger: there are fewer, and the notes on one take nearly half a page.
   module HeapGrowth

@@ -61,20 +61,24 @@ module Highball
         Process.warmup # compacts, gives back empty pages, and lets Ruby allocate as many again
       else
         GC.compact if compact && GC.respond_to?(:compact)
-        grow { arrange_pages(reforked) }
+        Native.fill_malloc_holes(0) # the notes on new pages lie side by side then (HeapGrowth)
+        without_collector { arrange_pages(reforked) }
         OLD_AFTER.times { GC.start }
       end
     end
 
-    # Allocates all pages that Ruby (before 3.2) may allocate. What is on them is garbage.
+    # Allocates all pages that Ruby (before 3.2) may allocate, with the collector's notes on them side by side: without
+    # holes in malloc's heap. What is on the pages is garbage.
     def allocate_pages
       most = GC.stat(:heap_allocatable_pages)
       return if most.zero?
 
       without_collector do
-        # First the slots that are free: sweeping them makes holes in malloc's heap.
+        # First the slots that are free: sweeping them makes holes.
         make_garbage_while { GC.stat(:heap_allocatable_pages) == most }
-        grow { make_garbage_while { GC.stat(:heap_allocatable_pages).positive? } }
+        Native.fill_malloc_holes(0)
+        make_garbage_while { GC.stat(:heap_allocatable_pages).positive? }
+        Native.free_malloc_holes
       end
     end
 
@@ -143,16 +147,6 @@ module Highball
     end
 
     def known_sizes? = Heap.several_sizes? && GC.stat_heap(0).key?(:total_freed_objects)
-
-    # The collector keeps notes on each page (mark bits and the like, some hundred bytes) in malloc's memory, and every
-    # collection writes to those of all pages. Without holes in malloc's heap, the notes on the pages that the block
-    # allocates lie side by side.
-    def grow(&)
-      Native.fill_malloc_holes(0)
-      without_collector(&)
-    ensure
-      Native.free_malloc_holes
-    end
 
     def without_collector
       was_disabled = GC.disable

@@ -1,13 +1,14 @@
 # frozen_string_literal: true
 
 require "minitest/autorun"
-require "open3"
-require "rbconfig"
 require "highball/heap_growth"
+require_relative "../support/run_ruby"
 
 # Where the collector's notes on the pages of a heap lie that has grown while an application booted. Each example is
 # another process.
 class HeapGrowthTest < Minitest::Test
+  include RunRuby
+
   PRELUDE = <<~RUBY
     require "fiddle"
     require "highball/heap_growth"
@@ -21,10 +22,12 @@ class HeapGrowthTest < Minitest::Test
 
     def heap_pages = KEPT.map { |object| Fiddle.dlwrap(object) & -Highball::Heap::PAGE_BYTES }.uniq
 
+    def boot_until_heap_may_grow = (boot 100 until GC.stat(:heap_allocatable_pages) > 50)
+
     # Grows the heap by pages that this block may allocate first. Returns on how many of the system's pages the notes on
     # them lie, for each of them. (Each page of the heap begins with their address.)
     def spread
-      boot 100 until GC.stat(:heap_allocatable_pages) > 50
+      boot_until_heap_may_grow
       pages = GC.stat(:heap_allocatable_pages)
       before = heap_pages
       yield if block_given?
@@ -39,6 +42,7 @@ class HeapGrowthTest < Minitest::Test
       Highball::HeapLayout.define_singleton_method(:allocate_pages) { $allocations += 1 }
     end
   RUBY
+
   def setup
     skip "pages of this Ruby are large" if Highball::Heap.several_sizes?
   end
@@ -62,8 +66,9 @@ class HeapGrowthTest < Minitest::Test
   end
 
   def test_a_collector_that_was_disabled_stays_so
-    assert_equal "true", ruby("GC.disable; Highball::HeapLayout.allocate_pages; print GC.disable")
-    assert_equal "false", ruby("Highball::HeapLayout.allocate_pages; print GC.disable")
+    allocate = "Highball::HeapLayout.allocate_pages; print GC.stat(:heap_allocatable_pages), ' ', GC.disable"
+    assert_equal "0 true", ruby("boot_until_heap_may_grow; GC.disable; #{allocate}")
+    assert_equal "0 false", ruby("boot_until_heap_may_grow; #{allocate}")
   end
 
   def test_a_process_that_ends_meanwhile_ends_well
@@ -72,10 +77,5 @@ class HeapGrowthTest < Minitest::Test
 
   private
 
-  def ruby(script)
-    library = File.expand_path("../../lib", __dir__)
-    output, status = Open3.capture2e(RbConfig.ruby, "-I#{library}", "-e", PRELUDE + script)
-    assert_predicate status, :success?, output
-    output.chomp
-  end
+  def ruby(script) = run_ruby(PRELUDE + script)
 end

@@ -1,17 +1,19 @@
 # frozen_string_literal: true
 
 require "minitest/autorun"
-require "open3"
-require "rbconfig"
 require "highball/heap_layout"
+require_relative "../support/run_ruby"
 
 # Where objects lie before a fork. Each example is another process, since it arranges its whole heap.
 class HeapLayoutTest < Minitest::Test
+  include RunRuby
+
   LAYOUT = Highball::HeapLayout
   # What a mold has in production.
   PRODUCTION = { LAYOUT::LEAST_BY => "0.05" }.freeze
   # A heap of objects that stay, with holes between them, and what the examples ask.
   PRELUDE = <<~RUBY
+    require "highball/heap_layout"
     Highball::Extension.load
     KEPT = []
 
@@ -123,10 +125,5 @@ class HeapLayoutTest < Minitest::Test
     Float(ruby("fill 200_000; arrange #{arguments}; print free_share", env: env))
   end
 
-  def ruby(script, env: PRODUCTION)
-    library = File.expand_path("../../lib/highball/heap_layout.rb", __dir__)
-    output, status = Open3.capture2e(env, RbConfig.ruby, "-r#{library}", "-e", PRELUDE + script)
-    assert_predicate status, :success?, output
-    output.chomp
-  end
+  def ruby(script, env: PRODUCTION) = run_ruby(PRELUDE + script, env: env)
 end

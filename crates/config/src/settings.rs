@@ -767,7 +767,7 @@ pub struct Process {
 
 impl Process {
     /// Whether a worker may become the mold without being asked.
-    pub fn reforks_by_itself(&self) -> bool {
+    pub fn may_refork_by_itself(&self) -> bool {
         self.preload && self.refork_after == ReforkAfter::Auto
     }
 }

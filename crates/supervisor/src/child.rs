@@ -57,7 +57,7 @@ impl Child {
         let mut environment = environment::of_app(app, folder, own_environment());
         let on_or_off = |is_on| if is_on { "on".into() } else { "off".into() };
         environment.insert("HIGHBALL_PRELOAD".into(), on_or_off(app.process.preload));
-        environment.insert("HIGHBALL_MAY_REFORK".into(), on_or_off(app.process.reforks_by_itself()));
+        environment.insert("HIGHBALL_MAY_REFORK".into(), on_or_off(app.process.may_refork_by_itself()));
         environment.remove(OsStr::new(PUMA_FILE));
         if let Some(file) = &app.puma_file {
             environment.insert(PUMA_FILE.into(), file.into());

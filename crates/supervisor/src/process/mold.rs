@@ -146,7 +146,7 @@ impl MoldHandle {
             early_hints: app.early_hints,
             timeout_header: app.timeout_header.as_deref(),
             sendfile: &app.sendfile,
-            may_refork: app.process.reforks_by_itself(),
+            may_refork: app.process.may_refork_by_itself(),
         };
         self.control.send(&order, descriptors)
     }

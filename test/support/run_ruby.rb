@@ -1,0 +1,18 @@
+# frozen_string_literal: true
+
+require "open3"
+require "rbconfig"
+
+# Another Ruby process.
+module RunRuby
+  LIB = File.expand_path("../../lib", __dir__)
+
+  private
+
+  # Runs this script with Highball's code to be loaded. Returns what it has printed, and fails unless it ends well.
+  def run_ruby(script, env: {})
+    output, status = Open3.capture2e(env, RbConfig.ruby, "-I#{LIB}", "-e", script)
+    assert_predicate status, :success?, output
+    output.chomp
+  end
+end
