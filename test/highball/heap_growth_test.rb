@@ -11,7 +11,6 @@ class HeapGrowthTest < Minitest::Test
 
   PRELUDE = <<~RUBY
     require "fiddle"
-    require "highball/heap_growth"
     Highball::Extension.load
     GROWTH = Highball::HeapGrowth
 
@@ -77,5 +76,5 @@ class HeapGrowthTest < Minitest::Test
 
   private
 
-  def ruby(script) = run_ruby(PRELUDE + script)
+  def ruby(script) = run_ruby("highball/heap_growth", PRELUDE + script)
 end

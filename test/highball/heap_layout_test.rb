@@ -13,7 +13,6 @@ class HeapLayoutTest < Minitest::Test
   PRODUCTION = { LAYOUT::LEAST_BY => "0.05" }.freeze
   # A heap of objects that stay, with holes between them, and what the examples ask.
   PRELUDE = <<~RUBY
-    require "highball/heap_layout"
     Highball::Extension.load
     KEPT = []
 
@@ -125,5 +124,5 @@ class HeapLayoutTest < Minitest::Test
     Float(ruby("fill 200_000; arrange #{arguments}; print free_share", env: env))
   end
 
-  def ruby(script, env: PRODUCTION) = run_ruby(PRELUDE + script, env: env)
+  def ruby(script, env: PRODUCTION) = run_ruby("highball/heap_layout", PRELUDE + script, env: env)
 end

@@ -9,9 +9,10 @@ module RunRuby
 
   private
 
-  # Runs this script with Highball's code to be loaded. Returns what it has printed, and fails unless it ends well.
-  def run_ruby(script, env: {})
-    output, status = Open3.capture2e(env, RbConfig.ruby, "-I#{LIB}", "-e", script)
+  # Runs this script after this feature of Highball's is loaded. Returns what it has printed, and fails unless it ends
+  # well.
+  def run_ruby(feature, script, env: {})
+    output, status = Open3.capture2e(env, RbConfig.ruby, "-r#{File.join(LIB, feature)}", "-e", script)
     assert_predicate status, :success?, output
     output.chomp
   end
