@@ -111,8 +111,7 @@ class AdminTest < UpgradeTestCase
   def test_stopped_workers_are_stuck
     server = serve("probe", *admin, "--stuck-after", "500ms")
     pids = server.worker_pids
-    pids.each { |pid| HighballServer.kill(pid, "STOP") }
-    wait_for("all threads to stop") { pids.all? { |pid| stopped?(pid) } }
+    stop_processes(pids)
     clients = Array.new(4) { server.connect.tap { |client| client.send_request("GET", "/") } }
     wait_for("the app to be stuck") { ask_admin("/readyz").status == 503 }
     assert_equal 200, ask_admin("/livez").status
@@ -143,11 +142,6 @@ class AdminTest < UpgradeTestCase
   end
 
   private
-
-  # The signal reaches one thread first, and others may answer a request before they stop.
-  def stopped?(pid)
-    Dir["/proc/#{pid}/task/*/stat"].all? { |stat| File.read(stat)[/\) (\w)/, 1] == "T" }
-  end
 
   def assert_stuck
     %w[/livez /readyz].zip([200, 503]) do |path, status|

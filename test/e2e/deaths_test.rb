@@ -87,9 +87,7 @@ class DeathsTest < E2ETest
   def test_a_stopped_worker_does_not_hold_up_other_requests
     server = serve("probe", workers: 2, threads: 1)
     stopped = server.worker_pids.first
-    Process.kill("STOP", stopped)
-    # Until then, one of its threads may still start a request, which can then no longer be taken back.
-    wait_for("all its threads to stand still") { ProcessFacts.stopped?(stopped) }
+    stop_processes([stopped]) # a request that it has begun can not be taken back
     answers = concurrently(4) { Array.new(20) { server.connect { |c| c.get("/", within: 3).status } } }
     # Requests placed with the stopped worker are taken back and given to the other.
     assert_equal [200], answers.flatten.uniq

@@ -32,7 +32,8 @@ class IdleOpenersTest < SpawnerTestCase
   def test_those_that_more_requests_have_needed_end
     server = serve_tenants(attacker_app(FILES), env: environment(1.5))
     assert_file(server)
-    first = openers_of(server, ATTACKER).each { |pid| HighballServer.kill(pid, "STOP") }
+    first = openers_of(server, ATTACKER)
+    stop_processes(first)
     client = Thread.new { ask_attacker(server, "/last.txt", {}, within: 30) }
     wait_for("another one") { (openers_of(server, ATTACKER) - first).any? }
     first.each { |pid| HighballServer.kill(pid, "CONT") }
@@ -46,7 +47,7 @@ class IdleOpenersTest < SpawnerTestCase
     server = serve_sleepy(seconds: 3)
     assert_file(server)
     wait_for("sleep", within: 30) { asleep?(server) }
-    openers_of(server, ATTACKER).each { |pid| HighballServer.kill(pid, "STOP") }
+    stop_processes(openers_of(server, ATTACKER))
     assert_ended(server, ATTACKER)
     assert_file(server)
   end

@@ -184,8 +184,7 @@ class MemoryTest < MemoryReportTest
   # Yields the pid of a worker that is stopped meanwhile.
   def while_stopped(server)
     pid = server.worker_pids.first
-    HighballServer.kill(pid, "STOP")
-    wait_for("all its threads to stand still") { ProcessFacts.stopped?(pid) }
+    stop_processes([pid])
     yield pid
   ensure
     HighballServer.kill(pid, "CONT") if pid

@@ -51,7 +51,7 @@ class ServiceNotificationTest < E2ETest
     server = serve("probe", env: watchdog)
     await_readiness
     3.times { assert_equal ["WATCHDOG=1"], next_message }
-    server.worker_pids.each { |pid| HighballServer.kill(pid, "STOP") }
+    stop_processes(server.worker_pids)
     3.times { assert_equal ["WATCHDOG=1"], next_message }
   ensure
     server&.worker_pids&.each { |pid| HighballServer.kill(pid, "CONT") }

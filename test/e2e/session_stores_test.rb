@@ -25,8 +25,10 @@ class SessionStoresTest < E2ETest
   # Rails's store removes a folder that has become empty, also when another process is about to write into it, and that
   # request fails (ENOENT). This one keeps the folders.
   FILE_CACHE = <<~RUBY
-    files = Class.new(ActiveSupport::Cache::FileStore) { private def delete_empty_directories(_folder) = nil }
-    cache = files.new(File.expand_path("tmp/cache", __dir__))
+    class CacheInKeptFolders < ActiveSupport::Cache::FileStore
+      private def delete_empty_directories(_folder) = nil
+    end
+    cache = CacheInKeptFolders.new(File.expand_path("tmp/cache", __dir__))
     config.session_store :cache_store, key: "_sessions", cache: cache
   RUBY
   REDIS_CACHE = <<~RUBY

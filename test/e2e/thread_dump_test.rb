@@ -27,7 +27,7 @@ class ThreadDumpTest < E2ETest
     where = /a thread worker=\d+ pid=#{stopped} thread="?feed of [^\n]*news"? doing="it (?:sleeps|runs)/
     assert_match(/#{where}[^\n]*(?:\n +[^\n]*)*wait_for_a_file/, server.log)
     refute_includes server.log, "\e[2J"
-    HighballServer.kill(stopped, "STOP")
+    stop_processes([stopped])
     client = server.connect.tap { |connection| connection.send_request("GET", "/wait") }
     wait_for("the request to be begun") { server.status["workers"].sum { |worker| worker["in_flight"] } == 1 }
     wait_for("a dump that has it") { dump(server).match?(/pid=#{other} thread="worker \d+ thread \d+"/) }

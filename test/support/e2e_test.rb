@@ -57,6 +57,13 @@ class E2ETest < Minitest::Test
     Deadline.wait(what, within: within, &condition)
   end
 
+  # SIGSTOP reaches the threads of a process one after another: until the last one stands still, one may begin a
+  # request.
+  def stop_processes(pids)
+    pids.each { |pid| HighballServer.kill(pid, "STOP") }
+    wait_for("all their threads to stand still") { pids.all? { |pid| ProcessFacts.stopped?(pid) } }
+  end
+
   # The extent of the tests: `quick`, `default` or `full` (see bin/test).
   LEVEL = ENV.fetch("HIGHBALL_TEST_LEVEL", "default")
 
