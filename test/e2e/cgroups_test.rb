@@ -142,8 +142,8 @@ class CgroupsTest < SpawnerTestCase
     shown = /^  attacker +\d+ of 300 MiB +0\.\d of 0\.2 +\d+ % +0\n\n/
     assert_match(/  LIMITS .*\n#{shown}/, top(server))
     daemons.each { |pid| Process.kill("KILL", pid) }
-    said = examine_attacker.slice("limits", "cpu_throttled").values
-    assert_match(/#{LIMITS_IN_USE}|#{MUCH_THROTTLED}/, said.dig(0, "what"))
+    checks = examine_attacker.slice("limits", "cpu_throttled").values
+    assert_match(/#{LIMITS_IN_USE}|#{MUCH_THROTTLED}/, checks.dig(0, "what"))
     server.stop
     assert_equal "the kernel can keep cpu_max and memory_max", examine_attacker.dig("limits", "what")
   end

@@ -211,7 +211,7 @@ async function backtrace(key) {
   show();
   try {
     const { request } = await (await fetch(`/requests/${key}`)).json();
-    const text = request ? `${request.doing || "nothing is known"}\n\n${request.backtrace || "no backtrace: no Ruby code of the worker runs"}` : "it has ended";
+    const text = request ? `${request.doing || "nothing is known"}\n\n${request.backtrace || "no backtrace"}` : "it has ended";
     if (open.has(key)) open.set(key, text);
   } catch (error) {
     open.set(key, `not known: ${error.message}`);

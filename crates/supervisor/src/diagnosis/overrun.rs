@@ -161,8 +161,14 @@ fn of_silent(seen: &[Seen]) -> String {
     let busiest = seen.iter().filter(|seen| seen.computes()).max_by_key(|seen| seen.percent);
     if let Some(Seen { load, percent, .. }) = busiest {
         let name = visible(&load.name);
+        // Native code that computes gets all of a processor that is free.
+        let or = if *percent < COMPUTES_PERCENT {
+            ", or the processors are too busy for an answer in time"
+        } else {
+            ""
+        };
         return format!(
-            "it holds the GVL in native code ({percent} % CPU, thread {} {name}): {no_ruby}",
+            "it holds the GVL in native code ({percent} % CPU, thread {} {name}){or}: {no_ruby}",
             load.tid
         );
     }
@@ -246,6 +252,9 @@ mod tests {
         let waits = seen(0, 'S', Some("futex"));
         let computing = of_silent(&[waits.clone(), seen(99, 'R', None)]);
         assert!(computing.starts_with("it holds the GVL in native code (99 % CPU"), "{computing}");
+        assert!(!computing.contains("too busy"), "{computing}");
+        let starved = of_silent(&[waits.clone(), seen(16, 'R', None)]);
+        assert!(starved.contains("or the processors are too busy for an answer in time"), "{starved}");
         let calling = of_silent(&[waits.clone(), seen(0, 'S', Some("clock_nanosleep"))]);
         assert!(calling.starts_with("it holds the GVL in the system call clock_nanosleep"), "{calling}");
         assert!(of_silent(&[waits]).starts_with("it holds the GVL in native code, and waits there"));
