@@ -108,7 +108,7 @@ class CommandsTest < E2ETest
   def test_one_that_is_stopped_is_named_and_does_not_keep_the_others
     stopped = Array.new(3) { serve("probe") }
     server = serve("probe")
-    stopped.each { |one| Process.kill("STOP", one.server_pid) }
+    stop_processes(stopped.map(&:server_pid))
     output, ended = HighballServer.run("status")
     assert_predicate ended, :success?, output
     assert_includes output, "(pid #{server.pid})"

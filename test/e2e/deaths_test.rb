@@ -87,7 +87,7 @@ class DeathsTest < E2ETest
   def test_a_stopped_worker_does_not_hold_up_other_requests
     server = serve("probe", workers: 2, threads: 1)
     stopped = server.worker_pids.first
-    stop_processes([stopped]) # a request that it has begun can not be taken back
+    stop_processes([stopped]) # a request that it has begun cannot be taken back
     answers = concurrently(4) { Array.new(20) { server.connect { |c| c.get("/", within: 3).status } } }
     # Requests placed with the stopped worker are taken back and given to the other.
     assert_equal [200], answers.flatten.uniq

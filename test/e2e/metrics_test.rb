@@ -94,7 +94,7 @@ class MetricsTest < UpgradeTestCase
     assert_operator known['highball_ruby_heap_slots{app="blog",state="live"}'], :>, 10_000
     assert_operator known['highball_ruby_heap_bytes{app="blog"}'], :>, 100_000
     worker = server.worker_pids.first
-    HighballServer.kill(worker, "STOP")
+    stop_processes([worker])
     assert_operator majors.call, :>=, 10
     HighballServer.kill(worker)
     wait_for("another worker") { server.settled? && server.worker_pids != [worker] }

@@ -68,7 +68,7 @@ class TakenOverServerTest < SpawnerTestCase
     server = serve_without_looks_at_memory
     orders = orders_of(server)
     front = front_of(server)
-    Process.kill(:STOP, front)
+    stop_processes([front])
     started = [6, 1, Etc.getpwnam(ATTACKER).uid, File.join(@place, "attacker")].pack("CCVa*")
     300.times { ask_spawner(orders, started, UNIXSocket.pair.first.tap(&:close_write)) }
     held = sockets_of(front)

@@ -39,7 +39,7 @@ class TenantMemoryTest < SpawnerTestCase
   def test_a_stopped_opener_hides_nothing
     server = serve_tenants(attacker_app("config.ru" => APP), entries: { ATTACKER => LIMITED, VICTIM => LIMITED })
     wait_for("the attacker's opener", within: 30) { openers_of(server, ATTACKER).any? }
-    openers_of(server, ATTACKER).each { |pid| Process.kill("STOP", pid) }
+    stop_processes(openers_of(server, ATTACKER))
     assert_replaced(server) { ask_attacker(server, "/keep?120") }
     assert_victim_serves(server)
   end

@@ -6,8 +6,7 @@ require_relative "../support/tenants_test_case"
 class TenantOrphansTest < TenantsTestCase
   def test_orphans_that_end_while_highball_is_stopped_are_all_reaped
     server, orphans = serve_orphans(400)
-    server.signal("STOP")
-    wait_for("highball to stop") { ProcessFacts.stopped?(server.pid) }
+    stop_processes([server.pid])
     orphans.each { |pid| HighballServer.kill(pid) }
     wait_for("the end of the orphans") { orphans.none? { |pid| ProcessFacts.alive?(pid) } }
     assert_equal 400, zombies(server).length
