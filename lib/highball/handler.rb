@@ -19,6 +19,11 @@ module Highball
     }.freeze
     # Options for which `rails server` has defaults; the user's configuration takes precedence over those.
     WEAK = %i[Host Port].freeze
+    # What callers give to every server, and what is not Highball's affair.
+    OF_CALLERS = %i[user_supplied_options].freeze
+    # What names of options are about that narrow something. Ignored, they would leave it open.
+    NARROWING = /bind|host|listen|address|socket|auth|user|group|pass|ssl|tls|cert|key|trust|prox|max|limit|timeout|
+                 allow|deny|umask/ix
 
     extend self
 
@@ -50,6 +55,7 @@ module Highball
 
     # The command line for these options.
     def arguments_for(options)
+      refuse_lost(options)
       OPTIONS.flat_map do |name, keys|
         key = keys.find { |candidate| given?(options, candidate) } or next []
         [name, value(key, options[key])]
@@ -67,6 +73,16 @@ module Highball
     end
 
     private
+
+    # A blank address, and an option that Highball does not have here.
+    def refuse_lost(options)
+      raise ArgumentError, "Highball: the address is blank: name one, such as 127.0.0.1" if options[:Host]&.to_s == ""
+
+      known = OPTIONS.values.flatten + OF_CALLERS
+      lost = options.keys.find { |name| !known.include?(name.to_sym) && name.to_s.match?(NARROWING) } or return
+      raise ArgumentError, "Highball: there is no option #{lost} here: write it into config/highball.toml, or into a " \
+                           "variable (docs/configuration.md). `rackup -O` has #{valid_options.keys.join(', ')}"
+    end
 
     # Under the same process id. Ruby does not write what it has buffered when another program takes its place.
     def become_highball(arguments, folder, options)

@@ -13,8 +13,9 @@ module Highball
     Setting = Struct.new(:name, :value, :file, :line, keyword_init: true)
     # A block to run at a moment. `data` is the Hash that Puma hands to hooks with a key.
     Hook = Struct.new(:statement, :moment, :block, :data, :file, :line, keyword_init: true)
-    # A statement that is not carried out, or not as it says.
-    Note = Struct.new(:statement, :what, :remedy, :file, :line, keyword_init: true)
+    # A statement that is not carried out, or not as it says. `narrows`: the option that is then wider than the file
+    # says, so that there is no start unless another source gives that option; nil: none.
+    Note = Struct.new(:statement, :what, :remedy, :file, :line, :narrows, keyword_init: true)
     # A file or folder that a statement names.
     Place = Struct.new(:path, :file, :line, keyword_init: true)
 
@@ -31,6 +32,7 @@ module Highball
       @notes = []
       @skipped = []
       @binds = []
+      @tls = []
       @clusters = []
       @options = {}
       @data = {}
@@ -66,9 +68,9 @@ module Highball
       @settings << Setting.new(name: name, value: value.to_s, file: file, line: line)
     end
 
-    def note(statement, what, remedy)
+    def note(statement, what, remedy, narrows: nil)
       file, line = place
-      @notes << Note.new(statement: statement, what: what, remedy: remedy, file: file, line: line)
+      @notes << Note.new(statement: statement, what: what, remedy: remedy, file: file, line: line, narrows: narrows)
     end
 
     def skip(statement)
@@ -89,7 +91,23 @@ module Highball
       @binds << [address, by_port, file, line]
     end
 
-    def forget_binds = @binds.clear
+    # With the certificate that the address names, or in development with one for this machine.
+    def bind_tls(statement, tls)
+      @binds << (bind = ["tls://#{tls.address}", nil, *place])
+      @tls << [statement, tls, bind]
+    end
+
+    # Where to listen unless statements give addresses.
+    def use_host(host)
+      file, line = place
+      @host = [host.to_s, nil, file, line]
+    end
+
+    def forget_binds
+      [@binds, @tls].each(&:clear)
+      forgive_addresses
+    end
+
     def load_later(path) = @waiting << File.expand_path(path, @folder)
     def run_later(block) = @clusters << block
 
@@ -109,21 +127,52 @@ module Highball
 
     # A port alone leaves the address to Highball. Beside others, or with a host, it is an address.
     def settle_addresses
+      settle_certificates
+      forgive_addresses unless @binds.empty?
+      return add_setting("bind", @host[0], @host) if @host && @binds.empty? && @notes.none?(&:narrows)
+
       only = @binds.first if @binds.one?
       return add_setting("port", only[1], only) if only && only[0].nil?
 
       @binds.each { |bind| add_setting("bind", bind[0] || "#{usual_host}:#{bind[1]}", bind) }
     end
 
+    # Each certificate once. Addresses without one get one for this machine in development, as by the gem localhost.
+    def settle_certificates
+      with, without = @tls.partition { |_, tls| tls.files }
+      with.uniq { |_, tls| tls.files }.each do |_, tls, bind|
+        %w[tls_certificate tls_key].zip(tls.files) { |name, file| add_setting(name, file, bind) }
+      end
+      issues = without.any? && with.empty? && development? && Gem.loaded_specs.key?("localhost")
+      return add_setting("https", "on", without[0][2]) if issues
+
+      without.each { |address| drop_tls(*address) }
+    end
+
+    def drop_tls(statement, tls, bind)
+      @binds.delete_if { |other| other.equal?(bind) }
+      what = "ssl://#{tls.address} is not bound: it names no `cert` and no `key`."
+      @notes << Note.new(statement: statement, what: what, remedy: "#{TlsAddress::NO_FILES.capitalize}.",
+                         file: bind[2], line: bind[3], narrows: "bind")
+    end
+
+    # There are other addresses than those that cannot be bound.
+    def forgive_addresses
+      @notes.each { |note| note.narrows = nil if note.narrows == "bind" }
+    end
+
     def add_setting(name, value, (_, _, file, line))
       @settings << Setting.new(name: name, value: value.to_s, file: file, line: line)
     end
 
-    def usual_host
+    def usual_host = development? ? "127.0.0.1" : "0.0.0.0"
+
+    def development?
       environment = ENV.values_at("RAILS_ENV", "RACK_ENV", "APP_ENV").compact.first || @options[:environment]
-      ["development", nil].include?(environment) ? "127.0.0.1" : "0.0.0.0"
+      ["development", nil].include?(environment)
     end
   end
 end
 
+require_relative "puma_file/tls_address"
 require_relative "puma_file/dsl"

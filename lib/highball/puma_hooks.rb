@@ -54,12 +54,40 @@ module Highball
       end
     end
 
+    # Answers requests with other methods than these itself.
+    class Methods
+      def initialize(app, methods)
+        @app = app
+        @methods = methods
+      end
+
+      def call(env)
+        return @app.call(env) if @methods.include?(env["REQUEST_METHOD"])
+
+        [501, { "content-type" => "text/plain" }, ["#{env['REQUEST_METHOD']} method is not supported"]]
+      end
+    end
+
+    # Sets `REMOTE_ADDR`: to an address, or to the first one in a header field.
+    class RemoteAddress
+      def initialize(app, from)
+        @app = app
+        @from = from
+      end
+
+      def call(env)
+        address = @from.start_with?("HTTP_") ? env[@from].to_s[/[^\s,]+/] : @from
+        env["REMOTE_ADDR"] = address if address
+        @app.call(env)
+      end
+    end
+
     module_function
 
     # Reads the file, and sets its hooks.
     def load(path, hooks = Highball.hooks)
       file = PumaFile.new.read(path)
-      @wrapping = file.hooks.select { |hook| %i[lowlevel_error_handler rack_url_scheme].include?(hook.moment) }
+      @wrapping = file.hooks.select { |hook| PumaStatements::AROUND.include?(hook.moment) }
       (file.hooks - @wrapping).each do |hook|
         hooks.add(hook.moment, ->(*arguments) { run(hook, *arguments) })
       end
@@ -68,7 +96,12 @@ module Highball
     # The application within what the file puts around it.
     def around(app)
       (@wrapping || []).reduce(app) do |inner, hook|
-        hook.moment == :rack_url_scheme ? UrlScheme.new(inner, hook.block.call) : ErrorHandler.new(inner, hook.block)
+        case hook.moment
+        when :rack_url_scheme then UrlScheme.new(inner, hook.block.call)
+        when :supported_http_methods then Methods.new(inner, hook.block.call)
+        when :set_remote_address then RemoteAddress.new(inner, hook.block.call)
+        else ErrorHandler.new(inner, hook.block)
+        end
       end
     end
 

@@ -21,7 +21,15 @@ module Highball
     # as::     how PumaFile makes the option's text of the argument
     # here::   what Highball does
     # remedy:: what to do instead
-    Statement = Struct.new(:names, :fate, :target, :as, :here, :remedy, keyword_init: true)
+    # narrows:: of a statement that is not carried out: what it would have narrowed, so that there is no start without it
+    Statement = Struct.new(:names, :fate, :target, :as, :here, :remedy, :narrows, keyword_init: true)
+
+    # Moments of hooks that are put around the application.
+    AROUND = %i[lowlevel_error_handler rack_url_scheme supported_http_methods set_remote_address].freeze
+
+    # What names of statements are about that could narrow something. Puma refuses a file with an unknown statement.
+    NARROWING = /bind|listen|host|port|ssl|tls|cert|key|verify|cipher|user|group|auth|pass|token|allow|deny|restrict|trust|
+                 prox|limit|max|timeout|method|umask|mode/x
 
     # What becomes of `plugin NAME`: nil where Highball has it built in, else what to do instead.
     PLUGINS = {
@@ -49,18 +57,32 @@ module Highball
     def hook(*names, at:, here:) = Statement.new(names: names, fate: :hook, target: at, here: here)
     def file(*names, here:) = Statement.new(names: names, fate: :file, here: here)
     def built_in(*names, here:) = Statement.new(names: names, fate: :built_in, here: here)
-    def named(*names, here:, remedy:) = Statement.new(names: names, fate: :named, here: here, remedy: remedy)
+
+    def named(*names, here:, remedy:, **more)
+      Statement.new(names: names, fate: :named, here: here, remedy: remedy, **more)
+    end
 
     # The statement of this name, or nil.
     def find(name) = BY_NAME[name.to_s]
+
+    # Whether an unknown statement may be meant to narrow something.
+    def may_narrow?(name)
+      guess = DidYouMean::SpellChecker.new(dictionary: BY_NAME.keys).correct(name.to_s).first if defined?(DidYouMean)
+      [name.to_s, guess.to_s].any? { |text| text.match?(NARROWING) }
+    end
 
     OPTIONS = [
       option("port", to: %w[port bind],
                      here: "The port. With a host, or beside other addresses, it is a separate address."),
       option("bind", to: %w[bind],
-                     here: "`tcp://` and `unix://` addresses. A Unix socket gets the permissions that the umask leaves; " \
-                           "`umask` and `mode` are reported, `backlog` and `low_latency` need no setting. `ssl://` is " \
-                           "reported."),
+                     here: "`tcp://`, `unix://` and `ssl://` addresses (see `ssl_bind`). A Unix socket gets the permissions " \
+                           "that the umask leaves: `umask` and `mode` are reported, and the socket is not bound where " \
+                           "more users could connect than they say. `backlog` and `low_latency` need no setting."),
+      option("ssl_bind", to: %w[bind tls_certificate tls_key https],
+                         here: "An address for HTTPS, with the certificate of `cert` and `key`. In development, without both " \
+                               "and with the gem localhost, Highball issues one. The address is not bound with other " \
+                               "restrictions (`verify_mode`, `ssl_cipher_filter`), with texts in the place of files, or " \
+                               "if a file cannot be read."),
       option("threads", to: %w[threads], here: "The larger number: the threads of a worker are all started at once."),
       option("workers", to: %w[workers],
                         here: "The number, or `:auto`, with which it follows the load. 0 is one worker. Without the statement and without " \
@@ -109,7 +131,13 @@ module Highball
       hook("lowlevel_error_handler", at: :lowlevel_error_handler,
                                      here: "Its response is sent where the application raised an exception; the exception is " \
                                            "logged as well."),
-      hook("rack_url_scheme", at: :rack_url_scheme, here: "`rack.url_scheme` of every request.")
+      hook("rack_url_scheme", at: :rack_url_scheme, here: "`rack.url_scheme` of every request."),
+      hook("supported_http_methods", at: :supported_http_methods,
+                                     here: "Requests with other methods than these get 501. Without the statement, every " \
+                                           "method goes to the application."),
+      hook("set_remote_address", at: :set_remote_address,
+                                 here: "`REMOTE_ADDR` of every request: this address, or what this header field says. " \
+                                       "`proxy_protocol: :v1` sets the option `proxy_protocol`; see `proxy_protocol_from`.")
     ].freeze
 
     FILE = [
@@ -156,10 +184,7 @@ module Highball
     ].freeze
 
     NAMED = [
-      named("ssl_bind", here: "It is not read.",
-                        remedy: "Give Highball the certificate in highball.toml: bind = \"tls://0.0.0.0:443\", tls_certificate and " \
-                                "tls_key."),
-      named("bind_to_activated_sockets", here: "Sockets of systemd (.socket units) are not taken.",
+      named("bind_to_activated_sockets", target: :special, here: "Sockets of systemd (.socket units) are not taken.",
                                          remedy: "Give the address by `bind`, and remove the .socket unit: highball upgrade " \
                                                  "replaces the server without closing its sockets."),
       named("activate_control_app", here: "There is no control server.",
@@ -190,11 +215,7 @@ module Highball
                            remedy: "Leave it out if it collects garbage; do other work in a background job."),
       named("clean_thread_locals", "fiber_per_request", here: "Thread locals are kept from one request to the next.",
                                                         remedy: "Use ActiveSupport::CurrentAttributes, or reset them in a " \
-                                                                "middleware."),
-      named("set_remote_address", here: "REMOTE_ADDR is the address of the connection.",
-                                  remedy: "For X-Forwarded-For, set `trusted_proxies`; for the PROXY protocol, `proxy_protocol`."),
-      named("supported_http_methods", here: "Every method goes to the application.",
-                                      remedy: "Refuse methods in config.ru or in the web server in front.")
+                                                                "middleware.")
     ].freeze
 
     TABLE = [*OPTIONS, *HOOKS, *FILE, *BUILT_IN, *NAMED].freeze

@@ -14,7 +14,9 @@ module PumaPage
 
     The application's own Ruby evaluates the file in the application's folder, with the gems of its Gemfile. An exception in
     it ends the start with file and line. A statement that Highball cannot carry out is reported once, at the start, with its
-    line and what to do instead; `highball doctor` lists the same. A statement that is not known is reported, too.
+    line and what to do instead; `highball doctor` lists the same. A statement that is not known is reported, too. Where a
+    statement that narrows something is lost (the only address, for example), [there is no
+    start](../security.md#when-a-restriction-cannot-be-kept).
 
     Options on the command line and variables that begin with `HIGHBALL_` outweigh the file. The file outweighs variables
     that platforms set (`PORT`, `WEB_CONCURRENCY`, `RAILS_MAX_THREADS`), as it does with Puma: most files read them

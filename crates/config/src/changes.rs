@@ -44,6 +44,7 @@ impl Changes {
             apps: Vec::new(),
             named: Named::InFile,
             ignored: Vec::new(),
+            bind_places: Vec::new(),
             tls: TlsSettings { certificates: Vec::new(), ..settings.tls.clone() },
             ..settings.clone()
         };
@@ -70,6 +71,11 @@ impl Changes {
         if let (Some(fault), None) = (&app.fault, &before.fault) {
             return self.refuse(before, app, fault, new);
         }
+        if let (Some(file), None) = (before.own_configuration(), app.own_configuration()) {
+            if app.fault.is_none() {
+                return self.refuse(before, app, &Fault::of_gone(file), new);
+            }
+        }
         // Where a link leads to by now is for a restart to find out, and none of the configuration.
         let is_there = app.fault.is_none() && (&before.link, &before.file) == (&app.link, &app.file);
         let folder = if is_there && before.fault.is_none() { &before.folder } else { &app.folder };
@@ -87,7 +93,7 @@ impl Changes {
     /// server says, where only the server may say that; and who it runs as, which takes another application.
     fn refuse(&mut self, before: &Arc<App>, app: &App, fault: &Fault, new: &Settings) -> Arc<App> {
         if before.runs_as != app.runs_as {
-            let now = Arc::new(App::clone(app));
+            let now = Arc::new(App { fault: Some(fault.clone()), ..App::clone(app) });
             self.added.push(Arc::clone(&now));
             return now;
         }

@@ -67,6 +67,15 @@ pub struct Fault {
 }
 
 impl Fault {
+    /// Of a configuration file that was there before: what it narrowed would be open without it.
+    pub(crate) fn of_gone(file: PathBuf) -> Fault {
+        let message = format!(
+            "the configuration file {} has gone; put it back, or serve without it after a hot restart (highball upgrade)",
+            file.display()
+        );
+        Fault { message, file: Some(file), line: None, server_routes: false }
+    }
+
     pub(crate) fn of(error: &ConfigError, server_routes: bool) -> Fault {
         let (file, line) = match error {
             ConfigError::File { path, line, .. } => (Some(path), *line),

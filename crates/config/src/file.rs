@@ -3,11 +3,12 @@
 
 use std::path::{Path, PathBuf};
 
-use highball_tenant::{Links, TenantFolder};
+use highball_tenant::{Links, OpenError, TenantFolder};
 use highball_users::User;
 use toml::de::{DeTable, DeValue};
 
 use crate::error::{reason, ConfigError};
+use crate::foreign;
 use crate::form::Form;
 use crate::given::{Given, Origin, Raw};
 use crate::options::{did_you_mean, named, Opt, Scope, OPTIONS};
@@ -21,6 +22,8 @@ const FILE_BYTES: u64 = 1 << 20;
 /// What a file says.
 #[derive(Debug, Default)]
 pub(crate) struct File {
+    /// Its path, where it is the application's own.
+    pub(crate) path: Option<PathBuf>,
     /// For the server, and for all applications.
     pub(crate) top: Given,
     /// The applications.
@@ -71,21 +74,48 @@ pub(crate) fn folder_of(path: &Path) -> PathBuf {
 pub(crate) fn read_named(path: &Path, app: &Path) -> Result<File, ConfigError> {
     let wrong = |problem| ConfigError::File { path: path.to_owned(), line: None, problem };
     let text = std::fs::read_to_string(path).map_err(|error| wrong(reason(&error)))?;
+    not_foreign(path, &text)?;
     read(&text, path, app, &Rights::of_server())
+}
+
+/// Makes sure that a file is not for another program, whatever it would be read as.
+///
+/// # Errors
+/// It is; what to do.
+pub(crate) fn not_foreign(path: &Path, text: &str) -> Result<(), ConfigError> {
+    let Some(foreign) = foreign::recognise(path, text) else { return Ok(()) };
+    Err(ConfigError::File { path: path.to_owned(), line: None, problem: foreign::refusal(foreign) })
+}
+
+/// Whether there is something of this name, which then has to be read: where it cannot be found out, it may narrow what an
+/// application shows. A link that leads nowhere is something.
+///
+/// # Errors
+/// It cannot be looked for; why.
+pub(crate) fn is_there(folder: &TenantFolder, place: impl AsRef<Path>) -> Result<bool, OpenError> {
+    match folder.look(place.as_ref(), Links::Anywhere) {
+        Ok(_) => Ok(true),
+        Err(OpenError::NotFound) => match folder.look(place.as_ref(), Links::Refused) {
+            Err(OpenError::NotFound) => Ok(false),
+            Err(_) | Ok(_) => Err(OpenError::NotFound),
+        },
+        Err(error) => Err(error),
+    }
 }
 
 /// Reads the file at this place in an application's folder, if there is one that its reader can find.
 pub(crate) fn read_own(app: &Path, place: &str, rights: &Rights) -> Result<Option<File>, ConfigError> {
     let path = app.join(place);
     let wrong = |problem| ConfigError::File { path: path.clone(), line: None, problem };
-    let Ok(folder) = TenantFolder::open(app, rights.reader.as_ref()) else { return Ok(None) };
-    if folder.look(place, Links::Anywhere).is_err() {
+    let unread = |error| wrong(format!("cannot be read: {error}"));
+    let folder = TenantFolder::open(app, rights.reader.as_ref()).map_err(unread)?;
+    if !is_there(&folder, place).map_err(unread)? {
         return Ok(None);
     }
-    let text = folder
-        .read_text(place, Links::Anywhere, FILE_BYTES)
-        .map_err(|error| wrong(format!("cannot be read: {error}")))?;
-    read(&text, &path, app, rights).map(Some)
+    let text = folder.read_text(place, Links::Anywhere, FILE_BYTES).map_err(unread)?;
+    not_foreign(&path, &text)?;
+    let file = read(&text, &path, app, rights)?;
+    Ok(Some(File { path: Some(path), ..file }))
 }
 
 fn read(text: &str, path: &Path, app: &Path, rights: &Rights) -> Result<File, ConfigError> {

@@ -11,6 +11,7 @@ use crate::error::ConfigError;
 use crate::fields::Fields;
 use crate::given::{Origin, Raw};
 use crate::network::{networks, Network};
+use crate::options::did_you_mean;
 use crate::ownership::Starter;
 use crate::settings::{MemoryBound, PathTimeout, ReforkAfter, RunsAs, SentFolder};
 use crate::value::{self, Address};
@@ -218,7 +219,10 @@ impl Form {
 
     fn chosen<'a>(&self, choices: &'a [Choice], text: &str) -> Result<&'a Choice, String> {
         let found = choices.iter().find(|choice| choice.word == text);
-        found.ok_or_else(|| format!("`{text}` is none of: {}", self.words()))
+        found.ok_or_else(|| {
+            let guess = guess(text, choices.iter().map(|choice| choice.word));
+            format!("`{text}` is none of: {}{guess}", self.words())
+        })
     }
 
     /// The words that may be chosen from, with commas between them.
@@ -320,6 +324,11 @@ impl Form {
             Form::Share(_) => "PERCENT",
         }
     }
+}
+
+/// A question whether one of these words was meant, to stand at the end of an error; or nothing.
+pub(crate) fn guess<'a>(text: &str, words: impl Iterator<Item = &'a str>) -> String {
+    did_you_mean(text, words).map(|word| format!("; did you mean {word}?")).unwrap_or_default()
 }
 
 /// What `read` makes of each value.

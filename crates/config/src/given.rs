@@ -9,6 +9,7 @@ use crate::error::ConfigError;
 use crate::fields::{Fields, ADMIN_PORT, AGENT_PORT};
 use crate::form::{Form, Place};
 use crate::options::{named, Default, Opt, Scope, OPTIONS};
+use crate::restriction;
 use crate::value;
 
 /// Where a value comes from, in the words of an error message.
@@ -144,6 +145,22 @@ impl Given {
         }
     }
 
+    /// Whether this gives the restriction of an option, or what takes its place. Who names a port for this start, or a domain,
+    /// has named where to listen.
+    pub(crate) fn gives_restriction(&self, name: &str) -> bool {
+        self.names(name) || (name == "bind" && (self.is_for_this_start("port") || self.names("domain")))
+    }
+
+    /// The first value of an option as it was written.
+    pub(crate) fn first_of(&self, name: &str) -> Option<&Raw> {
+        self.values.get(name)?.first()
+    }
+
+    /// Where each value of an option was given, in words.
+    pub(crate) fn places_of(&self, name: &str) -> Vec<String> {
+        self.values.get(name).into_iter().flatten().map(|raw| raw.origin.to_string()).collect()
+    }
+
     /// Takes away what variables of platforms and frameworks say (WEB_CONCURRENCY) where a Puma configuration says something
     /// else, which usually has read them itself. The environment stays: what Rails obeys is RAILS_ENV.
     pub(crate) fn yield_to(&mut self, puma: &Given) {
@@ -175,22 +192,34 @@ impl Given {
     }
 
     /// Adds the environment. A blank variable counts as unset.
-    pub(crate) fn add_environment(&mut self, env: &dyn Fn(&str) -> Option<String>) {
+    ///
+    /// # Errors
+    /// The blank one is that of a restriction, and no other source that goes before gives that.
+    pub(crate) fn add_environment(
+        &mut self,
+        env: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<(), ConfigError> {
         for option in OPTIONS {
             let own = option.own_variable();
             let variables = std::iter::once(own.as_str()).chain(option.env.iter().copied());
-            let found = variables
-                .filter_map(|variable| Some((variable, env(variable)?)))
-                .find(|(_, text)| !text.trim().is_empty());
-            let Some((variable, text)) = found else { continue };
+            let set: Vec<(&str, String)> =
+                variables.filter_map(|variable| Some((variable, env(variable)?))).collect();
+            let Some((variable, text)) = set.iter().find(|(_, text)| !text.trim().is_empty()) else {
+                match set.first().filter(|_| !self.has(option)) {
+                    Some((variable, _)) => restriction::of_blank(option, variable)?,
+                    None => {}
+                }
+                continue;
+            };
             let raw = |text: &str| Raw {
                 text: text.trim().to_owned(),
-                origin: Origin::Environment { variable: variable.to_owned() },
+                origin: Origin::Environment { variable: (*variable).to_owned() },
             };
             let values =
-                if option.form.repeats() { text.split(',').map(raw).collect() } else { vec![raw(&text)] };
+                if option.form.repeats() { text.split(',').map(raw).collect() } else { vec![raw(text)] };
             self.add(option, values);
         }
+        Ok(())
     }
 
     /// Another environment than that of the table, where none was given.

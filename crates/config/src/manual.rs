@@ -21,7 +21,8 @@ Highball needs no configuration. Every option can be given in three places, unde
 
 The command line overrides the environment, the environment overrides the file, and the file overrides the
 default. Variables that platforms and frameworks set, such as `PORT`, count as well; where both are set, the
-variable that begins with `HIGHBALL_` wins. A blank variable counts as unset.
+variable that begins with `HIGHBALL_` wins. A blank variable counts as unset; where the option narrows something (`basic_auth`, `bind`), it
+is an error ([security.md](security.md#when-a-restriction-cannot-be-kept)).
 
 Some variables are no options: `HIGHBALL_CONTROL` is the path of the control socket, or of a folder of control sockets, for the
 server and for commands ([signals.md](signals.md#how-commands-find-the-server)); `HIGHBALL_LOG` is the level of the log
@@ -32,7 +33,7 @@ The file is the one named by `--config`, else by `HIGHBALL_CONFIG`, else `config
 Relative paths in the file begin at the application's folder, all others at the current one.
 
 Without such a file, an existing `config/puma.rb` is read in its place, and a warning names each statement that has no
-counterpart: see [migrating/puma-statements.md](migrating/puma-statements.md).
+counterpart (an error, where it narrows something): see [migrating/puma-statements.md](migrating/puma-statements.md).
 
 With several applications ([many-apps.md](many-apps.md)) the file is the server's: options at its top hold for
 the server and for all applications, and each has its own `[[app]]`. Relative paths at its top, and the `path` of

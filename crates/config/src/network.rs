@@ -5,6 +5,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use serde::{Deserialize, Serialize};
 
+use crate::form::guess;
+
 /// Addresses that share their first bits: `10.0.0.0/8`, `192.0.2.7`, `fd00::/8`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Network {
@@ -70,7 +72,10 @@ pub(crate) fn networks(text: &str) -> Result<Vec<Network>, String> {
         return Ok(networks.to_vec());
     }
     one(text).map(|network| vec![network]).ok_or_else(|| {
-        format!("`{text}` is not a network; write an IP address or a network, such as 10.0.0.0/8, or loopback, private or none")
+        let guess = guess(text, WORDS.iter().map(|(word, _)| *word));
+        format!(
+            "`{text}` is not a network; write an IP address or a network, such as 10.0.0.0/8, or loopback, private or none{guess}"
+        )
     })
 }
 

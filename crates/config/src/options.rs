@@ -1463,7 +1463,7 @@ pub(crate) fn named(name: &str) -> Option<&'static Opt> {
 }
 
 /// The name in `known` that `unknown` was most likely meant to be.
-pub(crate) fn did_you_mean<'a>(unknown: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+pub fn did_you_mean<'a>(unknown: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let unknown = unknown.to_ascii_lowercase().replace('-', "_");
     known
         .map(|name| (strsim::jaro_winkler(&unknown, name), name))

@@ -8,6 +8,7 @@ use highball_users::{may_change_users, User};
 use rustix::process::geteuid;
 
 use crate::error::ConfigError;
+use crate::form::guess;
 use crate::settings::RunsAs;
 use crate::trust::{stranger_to, stranger_to_root, trail, Author, Outside};
 
@@ -42,12 +43,7 @@ impl Starter {
     /// # Errors
     /// There is no such user, or the starter cannot start anything as another; what to do.
     pub(crate) fn runs_as(self, text: &str) -> Result<RunsAs, String> {
-        let user = User::of(text).ok_or_else(|| {
-            format!(
-                "there is no user `{text}` on this machine; name one that there is, or make it: sudo adduser --system \
-                 --group {text}"
-            )
-        })?;
+        let user = User::of(text).ok_or_else(|| no_such_user(text))?;
         if user.uid == self.uid {
             Ok(RunsAs::Starter)
         } else if self.changes_users {
@@ -176,6 +172,16 @@ pub(crate) fn maker_of_link(path: &Path) -> Option<User> {
     let mut way = trail(path).map_while(Result::ok);
     let (_, about) = way.find(|(_, about)| about.is_symlink() && about.uid() != 0)?;
     Some(User::with_uid(about.uid(), about.gid()))
+}
+
+/// What is wrong with the name of a user whom this machine does not have, and what to do.
+pub fn no_such_user(name: &str) -> String {
+    let known = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let names = known.lines().filter_map(|line| line.split(':').next());
+    let guess = guess(name, names);
+    format!(
+        "there is no user `{name}` on this machine; name one that there is, or make it: sudo adduser --system --group {name}{guess}"
+    )
 }
 
 #[cfg(test)]

@@ -6,18 +6,27 @@
 
 use std::path::{Path, PathBuf};
 
-use highball_tenant::TenantFolder;
+use highball_tenant::{Links, TenantFolder};
 use serde::Deserialize;
 
 use crate::error::ConfigError;
+use crate::file::{is_there, not_foreign};
+use crate::foreign;
 use crate::given::{Given, Origin, Raw};
 use crate::options::{named, Opt, Scope};
 use crate::ownership::Starter;
 use crate::settings::{App, PumaNote};
 use crate::trust::Author;
+use crate::value;
 
 /// Where an application has one, but for the one of its environment, which goes before it.
 const USUAL: &str = "config/puma.rb";
+
+/// The largest that is looked into without Ruby, in bytes.
+const FILE_BYTES: u64 = 1 << 20;
+
+/// Options of the server by which a file narrows what is served, so that they may not get lost.
+const NARROWING: [&str; 2] = ["bind", "proxy_protocol"];
 
 /// Evaluates a Puma configuration.
 ///
@@ -123,7 +132,7 @@ impl Source {
         (has_environment, has_server_user): (bool, bool),
         ask: AskRuby<'_>,
     ) -> Result<Option<Layer>, ConfigError> {
-        let Some(file) = self.find(app) else { return Ok(None) };
+        let Some(file) = self.find(app)? else { return Ok(None) };
         let path = app.folder.join(&file);
         let standing = self.standing(app, &file, has_server_user);
         if let (Source::Named(_), Standing::Hooks(why) | Standing::Nothing(why)) = (self, &standing) {
@@ -131,8 +140,9 @@ impl Source {
             return Err(ConfigError::File { path, line: None, problem });
         }
         let (Standing::Whole | Standing::App(_)) = &standing else {
-            return Ok(Some(Layer::unread(path, file, standing)));
+            return Layer::unread(app, path, file, standing).map(Some);
         };
+        look_into(app, &file).map_or(Ok(()), |text| not_foreign(&path, &text))?;
         let wrong = |problem| ConfigError::File { path: path.clone(), line: None, problem };
         let answer = ask(&PumaQuestion { app, file: &file, has_environment }).map_err(wrong)?;
         if let Some(Raised { message, file, line }) = answer.error {
@@ -145,16 +155,31 @@ impl Source {
     }
 
     /// The file, below the application's folder or absolute.
-    fn find(&self, app: &App) -> Option<PathBuf> {
+    ///
+    /// # Errors
+    /// There may be one, which cannot be looked at.
+    fn find(&self, app: &App) -> Result<Option<PathBuf>, ConfigError> {
         match self {
-            Source::None => None,
-            Source::Named(path) => Some(path.clone()),
+            Source::None => Ok(None),
+            Source::Named(path) => Ok(Some(path.clone())),
             Source::OfServer | Source::OfApp => {
-                let folder = TenantFolder::open(&app.folder, app.runs_as.another()).ok()?;
+                // A folder that cannot be opened is reported where the application boots.
+                let Ok(folder) = TenantFolder::open(&app.folder, app.runs_as.another()) else {
+                    return Ok(None);
+                };
                 let of_environment = format!("config/puma/{}.rb", app.environment);
                 let of_environment = Some(of_environment).filter(|_| !app.environment.contains('/'));
-                let mut places = of_environment.into_iter().chain([USUAL.to_owned()]).map(PathBuf::from);
-                places.find(|place| folder.has_file(place))
+                let places = of_environment.into_iter().chain([USUAL.to_owned()]).map(PathBuf::from);
+                for place in places {
+                    let there = is_there(&folder, &place).map_err(|error| {
+                        let problem = format!("cannot be read: {error}");
+                        ConfigError::File { path: app.folder.join(&place), line: None, problem }
+                    })?;
+                    if there {
+                        return Ok(Some(place));
+                    }
+                }
+                Ok(None)
             }
         }
     }
@@ -178,9 +203,70 @@ impl Source {
     }
 }
 
+/// The text of a file that Ruby does not evaluate, or not yet.
+fn look_into(app: &App, file: &Path) -> Option<String> {
+    let folder = TenantFolder::open(&app.folder, app.runs_as.another()).ok()?;
+    folder.read_text(file, Links::Anywhere, FILE_BYTES).ok()
+}
+
+/// The option that a file which is not evaluated narrows first, and in which line.
+fn narrowed_by(text: &str) -> (Option<String>, Option<usize>) {
+    let is_address = |name: &str, line: &str| {
+        matches!(name, "bind" | "ssl_bind" | "bind_to_activated_sockets" | "set_default_host")
+            || (name == "port" && line.contains(','))
+    };
+    let find = |option: &str, counts: &dyn Fn(&str, &str) -> bool| {
+        Some((Some(option.to_owned()), Some(foreign::line_of(text, counts)?)))
+    };
+    find("bind", &is_address)
+        .or_else(|| find("max_body", &|name, _| name == "http_content_length_limit"))
+        .or_else(|| {
+            find("proxy_protocol", &|name, line| {
+                name == "set_remote_address" && line.contains("proxy_protocol")
+            })
+        })
+        .unwrap_or_default()
+}
+
+/// Whether this is an address with a port, or a path.
+fn names_port(setting: &Setting, folder: &Path) -> bool {
+    let names = |text: &str| {
+        value::address(text, folder).map_or(true, |address| address.at_port(1) == address.at_port(2))
+    };
+    setting.name == "bind" && names(&setting.value)
+}
+
+/// Whether every client that can reach the machine can connect to this.
+fn is_every_address(text: &str) -> bool {
+    let place = text.strip_prefix("tcp://").unwrap_or(text);
+    place.starts_with("0.0.0.0") || place.starts_with("[::]")
+}
+
+fn replaced_by_port(setting: Setting) -> PumaNote {
+    PumaNote {
+        statement: setting.name,
+        what: format!(
+            "{} is not bound: the port that was given for this start takes its place.",
+            setting.value
+        ),
+        remedy: "To keep the address, leave the port out, or name both with --bind.".into(),
+        file: setting.file,
+        line: setting.line,
+        narrows: None,
+    }
+}
+
 impl Layer {
-    /// Of a file that was not evaluated.
-    fn unread(path: PathBuf, file: PathBuf, standing: Standing) -> Layer {
+    /// Of a file that was not evaluated. What it would narrow is found in its text, which is read with the rights of the
+    /// application's user; where that may not be, it may narrow anything.
+    fn unread(app: &App, path: PathBuf, file: PathBuf, standing: Standing) -> Result<Layer, ConfigError> {
+        let is_of_app = matches!(standing, Standing::Hooks(_));
+        let text = if is_of_app { look_into(app, &file) } else { None };
+        text.as_ref().map_or(Ok(()), |text| not_foreign(&path, text))?;
+        let (narrows, line) = match text {
+            Some(text) => narrowed_by(&text),
+            None => (Some("bind".into()), None),
+        };
         let (hooks, what) = match standing {
             Standing::Hooks(why) => (
                 Some(file),
@@ -193,9 +279,13 @@ impl Layer {
             }
             Standing::Whole => (None, String::new()),
         };
-        let remedy = "Write the settings into config/highball.toml.".into();
-        let note = PumaNote { statement: String::new(), what, remedy, file: path, line: None };
-        Layer { file: hooks, notes: vec![note], ..Layer::default() }
+        let remedy = match narrows {
+            Some(_) => "Name the addresses with --bind, and write other settings into config/highball.toml.",
+            None => "Write the settings into config/highball.toml.",
+        };
+        let note =
+            PumaNote { statement: String::new(), what, remedy: remedy.into(), file: path, line, narrows };
+        Ok(Layer { file: hooks, notes: vec![note], ..Layer::default() })
     }
 
     fn of(
@@ -209,7 +299,11 @@ impl Layer {
         let mut settings = answer.settings;
         // As with Puma: who names a port on the command line has named where to listen.
         if outweighs.is_for_this_start("port") {
-            settings.retain(|setting| setting.name != "bind");
+            let (replaced, kept) = settings.into_iter().partition(|setting| names_port(setting, &app.folder));
+            settings = kept;
+            if !outweighs.names("bind") {
+                layer.notes.extend(replaced.into_iter().map(replaced_by_port));
+            }
         }
         while let Some(first) = settings.first() {
             let Some(option) = named(&first.name) else {
@@ -228,10 +322,12 @@ impl Layer {
     fn add(&mut self, option: &'static Opt, settings: Vec<Setting>, folder: &Path, standing: &Standing) {
         let is_of_server = option.scope == Scope::Server || option.scope.is_privileged();
         if let (true, Standing::App(why)) = (is_of_server, standing) {
+            let narrows = |text: &str| NARROWING.contains(&option.name) && !is_every_address(text);
             self.notes.extend(settings.into_iter().map(|setting| PumaNote {
                 statement: option.name.into(),
                 what: format!("This is an option of the server, and does not count here, as {why}."),
                 remedy: "Give it on the command line, or in a file that --config names.".into(),
+                narrows: narrows(&setting.value).then(|| option.name.into()),
                 file: setting.file,
                 line: setting.line,
             }));
@@ -258,6 +354,7 @@ impl Layer {
                 self.rackup = Some(name);
             }
             _ => self.notes.push(PumaNote {
+                narrows: app.file.is_none().then(|| "rackup".into()),
                 statement: "rackup".into(),
                 what: format!("The application is not loaded from {}.", rackup.path.display()),
                 remedy: format!("Name the file on the command line: highball {}.", rackup.path.display()),

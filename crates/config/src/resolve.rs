@@ -8,6 +8,7 @@ use highball_users::{with_rights_of, User};
 use crate::access_format::LogRules;
 use crate::command_line::misspelt_command;
 use crate::cpus::Cpus;
+use crate::environments;
 use crate::error::{reason, ConfigError, Fault};
 use crate::fields::{AppFields, Fields, ServerFields};
 use crate::file::{self, File, Rights, PLACES};
@@ -18,6 +19,7 @@ use crate::options::{Opt, Scope};
 use crate::ownership::{maker_of_link, owner, Owner, Starter};
 use crate::pool::PoolRange;
 use crate::puma::{is_puma, AskRuby, Layer, Source};
+use crate::restriction;
 use crate::settings::{
     AccessLog, AcmeSettings, AdminSettings, App, AppId, BasicAuth, Bind, BindAddress, BindProtocol,
     CertificateFiles, ExternalAccount, Limits, Log, Named, NamesOnDemand, ReforkAfter, RunsAs, Settings,
@@ -55,7 +57,7 @@ pub(crate) fn gather<'a>(
     ask: Option<AskRuby<'a>>,
 ) -> Result<Sources<'a>, ConfigError> {
     let current = std::env::current_dir().map_err(ConfigError::CurrentFolder)?;
-    given.add_environment(env);
+    given.add_environment(env)?;
     let place = Place { current, env };
     let named = given.fields(&place, |option| option.scope == Scope::Start)?.server.config;
     let current = &place.current;
@@ -87,7 +89,8 @@ pub(crate) fn gather<'a>(
         several(paths.collect(), &given, &file.top, &place)?
     } else {
         let app = Where::of(paths.into_iter().next(), current)?;
-        vec![AppSources { app, entry: Given::default(), file: Ok(Given::default()), puma, layer: None }]
+        let (entry, config_file) = (Given::default(), file.path.clone());
+        vec![AppSources { app, entry, config_file, file: Ok(Given::default()), puma, layer: None }]
     };
     Ok(Sources { given, top: file.top, apps, named, place, ask })
 }
@@ -195,7 +198,9 @@ struct AppSources {
     app: Where,
     /// By the server's file, in its `[[app]]`.
     entry: Given,
-    /// By its own file; or why that, or the folder, cannot be used.
+    /// Its own file, if it has one.
+    config_file: Option<PathBuf>,
+    /// By that file; or why that, or the folder, cannot be used.
     file: Result<Given, ConfigError>,
     /// Where a Puma configuration may be, which is read where it has no configuration file.
     puma: Source,
@@ -219,7 +224,11 @@ impl AppSources {
         let has_environment = [cli_and_env, &self.entry, top].into_iter().any(Given::names_environment);
         let has_server_user = cli_and_env.names("server_user");
         let read = app(&self.app, &self.entry, cli_and_env, top, many, place)
-            .and_then(|app| self.puma.read(&app, cli_and_env, (has_environment, has_server_user), ask));
+            .and_then(|app| self.puma.read(&app, cli_and_env, (has_environment, has_server_user), ask))
+            .and_then(|layer| {
+                let notes = layer.as_ref().map_or(&[][..], |layer| &layer.notes);
+                restriction::check_notes(notes, &[cli_and_env, &self.entry, top]).map(|()| layer)
+            });
         match read {
             Ok(layer) => {
                 self.app.file =
@@ -313,7 +322,8 @@ fn several(
         let puma = if matches!(found, Ok(None)) { Source::OfApp } else { Source::None };
         // Entries make it that of a server, of which this application may be one.
         let own = |file: Option<File>| file.filter(|file| file.entries.is_empty()).unwrap_or_default().top;
-        all.push(AppSources { app, entry, file: found.map(own), puma, layer: None });
+        let config_file = found.as_ref().ok().and_then(|file| file.as_ref()?.path.clone());
+        all.push(AppSources { app, entry, config_file, file: found.map(own), puma, layer: None });
     }
     Ok(all)
 }
@@ -327,7 +337,7 @@ fn app_or_fault(
     many: bool,
     place: &Place<'_>,
 ) -> Result<App, ConfigError> {
-    let AppSources { app: at, entry, file, layer, .. } = sources;
+    let AppSources { app: at, entry, config_file, file, layer, .. } = sources;
     let layer = layer.unwrap_or_default();
     let says_user = [cli_and_env, &entry, top].into_iter().any(Given::names_user);
     let mut cli_and_env = cli_and_env.clone();
@@ -341,7 +351,8 @@ fn app_or_fault(
         own.add_all(&file, |option| option.scope != Scope::Server);
         own.add_all(&layer.app, |_| true);
         let whole = app(&at, &own, cli_and_env, top, many, place)?;
-        Ok(App { puma_file: layer.file, puma_notes: layer.notes, ..whole })
+        environments::check(&whole)?;
+        Ok(App { config_file, puma_file: layer.file, puma_notes: layer.notes, ..whole })
     });
     match whole {
         Err(error) if many => {
@@ -393,6 +404,12 @@ fn app(
     }
     let fields = fields.app;
     agree(&fields)?;
+    if let (None, Some(raw)) = (&fields.basic_auth, given.first_of("basic_auth_realm")) {
+        if !given.names("basic_auth") {
+            let problem = "it is for `basic_auth`, which names no file of users: name one, or remove this";
+            return Err(raw.wrong(problem.into()));
+        }
+    }
     let name = fields.name.clone().unwrap_or_else(|| app.name());
     let prefix = fields.prefix.clone().unwrap_or_default();
     let hosts = hosts(fields.hosts.clone(), many && prefix.is_empty(), &name, &app.link)?;
@@ -442,6 +459,7 @@ fn app(
         link: app.link.clone(),
         file: app.file.clone(),
         name,
+        config_file: None,
         puma_file: None,
         puma_notes: Vec::new(),
         fault: None,
@@ -551,6 +569,7 @@ fn server(
     if tls.acme.is_some() && !given.names("bind") {
         fields.binds = Address::of_domains().to_vec();
     }
+    let bind_places = given.places_of("bind");
     let binds = fields.addresses();
     let admin = AdminSettings {
         binds: fields.admin_addresses(),
@@ -570,6 +589,8 @@ fn server(
             "option agent_check: {bind} is not an IP address with a port; write one such as 10.0.0.5:9395"
         )));
     }
+    let has_https = binds.iter().any(|bind| bind.protocol == BindProtocol::Https);
+    without_what_it_narrows(given, &fields, has_https)?;
     let spool_dir = fields.spool_dir.unwrap_or_else(|| default_spool_dir(place.env));
     let buffer_bytes = fields.buffer_bytes.unwrap_or_else(memory::for_buffers);
     let https = binds.iter().find(|bind| bind.protocol == BindProtocol::Https);
@@ -589,6 +610,7 @@ fn server(
     }
     Ok(Settings {
         binds,
+        bind_places,
         tls,
         proxy_protocol: fields.proxy_protocol,
         http2_cleartext: fields.http2_cleartext,
@@ -606,6 +628,27 @@ fn server(
         named,
         ignored,
     })
+}
+
+/// What is wrong with options that narrow another one, which is not there.
+fn without_what_it_narrows(given: &Given, fields: &ServerFields, has_https: bool) -> Result<(), ConfigError> {
+    let wrong = |name: &str, problem: &str| match given.first_of(name) {
+        Some(raw) => Err(raw.wrong(problem.into())),
+        None => Ok(()),
+    };
+    if !fields.proxy_protocol.is_on() {
+        wrong(
+            "proxy_protocol_from",
+            "it is for `proxy_protocol`, which is off: set that, too (such as v2), or remove this",
+        )?;
+    }
+    if fields.hsts.is_some() && !has_https {
+        wrong(
+            "hsts",
+            "no address is for HTTPS: name one, such as `bind = \"tls://0.0.0.0:443\"`, or remove this",
+        )?;
+    }
+    Ok(())
 }
 
 /// Why there can be no certificates of a local authority.

@@ -45,7 +45,7 @@ pub fn root_table(
 ) -> Result<Option<RootTable>, ConfigError> {
     let Command::Serve { paths, mut given } = command_line::read(args)? else { return Ok(None) };
     let current = std::env::current_dir().map_err(ConfigError::CurrentFolder)?;
-    given.add_environment(env);
+    given.add_environment(env)?;
     let place = Place { current: current.clone(), env };
     let named = given.fields(&place, |option| option.scope == Scope::Start)?.server.config;
     let file = match (&named, own_file_of_root(&paths, &current)) {

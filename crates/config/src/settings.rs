@@ -53,6 +53,8 @@ impl AdminSettings {
 pub struct Settings {
     /// Where to listen, in the order given; never empty.
     pub binds: Vec<Bind>,
+    /// The place in a file or variable where each of them was named, in words; empty: nowhere.
+    pub bind_places: Vec<String>,
     /// How proxies report the clients of HTTP connections.
     pub proxy_protocol: ProxyProtocol,
     /// How clients of HTTPS addresses are served.
@@ -225,6 +227,8 @@ pub struct App {
     pub certificates: Vec<CertificateFiles>,
     /// Which clients get the details of errors in development.
     pub show_diagnosis: ShowDiagnosis,
+    /// Its own configuration file, if it has one.
+    pub config_file: Option<PathBuf>,
     /// The Puma configuration whose hooks its processes run, below its folder or absolute.
     pub puma_file: Option<PathBuf>,
     /// What is not carried out of a Puma configuration.
@@ -244,6 +248,11 @@ impl App {
     /// as what the worker shares with the mold does not count towards that, and all of it would.
     pub fn rest_mold_after(&self) -> Option<Duration> {
         self.process.rest_mold_after.filter(|_| self.memory.worker == MemoryBound::None)
+    }
+
+    /// The file in its folder that configures it: one for Highball, or for Puma.
+    pub(crate) fn own_configuration(&self) -> Option<PathBuf> {
+        self.config_file.clone().or_else(|| Some(self.folder.join(self.puma_file.as_ref()?)))
     }
 
     /// The host, or `every host`, at which both are reached below the same path.
@@ -289,6 +298,7 @@ impl App {
             memory: differing.memory,
             cpu_max: differing.cpu_max,
             pool: differing.pool,
+            config_file: differing.config_file,
             puma_notes: differing.puma_notes,
             ..self.clone()
         };
@@ -318,6 +328,9 @@ pub struct PumaNote {
     pub file: PathBuf,
     /// The line, counted from 1.
     pub line: Option<usize>,
+    /// The option that is then wider than the file says; `None`: nothing is.
+    #[serde(default)]
+    pub narrows: Option<String>,
 }
 
 impl PumaNote {

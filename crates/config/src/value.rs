@@ -11,6 +11,7 @@ use std::time::Duration;
 use highball_cgroups::CpuMax;
 use rustix::fs::{access, Access};
 
+use crate::form::guess;
 use crate::settings::{Bind, BindAddress, BindProtocol, MemoryBound, PathTimeout, ReforkAfter, SentFolder};
 
 /// The longest host name, in bytes (RFC 1035 section 2.3.4).
@@ -460,7 +461,8 @@ pub(crate) fn address(text: &str, folder: &Path) -> Result<Address, String> {
         return Ok(Address { place: Place::Unix(unix_path(path, folder)?), protocol });
     }
     let (ip, port) = tcp(rest).ok_or_else(|| {
-        format!("`{text}` is not an address; write an IP address with or without a port, such as 127.0.0.1:4000 or [::1]:4000, unix:/path, fastcgi://127.0.0.1:9000 or fastcgi+unix:/path (host names are not looked up)")
+        let guess = guess(rest.split(':').next().unwrap_or_default(), std::iter::once("localhost"));
+        format!("`{text}` is not an address; write an IP address with or without a port, such as 127.0.0.1:4000 or [::1]:4000, unix:/path, fastcgi://127.0.0.1:9000 or fastcgi+unix:/path (host names are not looked up){guess}")
     })?;
     if protocol != BindProtocol::Http && port.is_none() {
         return Err(format!(

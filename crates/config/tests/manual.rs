@@ -28,6 +28,18 @@ fn the_manual_is_up_to_date() {
     check("docs/configuration.md", highball_config::manual().as_bytes());
 }
 
+/// The table of restrictions, between two marks of the page.
+#[test]
+fn the_security_model_has_all_restrictions() {
+    let page = fs::read_to_string(of_project("docs/security.md")).unwrap();
+    let (before, rest) = page.split_once("<!-- restrictions:").unwrap();
+    let (mark, rest) = rest.split_once("-->\n").unwrap();
+    let (_, after) = rest.split_once("<!-- end of restrictions -->").unwrap();
+    let table = highball_config::restrictions();
+    let text = format!("{before}<!-- restrictions:{mark}-->\n{table}<!-- end of restrictions -->{after}");
+    check("docs/security.md", text.as_bytes());
+}
+
 /// `highball.1`, and a page for each command.
 fn man_pages() -> BTreeMap<String, Vec<u8>> {
     let mut highball = highball_config::command().disable_help_subcommand(true);

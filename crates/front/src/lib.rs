@@ -75,7 +75,7 @@ pub use highball_ring::RequestTimes;
 pub use messages::*;
 pub use refusals::failure::{DevelopmentPages, Failure};
 pub use running::{RequestStage, RunningRequest, RunningRequests};
-pub use transport::activated::{activate, close_other_activated};
+pub use transport::activated::{activate, activated_count, close_other_activated};
 pub use transport::listener::{adopt, bind, over, BindError, Listener, SocketPath};
 pub use transport::tls::authority::{Authority, AuthorityError, AuthorityFiles, Delegate, Issuer};
 pub use transport::tls::certificate::{Certificate, CertificateError, CertificateOwner, Flaw, Pem};

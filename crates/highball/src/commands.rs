@@ -11,7 +11,7 @@ use crate::instance::{
 use crate::kernel_limits::KernelLimitsStatus;
 use crate::output::{complain, print, progress};
 use crate::process_list::user_name;
-use highball_config::{AppSelector, Selector};
+use highball_config::{did_you_mean, AppSelector, Selector};
 use highball_supervisor::visible_lines;
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use rustix::process::{pidfd_open, Pid, PidfdFlags};
@@ -363,20 +363,30 @@ fn stage_words(state: &str) -> &str {
 /// The instances that are meant; at least one. Root means its own, and only where there is none such those of other users.
 pub(crate) fn selected(selector: &Selector) -> Result<Vec<Instance>, CommandError> {
     let is_certain = selector.port.is_some() || selector.app.is_some();
-    let mut seen = Vec::new();
+    let (mut seen, mut names) = (Vec::new(), Vec::new());
     let mut places =
         [ControlPlaces::of_commands as fn() -> ControlPlaces, ControlPlaces::of_others].into_iter();
     let found = places.find_map(|places| {
         let mut found = running(&places(), |status| is_certain && matches(selector, status));
         seen.extend(found.iter().map(|instance| instance.status.pid));
+        names.extend(found.iter().flat_map(|instance| &instance.status.apps).map(|app| app.name.clone()));
         found.retain(|instance| matches(selector, &instance.status) && may_claim(instance, selector));
         (!found.is_empty()).then_some(found)
     });
     found.ok_or_else(|| {
         let port = selector.port.map(|port| format!(" on port {port}"));
-        let app = selector.app.as_ref().map(|app| format!(" with the application {}", app.text));
+        let app = selector
+            .app
+            .as_ref()
+            .map(|app| format!(" with the application {}{}", app.text, meant(app, &names)));
         CommandError::NoneRuns(port.or(app).unwrap_or_default(), elsewhere::hints(&seen))
     })
+}
+
+/// A question whether one of the applications that run was meant, where its name is nearly the same.
+fn meant(selector: &AppSelector, names: &[String]) -> String {
+    let name = did_you_mean(&selector.text, names.iter().map(String::as_str));
+    name.map(|name| format!("; did you mean {name}?")).unwrap_or_default()
 }
 
 /// All instances that this user may ask: root those of all users.

@@ -229,6 +229,8 @@ impl ListeningServer {
             settings.apps.iter_mut().for_each(|app| Arc::make_mut(app).runs_as = RunsAs::Starter);
         } else if let Some(why) = configuration::none_is_named(&settings) {
             return Err(why.into());
+        } else if let Some(why) = root_policy::cannot_become_server_user(&settings, &launcher) {
+            return Err(why.into());
         }
         if let Some(why) = at_root::why_no_spool_files(&settings, &launcher) {
             return Err(why.into());
@@ -253,22 +255,28 @@ impl ListeningServer {
         log::write_aside();
         warn_of_root(&settings);
         warn_of_ignored(&settings);
+        warn_of_environments(&settings);
         puma::report(&settings);
         let tickets = predecessor.as_deref_mut().and_then(Predecessor::take_ticket_keys).map(Zeroizing::new);
         let tickets = tickets.as_ref().map(|tickets| tickets.as_str());
         let set_up = |certificates| certificates::set_up(&settings, certificates, tickets);
         let tls = certificates.map(set_up).transpose()?;
-        for warning in front::close_other_activated(settings.binds.iter().chain(settings.admin.all_binds())) {
-            warn!("{warning}");
+        let unused = front::close_other_activated(settings.binds.iter().chain(settings.admin.all_binds()));
+        if let (Some(why), true) = (unused.first(), settings.bind_places.is_empty()) {
+            return Err(why.as_str().into());
         }
-        let mut listen_on = |binds: &[Bind], name: fn(&Bind) -> String| {
-            let listen = |bind| listen(bind, &name(bind), predecessor.as_deref_mut(), &launcher);
-            binds.iter().map(listen).collect::<Result<Vec<_>, _>>()
+        unused.iter().for_each(|warning| warn!("{warning}"));
+        let mut listen_on = |binds: &[Bind], name: fn(&Bind) -> String, places: &[String]| {
+            let listen = |(index, bind): (usize, &Bind)| {
+                let listener = listen(bind, &name(bind), predecessor.as_deref_mut(), &launcher);
+                listener.map_err(|error| at_place(places.get(index), error))
+            };
+            binds.iter().enumerate().map(listen).collect::<Result<Vec<_>, _>>()
         };
-        let listeners = listen_on(&settings.binds, Bind::to_string)?;
+        let listeners = listen_on(&settings.binds, Bind::to_string, &settings.bind_places)?;
         let admin = admin::Listeners {
-            health: listen_on(&settings.admin.binds, admin_name)?,
-            agents: listen_on(&settings.admin.agent_binds, agent_name)?,
+            health: listen_on(&settings.admin.binds, admin_name, &[])?,
+            agents: listen_on(&settings.admin.agent_binds, agent_name, &[])?,
         };
         let pid_proxy = predecessor.and_then(|predecessor| {
             predecessor.drop_rest();
@@ -450,6 +458,11 @@ fn checked_certificates(
     Ok(Some(certificates::check(sources)?))
 }
 
+/// An error with the address that was named there.
+fn at_place(place: Option<&String>, error: Box<dyn Error>) -> Box<dyn Error> {
+    place.map_or(error.to_string(), |place| format!("{place}: {error}")).into()
+}
+
 /// The name by which a process passes the socket for health checks to the next: both kinds may have the same address
 /// with the port 0.
 fn admin_name(bind: &Bind) -> String {
@@ -530,6 +543,15 @@ fn remedy_for_root(app: &App) -> String {
 fn warn_of_ignored(settings: &Settings) {
     for place in &settings.ignored {
         warn!("{place}: this is an option of the server, and has no effect in the file of one of several applications");
+    }
+}
+
+/// Warns of environments that Rails has no file for.
+fn warn_of_environments(settings: &Settings) {
+    for app in &settings.apps {
+        if let Some(why) = highball_config::unknown_environment(app) {
+            warn!("{}: {why}", app.name);
+        }
     }
 }
 

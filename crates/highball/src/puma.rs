@@ -36,6 +36,11 @@ pub(crate) fn ask(question: &PumaQuestion<'_>) -> Result<PumaAnswer, String> {
             command.env_remove(name);
         }
     }
+    let activated = highball_front::activated_count();
+    if activated > 0 {
+        // As Puma's files look for systemd's sockets.
+        command.env("LISTEN_FDS", activated.to_string());
+    }
     let (report, printed) = run(command, TIME)?;
     serde_json::from_str(&report).map_err(|_| {
         let lines: Vec<&str> = printed.lines().collect();

@@ -7,14 +7,14 @@ use crate::instance::{InstanceSocket, MadeSocket};
 use crate::output::complain;
 use crate::pidfile::Pidfile;
 use crate::{is_given_as_object, service_notification, started_path};
-use highball_config::{root_table, why_not_roots, Bind, KernelLimits, RootTable, RunsAs, User};
+use highball_config::{root_table, why_not_roots, Bind, KernelLimits, RootTable, RunsAs, Settings, User};
 use highball_front as front;
 use highball_spawner::policy::{Policy, Refusal, Runner, Successor};
 use highball_spawner::spawner::{Spawner, HANDOVER};
 use highball_spawner::{exec, ServiceState};
 use highball_supervisor::{Launcher, Predecessor};
 use highball_users::may_change_users;
-use rustix::process::{getppid, Pid};
+use rustix::process::{geteuid, getppid, Pid};
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -57,6 +57,19 @@ pub(crate) fn stay_root() -> Option<ExitCode> {
     }
 }
 
+/// Why this process is root although another user is named for it: root cannot change users in every container.
+pub(crate) fn cannot_become_server_user(settings: &Settings, launcher: &Launcher) -> Option<String> {
+    let name = settings.server_user.as_ref()?;
+    let stays_root = matches!(launcher, Launcher::Direct) && geteuid().is_root() && !may_change_users();
+    let is_another = User::of(name).is_none_or(|user| user.uid != 0);
+    (stays_root && is_another).then(|| {
+        format!(
+            "the server cannot run as {name} (server_user), as this root may not change users: start it as {name}, or set \
+             server_user = \"root\""
+        )
+    })
+}
+
 /// Root's configuration cannot be read: the usual way of reading it has the better error message.
 fn misread(error: highball_config::ConfigError) -> ExitCode {
     let (error, code) = match read_configuration(&Launcher::Direct) {
@@ -77,12 +90,8 @@ fn read_table() -> Result<Option<RootTable>, highball_config::ConfigError> {
 /// The user that the server runs as; `None`: root.
 fn server_user(table: &RootTable) -> Result<Option<User>, String> {
     let user = match table.server_user.as_deref() {
-        Some(name) => User::of(name).ok_or_else(|| {
-            format!(
-                "option server_user: there is no user `{name}` on this machine; name one that there is, or make it: sudo \
-                 adduser --system --group {name}"
-            )
-        })?,
+        Some(name) => User::of(name)
+            .ok_or_else(|| format!("option server_user: {}", highball_config::no_such_user(name)))?,
         // Where all applications are root's, an attacker in the server is root anyway.
         None if table.apps.values().all(|runs_as| runs_as.another().is_none()) => return Ok(None),
         None => User::of(SERVER_USER).unwrap_or_else(|| User::with_uid(NOBODY, NOBODY)),

@@ -12,6 +12,9 @@ module Highball
       NOTHING = [false, nil, :any, :socket].freeze
       # Parameters of an address that Highball needs not.
       QUIET_PARAMETERS = %w[backlog low_latency].freeze
+      UMASK = "Start the server with that umask (UMask= in the systemd unit)."
+      # Who may write to a Unix socket may connect to it.
+      MAY_CONNECT = 0o222
 
       # How the option's text is made of the argument; nil: there is none. Without an argument that is true.
       FORMS = {
@@ -61,8 +64,7 @@ module Highball
         end
       end
 
-      PumaStatements::HOOKS.reject { |statement| %i[lowlevel_error_handler rack_url_scheme].include?(statement.target) }
-                           .each do |statement|
+      PumaStatements::HOOKS.reject { |statement| PumaStatements::AROUND.include?(statement.target) }.each do |statement|
         statement.names.each do |name|
           define_method(name) do |key = nil, &block|
             @file.hook(name, statement.target, block, key)
@@ -78,11 +80,11 @@ module Highball
         end
       end
 
-      PumaStatements::NAMED.each do |statement|
+      PumaStatements::NAMED.reject { |statement| statement.target == :special }.each do |statement|
         statement.names.each do |name|
           define_method(name) do |*arguments, **options, &_block|
             off = arguments.length == 1 && options.empty? && NOTHING.include?(arguments.first)
-            off ? @file.skip(name) : @file.note(name, statement.here, statement.remedy)
+            off ? @file.skip(name) : @file.note(name, statement.here, statement.remedy, narrows: statement.narrows)
           end
         end
       end
@@ -110,16 +112,38 @@ module Highball
 
       def bind(url)
         (@options[:binds] ||= []) << url
-        address, parameters = url.to_s.split("?", 2)
-        return note_unusable(url, "addresses with TLS are not read", :ssl_bind) if address.start_with?("ssl://")
-        return note_unusable(url, "abstract sockets are not bound", nil) if address.start_with?("unix://@")
+        address, query = url.to_s.split("?", 2)
+        parameters = TlsAddress.parameters(query)
+        return tls("bind", address.delete_prefix("ssl://"), parameters) if address.start_with?("ssl://")
+
+        why, remedy = unusable(address, parameters)
+        return @file.note("bind", "#{address} is not bound: #{why}.", remedy, narrows: "bind") if why
 
         @file.bind(address)
-        note_parameters(parameters.to_s.split("&"))
+        note_parameters(address, parameters)
+      end
+
+      def ssl_bind(host, port, parameters = {})
+        (@options[:binds] ||= []) << "ssl://#{host}:#{port}"
+        tls("ssl_bind", address(host.to_s, port).delete_prefix("tcp://"), parameters)
+      end
+
+      # With `'only'`, Puma binds no other addresses than those of systemd's sockets, if there are some.
+      def bind_to_activated_sockets(bind = true) # rubocop:disable Style/OptionalBooleanParameter -- as Puma has it
+        statement = PumaStatements.find("bind_to_activated_sockets")
+        return @file.skip(statement.names.first) unless bind
+
+        narrows = bind.to_s == "only" && ENV.key?("LISTEN_FDS") ? "activated sockets" : "bind"
+        @file.note(statement.names.first, statement.here, statement.remedy, narrows: narrows)
       end
 
       def clear_binds! = @file.forget_binds
-      def set_default_host(host) = @default_host = host # rubocop:disable Naming/AccessorMethodName -- Puma's name
+
+      def set_default_host(host) # rubocop:disable Naming/AccessorMethodName -- Puma's name
+        @default_host = host
+        @file.use_host(host)
+      end
+
       def default_host = @default_host || "0.0.0.0"
 
       def load(file)
@@ -155,6 +179,23 @@ module Highball
         @file.hook("rack_url_scheme", :rack_url_scheme, -> { scheme.to_s }) if scheme
       end
 
+      def supported_http_methods(methods)
+        return @file.skip("supported_http_methods") if methods.to_s == "any"
+
+        methods = Array(methods).map(&:to_s)
+        @file.hook("supported_http_methods", :supported_http_methods, -> { methods })
+      end
+
+      def set_remote_address(value = :socket)
+        case value
+        when :socket then @file.skip("set_remote_address")
+        when :localhost then @file.hook("set_remote_address", :set_remote_address, -> { "127.0.0.1" })
+        when String then @file.hook("set_remote_address", :set_remote_address, -> { value })
+        when Hash then remote_address_by(value)
+        else raise ArgumentError, "set_remote_address takes no #{value.inspect}"
+        end
+      end
+
       def cluster(&block) = @file.run_later(block)
       def single = @file.skip("single")
       def inject(&) = instance_eval(&)
@@ -163,7 +204,8 @@ module Highball
       def method_missing(name, *_arguments, &)
         return super if @closed || name.start_with?("to_")
 
-        @file.note(name.to_s, "This statement is not known.", remedy_for_unknown(name))
+        @file.note(name.to_s, "This statement is not known.", remedy_for_unknown(name),
+                   narrows: (name.to_s if PumaStatements.may_narrow?(name)))
       end
 
       def respond_to_missing?(*) = false
@@ -182,19 +224,39 @@ module Highball
 
       def address(host, port) = "tcp://#{host.include?(':') && !host.start_with?('[') ? "[#{host}]" : host}:#{port}"
 
-      def note_unusable(url, why, instead)
-        remedy = instead ? PumaStatements.find(instead).remedy : "Give a path: bind \"unix:///run/app.sock\"."
-        @file.note("bind", "#{url.to_s.split('?').first} is not bound: #{why}.", remedy)
+      def tls(statement, address, parameters)
+        found = TlsAddress.new(address, parameters, Dir.pwd)
+        why, remedy = found.problem
+        return @file.bind_tls(statement, found) unless why
+
+        @file.note(statement, "ssl://#{address} is not bound: #{why}.", "#{remedy[0].upcase}#{remedy[1..]}.",
+                   narrows: "bind")
       end
 
-      def note_parameters(parameters)
-        left = parameters.map { |parameter| parameter.split("=").first } - QUIET_PARAMETERS
+      # Why this address cannot be bound as it says, and what to do; nil: it can.
+      def unusable(address, parameters)
+        named = (parameters.keys & TlsAddress::NAMES).first
+        return ["`#{named}` is for addresses with TLS", "Write ssl:// in the place of tcp://."] if named
+        return unless address.start_with?("unix://")
+        return ["abstract sockets are not bound", "Give a path: bind \"unix:///run/app.sock\"."] if address[7] == "@"
+
+        ["more users could connect to the socket than its parameters say", UMASK] if wider?(parameters)
+      end
+
+      # Whether the umask lets users connect whom the parameters of a Unix socket keep out.
+      def wider?(parameters)
+        mode = parameters["mode"]&.oct || (0o777 & ~parameters.fetch("umask", "0").oct)
+        ((0o777 & ~File.umask) & ~mode & MAY_CONNECT).positive?
+      end
+
+      def note_parameters(address, parameters)
+        left = parameters.keys - QUIET_PARAMETERS
         return if left.empty?
 
-        verb = left.one? ? "has" : "have"
-        @file.note("bind", "#{left.join(' and ')} of the address #{verb} no effect: the socket gets the permissions " \
-                           "that the umask leaves.",
-                   "Start the server with that umask (UMask= in the systemd unit).")
+        what = "#{left.join(' and ')} of the address #{left.one? ? 'has' : 'have'} no effect"
+        return @file.note("bind", "#{what}.", "Remove it.") unless address.start_with?("unix://")
+
+        @file.note("bind", "#{what}: the socket gets the permissions that the umask leaves.", UMASK)
       end
 
       # Of a block that counts on small numbers, which are given again and again.
@@ -204,6 +266,17 @@ module Highball
 
         @file.note(name, "The block is given the worker's number, from 0; no number is given twice.",
                    "Do not use it to choose one worker out of several.")
+      end
+
+      def remote_address_by(options)
+        if (header = options[:header])
+          key = "HTTP_#{header.to_s.upcase.tr('-', '_')}"
+          @file.hook("set_remote_address", :set_remote_address, -> { key })
+        elsif options[:proxy_protocol].to_s == "v1"
+          @file.set("proxy_protocol", "v1")
+        else
+          raise ArgumentError, "set_remote_address takes no #{options.inspect}"
+        end
       end
 
       def remedy_for_unknown(name)

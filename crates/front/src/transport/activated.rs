@@ -2,6 +2,7 @@
 //! it is for the same address, and opens one otherwise.
 
 use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use highball_config::{Bind, BindAddress};
@@ -13,9 +14,18 @@ fn activated() -> MutexGuard<'static, Vec<OwnedFd>> {
     ACTIVATED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// How many sockets systemd has opened for this process.
+static COUNT: AtomicUsize = AtomicUsize::new(0);
+
 /// Keeps the sockets for the addresses that will be listened on.
 pub fn activate(sockets: Vec<OwnedFd>) {
+    COUNT.store(sockets.len(), Ordering::Relaxed);
     *activated() = sockets;
+}
+
+/// How many sockets systemd has opened for this process, whatever has become of them.
+pub fn activated_count() -> usize {
+    COUNT.load(Ordering::Relaxed)
 }
 
 /// The socket for this address, if systemd has opened it. It does not block.

@@ -1,0 +1,249 @@
+//! Restrictions: options that narrow who reaches something, what they may take, or whom the server believes.
+//!
+//! One rule holds for every source of options. A restriction that cannot be kept is never replaced by its default, which is
+//! wider: the server does not start where the restriction is the server's, nor an application where it is that application's.
+//! In a server that runs, the configuration stays as it was. What is no restriction is dropped with a warning.
+//!
+//! In reading order: the table, which `docs/security.md` shows; blank and misspelt variables; statements of a Puma
+//! configuration.
+
+use std::ffi::OsStr;
+use std::fmt::Write;
+use std::os::unix::ffi::OsStrExt;
+
+use strsim::damerau_levenshtein;
+
+use crate::error::ConfigError;
+use crate::given::{Given, Origin};
+use crate::options::{Opt, OPTIONS};
+use crate::settings::PumaNote;
+
+/// Options that narrow one thing.
+struct Restriction {
+    names: &'static [&'static str],
+    /// What they narrow.
+    what: &'static str,
+    /// What happens where they cannot be kept.
+    otherwise: &'static str,
+}
+
+/// All of them, in the order of the manual.
+static RESTRICTIONS: &[Restriction] = &[
+    Restriction {
+        names: &["bind"],
+        what: "who can connect",
+        otherwise: "The server does not start: an address is unknown, taken, or in a folder that is missing.",
+    },
+    Restriction {
+        names: &["tls_certificate", "tls_key"],
+        what: "who can read and change what is sent",
+        otherwise: "The server does not start: a file is missing, unreadable or does not fit. When one changes to such a file, the \
+                    certificate from before stays. An application's own certificate is missing then: its hosts get the \
+                    server's.",
+    },
+    Restriction {
+        names: &["https", "domain", "domain_on_demand", "domain_ask", "redirect_https"],
+        what: "the same",
+        otherwise: "The server does not start: there is no address for HTTPS, or no folder for the certificates.",
+    },
+    Restriction {
+        names: &["hsts"],
+        what: "the same, in browsers",
+        otherwise: "The server does not start: no address is for HTTPS.",
+    },
+    Restriction {
+        names: &["proxy_protocol", "proxy_protocol_from"],
+        what: "who can connect, and who says for whom",
+        otherwise: "The server does not start: a network is unknown, or `proxy_protocol_from` stands without `proxy_protocol`.",
+    },
+    Restriction {
+        names: &["trusted_proxies"],
+        what: "who is believed",
+        otherwise: "The server does not start: a network is unknown.",
+    },
+    Restriction {
+        names: &["server_user"],
+        what: "what the server may do",
+        otherwise: "The server does not start: there is no such user.",
+    },
+    Restriction {
+        names: &["admin", "admin_host", "agent_check"],
+        what: "who sees what the server does",
+        otherwise: "The server does not start: an address is unknown or taken, or a name is none.",
+    },
+    Restriction {
+        names: &["show_diagnosis"],
+        what: "who sees details of errors",
+        otherwise: "The application does not start: the word is unknown.",
+    },
+    Restriction {
+        names: &["hosts", "prefix"],
+        what: "where an application is reached",
+        otherwise: "The application does not start: a name is none. The server does not start: two applications have the same.",
+    },
+    Restriction {
+        names: &["user"],
+        what: "what an application may do",
+        otherwise: "The application does not start: there is no such user.",
+    },
+    Restriction {
+        names: &["no_new_privs", "pass_variables"],
+        what: "the same",
+        otherwise: "The application does not start: the value is unknown.",
+    },
+    Restriction {
+        names: &["basic_auth", "basic_auth_realm"],
+        what: "who may use an application",
+        otherwise: "Without `basic_auth`, a `basic_auth_realm` keeps the application from starting. While the file of users is missing, \
+                    unreadable, malformed, empty or no file, requests with a password get 500, and all others 401.",
+    },
+    Restriction {
+        names: &["sendfile", "follow_symlinks", "static_files"],
+        what: "which files are sent",
+        otherwise: "The application does not start: the value is unknown. From a folder that is missing, no file is sent.",
+    },
+    Restriction {
+        names: &["max_body", "max_head", "max_target", "max_fields", "max_queue", "max_connections", "request_timeout"],
+        what: "what clients may take",
+        otherwise: "The server or the application does not start: the value is unknown or out of range. So it is with all other sizes, \
+                    numbers and times.",
+    },
+    Restriction {
+        names: &["memory_max", "cpu_max"],
+        what: "what an application may take",
+        otherwise: "The server starts, as the kernel of every other machine may have no cgroups for it: the log and `highball status` say \
+                    what is not kept and why. Highball replaces workers at 85% of `memory_max`, and counts workers by `cpu_max`.",
+    },
+];
+
+/// Whether this option narrows something.
+pub(crate) fn is_restriction(name: &str) -> bool {
+    RESTRICTIONS.iter().any(|restriction| restriction.names.contains(&name))
+}
+
+/// The table as `docs/security.md` has it.
+pub fn restrictions() -> String {
+    let mut text = String::from("| option | narrows | where it cannot be kept |\n| --- | --- | --- |\n");
+    for Restriction { names, what, otherwise } in RESTRICTIONS {
+        let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+        let _ = writeln!(text, "| {} | {what} | {otherwise} |", names.join(", "));
+    }
+    text
+}
+
+/// What is wrong with a variable that is set, and blank.
+pub(crate) fn of_blank(option: &Opt, variable: &str) -> Result<(), ConfigError> {
+    if !is_restriction(option.name) {
+        return Ok(());
+    }
+    let origin = Origin::Environment { variable: variable.to_owned() };
+    let problem = format!(
+        "it is set and blank, which would leave `{}` open; give it a value (such as `{}`), or unset it",
+        option.name, option.example
+    );
+    Err(ConfigError::Value { origin, problem })
+}
+
+/// Makes sure that no variable of this environment is lost: one of an option that is no UTF-8, and one whose name is nearly that of
+/// a restriction.
+///
+/// # Errors
+/// There is such a variable.
+pub fn check_variables<'a>(
+    variables: impl Iterator<Item = (&'a OsStr, &'a OsStr)>,
+) -> Result<(), ConfigError> {
+    for (name, value) in variables {
+        let Some(name) = name.to_str() else { continue };
+        let wrong = |problem| {
+            let origin = Origin::Environment { variable: name.to_owned() };
+            Err(ConfigError::Value { origin, problem })
+        };
+        let is_of = |option: &&Opt| option.own_variable() == name || option.env.contains(&name);
+        if OPTIONS.iter().any(|option| is_of(&option)) {
+            if value.to_str().is_none() {
+                let shown = value.as_bytes().escape_ascii();
+                return wrong(format!("`{shown}` is not UTF-8; options are text of UTF-8"));
+            }
+        } else if let Some(meant) = misspelt(name) {
+            return wrong(format!(
+                "there is no such option; did you mean {meant}? If not, give it another name"
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Variables that are no options, and near the name of one.
+const OTHER_VARIABLES: [&str; 2] = ["HIGHBALL_BIN", "HIGHBALL_TEST_SERVER"];
+
+/// The variable of a restriction that this one is likely to be meant for.
+fn misspelt(variable: &str) -> Option<String> {
+    let name = variable.strip_prefix("HIGHBALL_")?;
+    if OTHER_VARIABLES.contains(&variable) {
+        return None;
+    }
+    let name = name.to_ascii_lowercase();
+    let options = OPTIONS.iter().filter(|option| is_restriction(option.name));
+    let near = options.filter(|option| {
+        let most = if option.name.len() > 5 { 2 } else { 1 };
+        damerau_levenshtein(&name, option.name) <= most
+    });
+    near.min_by_key(|option| damerau_levenshtein(&name, option.name)).map(Opt::own_variable)
+}
+
+/// Makes sure that no restriction of a Puma configuration is lost. `weightier`: the sources that go before it.
+///
+/// # Errors
+/// One is, and no other source has given its option; where it stands, and what to write.
+pub(crate) fn check_notes(notes: &[PumaNote], weightier: &[&Given]) -> Result<(), ConfigError> {
+    let is_given = |name: &str| weightier.iter().any(|given| given.gives_restriction(name));
+    let is_lost = |note: &&PumaNote| note.narrows.as_ref().is_some_and(|name| !is_given(name));
+    let Some(PumaNote { file, line, remedy, .. }) = notes.iter().find(is_lost) else { return Ok(()) };
+    let text = notes.iter().find(is_lost).map(PumaNote::text).unwrap_or_default();
+    let problem = format!(
+        "{} Highball does not start without that, as it would serve more than this file says. {remedy}",
+        text.trim_end()
+    );
+    Err(ConfigError::File { path: file.clone(), line: *line, problem })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::named;
+
+    #[test]
+    fn restrictions_are_options() {
+        for name in RESTRICTIONS.iter().flat_map(|restriction| restriction.names) {
+            assert!(named(name).is_some(), "{name}");
+        }
+    }
+
+    #[test]
+    fn variables_that_are_nearly_those_of_restrictions_are_known() {
+        for (name, meant) in [
+            ("HIGHBALL_BASIC_ATUH", Some("HIGHBALL_BASIC_AUTH")),
+            ("HIGHBALL_HOST", Some("HIGHBALL_HOSTS")),
+            ("HIGHBALL_BND", Some("HIGHBALL_BIND")),
+            ("HIGHBALL_TRUSTED_PROXY", None),
+            ("HIGHBALL_TRUSTED_PROXIE", Some("HIGHBALL_TRUSTED_PROXIES")),
+            ("HIGHBALL_BIN", None),
+            ("HIGHBALL_LIB", None),
+            ("HIGHBALL_CONTROL", None),
+            ("BASIC_ATUH", None),
+        ] {
+            assert_eq!(misspelt(name).as_deref(), meant, "{name}");
+        }
+    }
+
+    #[test]
+    fn variables_of_options_are_utf8() {
+        let check = |name: &str, value: &[u8]| {
+            check_variables([(OsStr::new(name), OsStr::from_bytes(value))].into_iter())
+                .map_err(|error| error.to_string())
+        };
+        assert!(check("PORT", b"\xff").unwrap_err().contains("`\\xff` is not UTF-8"));
+        assert!(check("HIGHBALL_BASIC_AUTH", b"caf\xe9").is_err());
+        assert_eq!(check("OTHER", b"\xff"), Ok(()));
+    }
+}
