@@ -20,7 +20,7 @@ module Highball
     # Options for which `rails server` has defaults; the user's configuration takes precedence over those.
     WEAK = %i[Host Port].freeze
     # What callers give to every server, and what is not Highball's affair.
-    OF_CALLERS = %i[user_supplied_options].freeze
+    OF_CALLERS = %i[user_supplied_options AccessLog].freeze
     # What names of options are about that narrow something. Ignored, they would leave it open.
     NARROWING = /bind|host|listen|address|socket|auth|user|group|pass|ssl|tls|cert|key|trust|prox|max|limit|timeout|
                  allow|deny|umask/ix

@@ -70,7 +70,7 @@ class RestrictionsTest < E2ETest
   def test_a_file_of_users_that_is_missing_lets_nobody_in
     server = serve(folder_with("config.ru" => APP, "config/highball.toml" => "basic_auth = 'config/htpasswd'\n"))
     assert_equal [401, 500], [server.get("/").status,
-                              server.get("/", "Authorization" => "Basic #{['a:b'].pack('m0')}").status]
+                              server.get("/", { "Authorization" => "Basic #{['a:b'].pack('m0')}" }).status]
   end
 
   # --- variables
@@ -82,7 +82,9 @@ class RestrictionsTest < E2ETest
       { "HIGHBALL_BIND" => "127.0.0.1,\xFF" } => /HIGHBALL_BIND: .* is not UTF-8/,
       { "HIGHBALL_BASIC_ATUH" => "/srv/users" } => /HIGHBALL_BASIC_ATUH: .*did you mean HIGHBALL_BASIC_AUTH/,
       { "HIGHBALL_TRUSTED_PROXIE" => "10.0.0.1" } => /did you mean HIGHBALL_TRUSTED_PROXIES/ }
-      .each { |variables, message| assert_refused(message, "-p", "0", folder_with("config.ru" => APP), env: variables) }
+      .each do |variables, message|
+      assert_refused(message, folder_with("config.ru" => APP), env: { "PORT" => "0" }.merge(variables))
+    end
   end
 
   def test_blank_variables_that_narrow_nothing_count_as_unset
@@ -96,7 +98,7 @@ class RestrictionsTest < E2ETest
     make = { %r{config/highball\.toml: cannot be read} => ->(at) { File.symlink("/no/such", "#{at}/highball.toml") },
              %r{config/puma\.rb: cannot be read} => ->(at) { File.symlink("/no/such/file", "#{at}/puma.rb") },
              /a named pipe/ => ->(at) { File.mkfifo("#{at}/highball.toml") },
-             /a folder/ => ->(at) { Dir.mkdir("#{at}/puma.rb") } }
+             /Is a directory/ => ->(at) { Dir.mkdir("#{at}/puma.rb") } }
     make.each do |message, how|
       folder = folder_with("config.ru" => APP, "config/.keep" => "")
       how.call(File.join(folder, "config"))
@@ -110,7 +112,7 @@ class RestrictionsTest < E2ETest
     File.write(file, "[[app]]\npath = '/no/such/app'\nhosts = ['shop.test']\nprestart = true\n" \
                      "[[app]]\npath = '#{other}'\nhosts = ['*']\n")
     server = serve(other, command: [HighballServer::BINARY, "-c", file, *ADDRESS, "-e", "production"])
-    statuses = %w[blog.test shop.test].map { |host| server.get("/", "Host" => host).status }
+    statuses = %w[blog.test shop.test].map { |host| server.get("/", { "Host" => host }).status }
     assert_equal [200, 503], statuses
   end
 
@@ -160,7 +162,7 @@ class RestrictionsTest < E2ETest
   end
 
   def test_other_addresses_of_the_file_are_enough
-    folder = folder_with("config.ru" => APP, "config/puma.rb" => "bind 'ssl://127.0.0.1:1'\nbind 'tcp://127.0.0.1:0'\n")
+    folder = folder_with("config.ru" => APP, "config/puma.rb" => "bind 'ssl://0.0.0.0:1'\nbind 'tcp://127.0.0.1:0'\n")
     server = serve(folder, command: [HighballServer::BINARY, "serve", "-e", "production", folder])
     assert_match(/WARN .*puma\.rb:1: `bind`: .* is not bound/, server.log)
     assert_equal 200, server.get("/").status
@@ -196,7 +198,7 @@ class RestrictionsTest < E2ETest
     folder = folder_with("config.ru" => app, "config/puma.rb" => "supported_http_methods %w[GET]\n" \
                                                                  "set_remote_address header: 'X-Real-IP'\n")
     server = serve(folder, command: [HighballServer::BINARY, "serve", *ADDRESS, folder])
-    assert_equal "192.0.2.7", server.get("/", "X-Real-IP" => "192.0.2.7, 10.0.0.1").body
+    assert_equal "192.0.2.7", server.get("/", { "X-Real-IP" => "192.0.2.7, 10.0.0.1" }).body
     assert_equal([200, 501], %w[GET DELETE].map { |method| server.request(method, "/").status })
   end
 

@@ -112,7 +112,7 @@ module Highball
 
       def bind(url)
         (@options[:binds] ||= []) << url
-        address, query = url.to_s.split("?", 2)
+        address, _, query = url.to_s.partition("?")
         parameters = TlsAddress.parameters(query)
         return tls("bind", address.delete_prefix("ssl://"), parameters) if address.start_with?("ssl://")
 
