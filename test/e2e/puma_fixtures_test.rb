@@ -11,7 +11,7 @@ class PumaFixturesTest < E2ETest
   PumaFixtures::NAMES.each do |name|
     define_method("test_#{name}") do
       folder = folder_with(PumaFixtures.app(name))
-      server = serve(folder, command: command(folder), env: PumaFixtures.environment(name))
+      server = serve(folder, command: command(folder), env: PumaFixtures.environment(name), preface: preface(name))
       assert_equal wanted(name, "workers") || server.status["workers_wanted"], server.status["workers_wanted"]
       assert_match(%r{config/puma\.rb is read, as there is no highball\.toml}, server.log)
       assert_equal reported(name), places_in(server.log), server.log
@@ -22,6 +22,9 @@ class PumaFixturesTest < E2ETest
 
   # Where to listen is given, as ports are free ones: everything else is the file's.
   def command(folder) = [HighballServer::BINARY, "serve", "-b", "127.0.0.1", "-p", "0", folder]
+
+  # The file may have each connection begin with a header of the PROXY protocol.
+  def preface(name) = section(name).include?("proxy_protocol = v1") ? "PROXY TCP4 192.0.2.1 192.0.2.2 1 2\r\n" : ""
 
   def section(name) = EXPECTED[/^## #{name}\n.*?(?=^## |\z)/m]
 

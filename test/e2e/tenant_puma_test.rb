@@ -11,7 +11,7 @@ class TenantPumaTest < TenantConfigTestCase
     assert_equal [ATTACKER], users_of_proofs, "only its own processes run its hooks"
     assert_root_file_untouched
     assert_match(
-      %r{attacker/config/puma\.rb: its settings are not read, as root has started Highball, .* runs as #{ATTACKER}},
+      %r{attacker/config/puma\.rb:7: its settings are not read, as root has started Highball, .* runs as #{ATTACKER}},
       server.log
     )
     write(app, FILE, "port = 1\n")
@@ -31,6 +31,12 @@ class TenantPumaTest < TenantConfigTestCase
     refute_includes output, "evil.sock"
     assert_equal [ATTACKER], users_of_proofs
     assert_root_file_untouched
+  end
+
+  # It names an address, and no other source does.
+  def test_its_address_is_not_lost
+    assert_refused(%r{config/puma\.rb, line 7: its settings are not read.* --bind}, attacker_app(attack))
+    assert_empty proofs
   end
 
   def test_a_file_of_the_tenants_in_an_application_of_roots_is_not_even_loaded
