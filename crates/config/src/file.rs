@@ -99,6 +99,8 @@ pub(crate) fn is_there(folder: &TenantFolder, place: impl AsRef<Path>) -> Result
             Err(OpenError::NotFound) => Ok(false),
             Err(_) | Ok(_) => Err(OpenError::NotFound),
         },
+        // An application whose folder its user may not enter does not boot, and that is explained there.
+        Err(_) if folder.look("./.", Links::Anywhere).is_err() => Ok(false),
         Err(error) => Err(error),
     }
 }
@@ -108,7 +110,7 @@ pub(crate) fn read_own(app: &Path, place: &str, rights: &Rights) -> Result<Optio
     let path = app.join(place);
     let wrong = |problem| ConfigError::File { path: path.clone(), line: None, problem };
     let unread = |error| wrong(format!("cannot be read: {error}"));
-    let folder = TenantFolder::open(app, rights.reader.as_ref()).map_err(unread)?;
+    let Ok(folder) = TenantFolder::open(app, rights.reader.as_ref()) else { return Ok(None) };
     if !is_there(&folder, place).map_err(unread)? {
         return Ok(None);
     }

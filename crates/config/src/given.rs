@@ -205,9 +205,8 @@ impl Given {
             let set: Vec<(&str, String)> =
                 variables.filter_map(|variable| Some((variable, env(variable)?))).collect();
             let Some((variable, text)) = set.iter().find(|(_, text)| !text.trim().is_empty()) else {
-                match set.first().filter(|_| !self.has(option)) {
-                    Some((variable, _)) => restriction::of_blank(option, variable)?,
-                    None => {}
+                if let Some((variable, _)) = set.first().filter(|_| !self.has(option)) {
+                    restriction::of_blank(option, variable)?;
                 }
                 continue;
             };

@@ -198,13 +198,12 @@ fn misspelt(variable: &str) -> Option<String> {
 pub(crate) fn check_notes(notes: &[PumaNote], weightier: &[&Given]) -> Result<(), ConfigError> {
     let is_given = |name: &str| weightier.iter().any(|given| given.gives_restriction(name));
     let is_lost = |note: &&PumaNote| note.narrows.as_ref().is_some_and(|name| !is_given(name));
-    let Some(PumaNote { file, line, remedy, .. }) = notes.iter().find(is_lost) else { return Ok(()) };
-    let text = notes.iter().find(is_lost).map(PumaNote::text).unwrap_or_default();
+    let Some(note) = notes.iter().find(is_lost) else { return Ok(()) };
+    let (text, remedy) = (note.text(), &note.remedy);
     let problem = format!(
-        "{} Highball does not start without that, as it would serve more than this file says. {remedy}",
-        text.trim_end()
+        "{text} There is no start without that, as more would be served than this file says. {remedy}"
     );
-    Err(ConfigError::File { path: file.clone(), line: *line, problem })
+    Err(ConfigError::File { path: note.file.clone(), line: note.line, problem })
 }
 
 #[cfg(test)]
