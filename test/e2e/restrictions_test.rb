@@ -161,6 +161,16 @@ class RestrictionsTest < E2ETest
     end
   end
 
+  def test_a_unix_socket_that_more_users_could_connect_to
+    folder = folder_with("config.ru" => APP)
+    FileUtils.mkdir(File.join(folder, "config"))
+    File.write(File.join(folder, "config/puma.rb"), "bind 'unix://#{folder}/x.sock?umask=0077'\n")
+    output, ended = Open3.capture2e(HighballServer::ENVIRONMENT, "sh", "-c", 'umask 0; exec "$@"', "sh",
+                                    HighballServer::BINARY, "serve", folder)
+    refute_predicate ended, :success?, output
+    assert_match(/puma\.rb, line 1: .*more users could connect/, output)
+  end
+
   def test_other_addresses_of_the_file_are_enough
     folder = folder_with("config.ru" => APP, "config/puma.rb" => "bind 'ssl://0.0.0.0:1'\nbind 'tcp://127.0.0.1:0'\n")
     server = serve(folder, command: [HighballServer::BINARY, "serve", "-e", "production", folder])
@@ -270,6 +280,13 @@ class RestrictionsTest < E2ETest
                    folder_with(rails.merge("highball.toml" => "environment = 'prodction'\n")))
     assert_equal 200, serve(folder, environment: "qa").get("/").status
     assert_equal 200, serve(folder_with("config.ru" => APP), environment: "prodution").get("/").status
+  end
+
+  def test_applications_in_commands
+    serve(folder_with("config.ru" => APP), "--name", "shop")
+    output, ended = HighballServer.run("restart", "shpo")
+    refute_predicate ended, :success?, output
+    assert_match(/the application shpo; did you mean shop\?/, output)
   end
 
   private
