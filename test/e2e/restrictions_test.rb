@@ -265,30 +265,6 @@ class RestrictionsTest < E2ETest
     socket&.close
   end
 
-  # --- names that are misspelt
-
-  def test_environments_of_rails
-    rails = { "config.ru" => APP, "config/application.rb" => "", "config/environments/production.rb" => "",
-              "config/environments/qa.rb" => "" }
-    folder = folder_with(rails)
-    assert_refused(%r{no config/environments/prodution\.rb; did you mean production\?}, *ADDRESS, "-e", "prodution",
-                   folder)
-    { "RAILS_ENV" => "prodution", "RACK_ENV" => "productoin" }.each do |variable, value|
-      assert_refused(/did you mean production/, *ADDRESS, folder, env: { variable => value })
-    end
-    assert_refused(/did you mean production/, *ADDRESS,
-                   folder_with(rails.merge("highball.toml" => "environment = 'prodction'\n")))
-    assert_equal 200, serve(folder, environment: "qa").get("/").status
-    assert_equal 200, serve(folder_with("config.ru" => APP), environment: "prodution").get("/").status
-  end
-
-  def test_applications_in_commands
-    serve(folder_with("config.ru" => APP), "--name", "shop")
-    output, ended = HighballServer.run("restart", "shpo")
-    refute_predicate ended, :success?, output
-    assert_match(/the application shpo; did you mean shop\?/, output)
-  end
-
   private
 
   def assert_refused(message, *arguments, env: {})
