@@ -20,6 +20,21 @@ class BasicAuthFilesTest < E2ETest
     assert_equal [401], statuses(server, %w[ann])
   end
 
+  # Those who have logged in are remembered, also where their address has none left to try.
+  def test_a_change_ends_the_logins_of_those_whom_it_concerns
+    server = serve_users({ "ann" => BCRYPT, "bob" => BCRYPT, "eve" => BCRYPT }, *TRUSTED)
+    from = { "X-Forwarded-For" => "192.0.2.66" }
+    ask = ->(name, password = PASSWORD) { server.get("/", by(name, password).merge(from)).status }
+    assert_equal [200] * 3, %w[ann bob eve].map(&ask)
+    10.times { |number| ask.call("ann", "guess#{number}") }
+    assert_equal [200, 200, 429], [ask.call("ann"), ask.call("eve"), ask.call("ann", "guess")]
+    other = "other".crypt("$2y$04$abcdefghijklmnopqrstuu")
+    write_users("new" => BCRYPT, "eve" => other, "ann" => BCRYPT)
+    wait_for("the change") { ask.call("bob") == 429 }
+    assert_equal [200, 429, 429], [ask.call("ann"), ask.call("eve"), ask.call("eve", "other")]
+    assert_equal [200, 401], statuses(server, %w[new bob])
+  end
+
   def test_a_file_that_cannot_be_used_refuses_everything
     server = serve_users({ "ann" => BCRYPT })
     assert_equal 200, server.get("/", by("ann")).status

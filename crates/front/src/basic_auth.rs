@@ -32,7 +32,7 @@ use crate::message::request_head::{Method, RequestHead};
 use credentials::Credentials;
 use failures::Failures;
 use known_logins::{KnownLogins, Login};
-use user_file::UserFile;
+use user_file::{UserFile, Users};
 
 /// Requests of one application that wait for a password to be checked.
 const MOST_WAITING: usize = 64;
@@ -167,10 +167,9 @@ impl BasicAuth {
         credentials: &Credentials,
         client: Option<Origin>,
     ) -> Option<Verdict> {
-        if file.users.is_err() {
-            return Some(Verdict::Refused(Refusal::UsersUnreadable));
-        }
-        if self.known.borrow().has(&self.login(credentials), now_ms()) {
+        let Ok(users) = &file.users else { return Some(Verdict::Refused(Refusal::UsersUnreadable)) };
+        let login = self.login(users, credentials);
+        if login.is_some_and(|login| self.known.borrow().has(&login, now_ms())) {
             return Some(Verdict::User(Rc::clone(&credentials.name)));
         }
         self.verdict_on_attempts(client)
@@ -181,8 +180,9 @@ impl BasicAuth {
         wait.map(|seconds| Verdict::Refused(Refusal::TooManyLogins { retry_after_seconds: seconds }))
     }
 
-    fn login(&self, credentials: &Credentials) -> Login {
-        self.known.borrow().login(credentials)
+    /// `None`: there is no user of this name.
+    fn login(&self, users: &Users, credentials: &Credentials) -> Option<Login> {
+        users.mark_of(&credentials.name).map(|mark| self.known.borrow().login(credentials, mark))
     }
 
     /// What a request may do: on a thread of the pool.
@@ -197,7 +197,7 @@ impl BasicAuth {
             return verdict;
         }
         let Some(_all) = self.all.come_soon().await else { return busy() };
-        let login = self.login(&credentials);
+        let login = file.users.as_ref().ok().and_then(|users| self.login(users, &credentials));
         let (name, file_of_thread) = (Rc::clone(&credentials.name), Arc::clone(&file));
         let (name_of_thread, password) = (name.to_vec(), credentials.password);
         let check = move || {
@@ -206,10 +206,7 @@ impl BasicAuth {
         };
         match held.spend(check).await {
             Some((true, _held)) => {
-                // The users may be others by now.
-                if self.file.latest(&()).is_some_and(|latest| latest.has_users_of(&file)) {
-                    self.known.borrow_mut().add(login, now_ms());
-                }
+                login.into_iter().for_each(|login| self.known.borrow_mut().add(login, now_ms()));
                 Verdict::User(name)
             }
             Some((false, _held)) => {
@@ -286,7 +283,6 @@ impl BasicAuth {
                 }
             }
         }
-        self.known.borrow_mut().forget_all();
         self.file.learn((), Arc::new(read), now_ms());
     }
 

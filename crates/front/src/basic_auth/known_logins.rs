@@ -46,10 +46,14 @@ impl KnownLogins {
         Ok(KnownLogins { key, logins: HashMap::new() })
     }
 
-    pub(super) fn login(&self, credentials: &Credentials) -> Login {
-        let length = (credentials.name.len() as u64).to_le_bytes();
-        let hash = Sha256::new_with_prefix(&self.key[..]).chain_update(length);
-        Login(hash.chain_update(&credentials.name).chain_update(&credentials.password[..]).finalize().into())
+    /// That of somebody whose password has this hash in the file: with another one there, it is another login.
+    pub(super) fn login(&self, credentials: &Credentials, hash: &[u8]) -> Login {
+        let mut login = Sha256::new_with_prefix(&self.key[..]);
+        for part in [&credentials.name, hash, &credentials.password[..]] {
+            login.update((part.len() as u64).to_le_bytes());
+            login.update(part);
+        }
+        Login(login.finalize().into())
     }
 
     pub(super) fn has(&self, login: &Login, now_ms: u64) -> bool {
@@ -64,11 +68,6 @@ impl KnownLogins {
             }
         }
         self.logins.insert(login, now_ms);
-    }
-
-    /// The users are others by now.
-    pub(super) fn forget_all(&mut self) {
-        self.logins.clear();
     }
 
     pub(super) fn forget_old(&mut self, now_ms: u64) {
@@ -87,14 +86,15 @@ mod tests {
     #[test]
     fn a_login_is_known_for_a_while() {
         let mut known = KnownLogins::new().unwrap();
-        let login = known.login(&of("ann", "secret"));
+        let login = known.login(&of("ann", "secret"), b"hash");
         assert!(!known.has(&login, 0));
         known.add(login, 5);
-        assert!(known.has(&known.login(&of("ann", "secret")), TIME_MS));
+        assert!(known.has(&known.login(&of("ann", "secret"), b"hash"), TIME_MS));
         assert!(!known.has(&login, TIME_MS + 5));
         for (name, password) in [("anns", "ecret"), ("ann", "secre"), ("an", "nsecret"), ("ann", "")] {
-            assert!(!known.has(&known.login(&of(name, password)), 5), "{name} {password}");
+            assert!(!known.has(&known.login(&of(name, password), b"hash"), 5), "{name} {password}");
         }
+        assert!(!known.has(&known.login(&of("ann", "secret"), b"another"), 5), "the password was changed");
         known.forget_old(TIME_MS + 5);
         assert!(known.logins.is_empty());
     }
@@ -102,18 +102,17 @@ mod tests {
     #[test]
     fn not_many_are_known() {
         let mut known = KnownLogins::new().unwrap();
+        let of = |known: &KnownLogins, number: u64| known.login(&of("ann", &number.to_string()), b"hash");
         for number in 0..MOST as u64 + 10 {
-            known.add(known.login(&of("ann", &number.to_string())), number);
+            known.add(of(&known, number), number);
         }
         assert_eq!(known.logins.len(), MOST);
-        assert!(!known.has(&known.login(&of("ann", "9")), 0) && known.has(&known.login(&of("ann", "10")), 0));
-        known.forget_all();
-        assert!(known.logins.is_empty());
+        assert!(!known.has(&of(&known, 9), 0) && known.has(&of(&known, 10), 0));
     }
 
     #[test]
     fn other_processes_have_other_keys() {
         let [one, other] = [KnownLogins::new().unwrap(), KnownLogins::new().unwrap()];
-        assert!(one.login(&of("ann", "secret")) != other.login(&of("ann", "secret")));
+        assert!(one.login(&of("ann", "secret"), b"") != other.login(&of("ann", "secret"), b""));
     }
 }

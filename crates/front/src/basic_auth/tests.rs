@@ -121,7 +121,7 @@ fn few_wait_for_their_passwords_to_be_checked() {
 }
 
 #[test]
-fn a_file_that_is_read_again_forgets_only_other_users() {
+fn a_file_that_is_read_again_ends_the_logins_whose_passwords_have_changed() {
     let (_folder, file) = folder_with(ANN);
     let read_again =
         |auth: &BasicAuth| auth.learn(UserFile::read(&file, None, None).unwrap(), auth.file.latest(&()));
@@ -131,8 +131,19 @@ fn a_file_that_is_read_again_forgets_only_other_users() {
         assert!(is_known(&auth));
         read_again(&auth);
         assert!(is_known(&auth), "the users are the same");
-        std::fs::write(&file, format!("{ANN}bob:{{SHA}}2jmj7l5rSw0yVb/vlWAYkK/YBwk=")).unwrap();
+        let bob = "bob:{SHA}2jmj7l5rSw0yVb/vlWAYkK/YBwk=";
+        std::fs::write(&file, format!("# staging\n{bob}\n{ANN}")).unwrap();
         read_again(&auth);
-        assert!(!is_known(&auth));
+        assert!(is_known(&auth), "another user was added");
+        for (users, what) in
+            [(bob, "the user was removed"), (&*format!("ann{}", &bob[3..]), "the password was changed")]
+        {
+            std::fs::write(&file, users).unwrap();
+            read_again(&auth);
+            assert!(!is_known(&auth), "{what}");
+        }
+        std::fs::write(&file, format!("{}\n{ANN}", &ANN.replace("xxxxxxxx", "yyyyyyyy").trim_end())).unwrap();
+        read_again(&auth);
+        assert!(!is_known(&auth), "the first line counts");
     });
 }

@@ -56,9 +56,16 @@ impl UserFile {
     }
 }
 
+/// What the file has of a user.
+struct Line {
+    hash: PasswordHash,
+    /// SHA-256 of the hash's text: another one stands for another password.
+    mark: [u8; 32],
+}
+
 /// The users.
 pub(super) struct Users {
-    hashes: Vec<PasswordHash>,
+    hashes: Vec<Line>,
     /// The place of a user's hash.
     places: HashMap<Vec<u8>, usize>,
     /// Chooses the hash for a name that is unknown.
@@ -124,13 +131,14 @@ impl Users {
         if !is_name(name.as_bytes()) {
             return Err(BadFile::BadName(number));
         }
+        let mark = Sha256::digest(hash).into();
         let hash = PasswordHash::parse(hash).map_err(|error| BadFile::BadHash(number, error))?;
         if self.hashes.len() == MOST_USERS {
             return Err(BadFile::TooMany);
         }
         self.weak_lines += usize::from(hash.is_weak());
         self.places.entry(name.into()).or_insert(self.hashes.len());
-        self.hashes.push(hash);
+        self.hashes.push(Line { hash, mark });
         Ok(())
     }
 
@@ -138,12 +146,17 @@ impl Users {
         self.places.len()
     }
 
+    /// What changes with the password of the user of this name, if there is one.
+    pub(super) fn mark_of(&self, name: &[u8]) -> Option<&[u8; 32]> {
+        self.places.get(name).map(|place| &self.hashes[*place].mark)
+    }
+
     /// Whether this is the password of a user of this name. For a name that is unknown, it takes as long as for one of the
     /// users, the same one each time.
     pub(super) fn has(&self, name: &[u8], password: &[u8]) -> bool {
         let place = self.places.get(name);
         let other = || (self.order.hash_one(name) % self.hashes.len() as u64) as usize;
-        let is_right = self.hashes[place.copied().unwrap_or_else(other)].is_of(password);
+        let is_right = self.hashes[place.copied().unwrap_or_else(other)].hash.is_of(password);
         is_right && place.is_some()
     }
 }
