@@ -43,13 +43,53 @@ class HostileCacheTest < CacheTestCase
   end
 
   def test_the_host_counts
-    hosts = %w[test test:80 test:1234 test. evil.example 127.0.0.1 [::1] test:]
+    hosts = %w[test TeSt test:80 test:080 test:1234 test. evil.example 127.0.0.1 [::1] [0::1] test:]
     answers = hosts.to_h { |host| [host, get("/echo", { "Host" => host })] }
     hosts.each do |host|
       echo = JSON.parse(get("/echo", { "Host" => host }).body)
       assert_equal [host, JSON.parse(answers[host].body)["count"]], echo.values_at("HTTP_HOST", "count"), host
     end
-    assert_equal of(answers["test"]), of(get("/echo", { "Host" => "TeSt" }))
+    assert_equal hosts.length, answers.values.map(&:body).uniq.length
+    server.request("PUT", "/echo", {}, "x")
+    answers.slice("test", "TeSt").each do |host, answer|
+      refute_equal answer.body, get("/echo", { "Host" => host }).body, host
+    end
+  end
+
+  # What such an application answers to the name in other letters is not for those who write it as it is.
+  def test_an_application_that_compares_hosts_exactly
+    server("--http2-cleartext", "on")
+    answers = %w[Test test].map { |host| get("/only-test", { "Host" => host }) }
+    assert_equal [[404, "no such site"], [200, "here"]], of(*answers)
+    Http2Client.tcp(server.port).greet.use do |client|
+      %w[TEST test].each_with_index do |host, number|
+        client.send_request(1 + (2 * number), "GET", "/only-test?2", {}, authority: host)
+        assert_equal host == "test" ? 200 : 404, client.answer(1 + (2 * number)).status
+      end
+    end
+  end
+
+  # The same for those that come at the same time: none waits for the answer to the other.
+  def test_names_in_other_letters_do_not_wait_for_each_other
+    client = server.connect
+    client.send_request("GET", "/slow", { "Host" => "TEST" })
+    wait_for("the request") { asked("/slow") == 1 }
+    other = server.connect
+    other.send_request("GET", "/slow", { "Host" => "test" })
+    wait_for("the other request") { asked("/slow") == 2 }
+    touch("go")
+    assert_equal ["slow 1", "slow 2"], [client, other].map { |one| one.read_response.body }.sort
+  ensure
+    client&.close
+    other&.close
+  end
+
+  # A GET that announces no body has more in its env than one that says nothing about it.
+  def test_fields_about_a_body_that_is_none_count
+    with = [{ "Content-Length" => "0" }, { "Content-Type" => "text/evil" }]
+    with.each { |fields| get("/echo", fields) }
+    clean = JSON.parse(get("/echo").body)
+    assert_equal [3, nil, nil], clean.values_at("count", "CONTENT_LENGTH", "CONTENT_TYPE")
   end
 
   def test_a_whole_uri_as_the_target_is_not_cached

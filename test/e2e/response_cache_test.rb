@@ -216,4 +216,26 @@ class ResponseCacheTest < CacheTestCase
     hit = get("/id", { "X-Request-Id" => "seconds" })
     assert_equal [HIT, "seconds"], [says(hit), hit["x-request-id"]]
   end
+
+  def test_a_body_of_another_length_than_announced_is_not_stored
+    cut = { "/longer" => "hello", "/longer-at-once" => "hello", "/longer-than-nothing" => "",
+            "/longer-than-chunks" => "hello" }
+    cut.each do |path, body|
+      answers = Array.new(2) { get(path) }
+      assert_equal [[200, body]] * 2, of(*answers), path
+      assert_equal [2, 504], [asked(path), get(path, { "Cache-Control" => "only-if-cached" }).status], path
+    end
+    2.times { assert_raises(EOFError, Errno::ECONNRESET) { get("/shorter") } }
+    assert_equal 2, asked("/shorter")
+    assert_includes server.log, "its body is longer"
+    assert_includes server.log, "its body is shorter"
+  end
+
+  # A proxy that sends files gets another answer than its visitors would: neither is for the other.
+  def test_the_name_of_a_file_that_a_proxy_sends_is_not_stored
+    @server = serve(folder, "--cache", "8m", "--trusted-proxies", "127.0.0.1", "-b", "unix:proxy.sock")
+    files = Array.new(2) { get("/named-file")["x-accel-redirect"] }
+    assert_equal ["/files/1", "/files/2"], files
+    assert_equal MISS, says(get("/named-file"))
+  end
 end

@@ -61,6 +61,13 @@ class CacheTestCase < E2ETest
       "/dying" => ->(_, count) { (wait_for("go"); Process.kill(:KILL, $$)) unless File.exist?("died"); [200, PUBLIC, ["alive"]] },
       "/large" => ->(_, _) { [200, PUBLIC, ["x" * 3_000_000]] },
       "/sized" => ->(env, count) { [200, PUBLIC, [count.to_s.ljust(env["QUERY_STRING"][/\d+/].to_i)]] },
+      "/longer" => ->(_, _) { [200, PUBLIC.merge("content-length" => "5"), %w[hel lo, world]] },
+      "/longer-than-nothing" => ->(_, _) { [200, PUBLIC.merge("content-length" => "0"), ["hello"]] },
+      "/longer-at-once" => ->(_, _) { [200, PUBLIC.merge("content-length" => "5"), ["hello, world"]] },
+      "/shorter" => ->(_, _) { [200, PUBLIC.merge("content-length" => "50"), ["hello"]] },
+      "/longer-than-chunks" => ->(_, _) { [200, PUBLIC.merge("transfer-encoding" => "chunked"), ["5\r\nhello\r\n0\r\n\r\n", "5\r\nworld"]] },
+      "/named-file" => ->(_, count) { [200, PUBLIC.merge("x-accel-redirect" => "/files/#{count}"), []] },
+      "/only-test" => ->(env, _) { env["HTTP_HOST"] == "test" ? [200, PUBLIC, ["here"]] : [404, PUBLIC, ["no such site"]] },
       "/file" => ->(_, _) { [200, PUBLIC, File.open("config.ru")] },
       "/echo" => ->(env, count) { [200, PUBLIC, [JSON.generate(echo(env, count))]] },
       "/update" => ->(_, _) { [302, { "location" => "/public" }, []] },
@@ -69,7 +76,8 @@ class CacheTestCase < E2ETest
     }.freeze
 
     def echo(env, count)
-      names = %w[REQUEST_METHOD HTTP_HOST SERVER_NAME SERVER_PORT rack.url_scheme PATH_INFO QUERY_STRING REQUEST_URI]
+      names = %w[REQUEST_METHOD HTTP_HOST SERVER_NAME SERVER_PORT rack.url_scheme PATH_INFO QUERY_STRING REQUEST_URI
+                 SCRIPT_NAME CONTENT_LENGTH CONTENT_TYPE REMOTE_USER]
       seen = env.slice(*names, *env.keys.grep(/\AHTTP_X_|HTTP_FORWARDED|HTTP_TURBO|HTTP_ORIGIN/))
       seen.merge("count" => count, "body" => env["rack.input"]&.read)
     end

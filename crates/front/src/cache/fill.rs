@@ -205,10 +205,9 @@ impl Fill {
 
     /// Begins to record the answer, if it may be stored. If not, no request waits for it any more.
     fn record(&mut self, head: &AnswerHead, lines: &[u8]) -> bool {
-        let recording = self.recording(head, lines);
+        let recording = if self.is_open() { self.recording(head, lines) } else { None };
         if recording.is_none() {
-            self.cache.note_useless(&self.key, self.begun_ms);
-            self.give_up();
+            self.refuse(self.begun_ms);
         }
         recording.map(|recording| self.state = State::Recording(recording)).is_some()
     }
@@ -236,8 +235,7 @@ impl Fill {
     pub(super) fn take_body(&mut self, bytes: &[u8]) {
         let State::Recording(recording) = &mut self.state else { return };
         if recording.take_body(bytes, self.cache.most_body_bytes()).is_none() {
-            self.cache.note_useless(&self.key, now_ms());
-            self.give_up();
+            self.refuse(now_ms());
         }
     }
 
@@ -269,6 +267,14 @@ impl Fill {
     /// Whether the answer is of the application as it is now: no other release serves, and nothing has changed the URI.
     fn is_current(&self) -> bool {
         self.cache.is_current(&self.key, self.begun, self.generation)
+    }
+
+    /// The answer turns out to be none that is stored, and so will the next ones.
+    pub(super) fn refuse(&mut self, now_ms: u64) {
+        if self.is_open() {
+            self.cache.note_useless(&self.key, now_ms);
+        }
+        self.give_up();
     }
 
     /// Nothing will be stored. Those that wait go to the application themselves.

@@ -5,6 +5,7 @@ use std::rc::Rc;
 use super::fill::{Fill, Replacement};
 use super::key::base_of;
 use super::AppCache;
+use crate::clock::now_ms;
 use crate::http_syntax::{field_of, lines_of};
 use crate::message::answer::{AnswerHead, FieldLines};
 use crate::message::conditions::Conditions;
@@ -61,10 +62,10 @@ impl Watch {
         }
     }
 
-    /// The answer has a body that cannot be stored.
+    /// The answer is none that may be stored, whatever it says.
     pub(crate) fn give_up(&mut self) {
         if let Watch::Fill(fill) = self {
-            fill.give_up();
+            fill.refuse(now_ms());
         }
     }
 

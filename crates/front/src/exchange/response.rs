@@ -495,7 +495,10 @@ impl Response {
         let pushed = self.events.push_head(|lines| {
             let read = response_head::read(payload, &context, lines)?;
             is_chunked = read.body_is_chunked;
-            let watch = self.watch.as_mut().filter(|_| !read.head.is_interim());
+            let mut watch = self.watch.as_mut().filter(|_| !read.head.is_interim());
+            if read.names_file {
+                watch.iter_mut().for_each(|watch| watch.give_up());
+            }
             let asked = self.conditions.as_deref();
             replacement = watch.and_then(|watch| watch.take_head(&read.head, asked, lines));
             let Some(replacement) = &replacement else { return Ok(read.head) };
@@ -562,9 +565,13 @@ impl Response {
 
     #[inline(never)]
     fn push_chunks(&mut self, mut decoder: BodyDecoder, bytes: &[u8]) {
-        if decoder.decode(bytes, |piece| self.push_body(piece)).is_err() {
-            tracing::error!("the application's answer is cut off: it says Transfer-Encoding: chunked, and its chunks are malformed");
-            self.cut_off();
+        match decoder.decode(bytes, |piece| self.push_body(piece)) {
+            Ok(decoded) if decoded.consumed < bytes.len() => self.note_cut(),
+            Ok(_) => {}
+            Err(_) => {
+                tracing::error!("the application's answer is cut off: it says Transfer-Encoding: chunked, and its chunks are malformed");
+                self.cut_off();
+            }
         }
         self.app_chunks = Some(decoder);
     }
@@ -597,10 +604,14 @@ impl Response {
         length.min(self.missing)
     }
 
+    /// The client gets what was announced. That is not what the application has meant, so others do not get it.
     #[cold]
     fn note_cut(&mut self) {
+        if let Some(watch) = &mut self.watch {
+            watch.give_up();
+        }
         if !std::mem::replace(&mut self.is_cut, true) {
-            tracing::error!("the application's answer is cut at its Content-Length: its body is longer");
+            tracing::error!("the application's answer is cut where its Content-Length or its chunks end: its body is longer");
         }
     }
 

@@ -50,6 +50,8 @@ pub struct WorkerHead {
     pub head: AnswerHead,
     /// The application has chunked the body itself (as `Rack::Chunked` does): decode it before it is sent.
     pub body_is_chunked: bool,
+    /// The application names a file that another server is to send: only a proxy gets the answer as it is.
+    pub names_file: bool,
 }
 
 /// A head that cannot be sent; says what is wrong with it.
@@ -125,6 +127,7 @@ struct Gathered {
     accept_ranges: bool,
     recipient: Recipient,
     request_id: bool,
+    names_file: bool,
 }
 
 struct Field<'a> {
@@ -200,8 +203,9 @@ impl Gathered {
 
     /// The path of a file is for a web server in front.
     #[cold]
-    fn keep_path(&self, name: &[u8]) -> bool {
+    fn keep_path(&mut self, name: &[u8]) -> bool {
         static WARNED: AtomicBool = AtomicBool::new(false);
+        self.names_file = true;
         let field = String::from_utf8_lossy(name);
         match self.recipient {
             Recipient::Client => tracing::error!(
@@ -230,7 +234,8 @@ impl Gathered {
             is_upgrade: self.upgrade,
             ..AnswerHead::new(status)
         };
-        WorkerHead { head, body_is_chunked: self.chunked && body != AnswerBody::None }
+        let body_is_chunked = self.chunked && body != AnswerBody::None;
+        WorkerHead { head, body_is_chunked, names_file: self.names_file }
     }
 
     /// Where the body ends (RFC 9112 section 6.3), and the length that the client gets to know.
