@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "../support/many_apps_test_case"
+require_relative "../support/http2_client"
 require_relative "../support/serves_tls"
 
 # Applications of one server, each with its certificate, which counts for the hosts of that application alone.
@@ -94,6 +95,39 @@ class AppCertificatesTest < ManyAppsTestCase
     assert_equal serial_of("server"), serial_for(@port, "blog.example.test")
   end
 
+  # RFC 9110, section 15.5.20: the client has checked the certificate of another application.
+  def test_requests_for_hosts_with_another_certificate
+    issue("server", "other.example.test", "*.wild.example.test")
+    issue("blog", "blog.example.test", "shop.example.test")
+    issue("shop", "shop.example.test")
+    serve_apps
+    blog, shop = HOSTS.values
+    expected = { [blog, shop] => 421, [shop, blog] => 421, [blog, "other.example.test"] => 421,
+                 [blog, "BLOG.example.test."] => 200, [blog, "#{blog}:443"] => 200,
+                 ["other.example.test", blog] => 421, [nil, blog] => 200,
+                 ["a.wild.example.test", "b.wild.example.test"] => 404,
+                 ["other.example.test", "a.wild.example.test"] => 404,
+                 ["unknown.example.test", "other.example.test"] => 404, ["unknown.example.test", shop] => 421 }
+    expected.each do |(name, host), status|
+      connect_tls(@port, host: name, verify: false) do |client|
+        assert_equal status, client.get("/", { "Host" => host }).status, [name, host].inspect
+      end
+      assert_equal status, status_over_http2(name, host), [name, host, "HTTP/2"].inspect
+    end
+  end
+
+  # On another stream of the same connection, the right host is served.
+  def test_a_misdirected_request_costs_its_stream_alone
+    HOSTS.each { |name, host| issue(name, host) }
+    serve_apps
+    over_http2("blog.example.test") do |client|
+      %w[shop.example.test blog.example.test].zip([421, 200], [1, 3]) do |host, status, stream|
+        client.send_request(stream, "GET", "/", {}, authority: host)
+        assert_equal status, client.answer(stream).status, host
+      end
+    end
+  end
+
   def test_what_is_wrong_with_the_configuration
     issue("blog", "blog.example.test")
     write_settings({ "blog" => "*", "shop" => "shop.example.test" })
@@ -135,6 +169,17 @@ class AppCertificatesTest < ManyAppsTestCase
     wait_for("the server", within: 30) { server.log.include?("serving on") || !server.running? }
     @port = tls_port(server)
     server
+  end
+
+  def over_http2(name, &block)
+    Http2Client.new(tls_socket(@port, host: name, verify: false, alpn: %w[h2])).greet.use(&block)
+  end
+
+  def status_over_http2(name, host)
+    over_http2(name) do |client|
+      client.send_request(1, "GET", "/", {}, authority: host)
+      client.answer(1).status
+    end
   end
 
   # The application that answers.

@@ -73,6 +73,28 @@ class HostileHttp2Test < Http2TestCase
     end
   end
 
+  # Slow enough not to be cut off for the number of its frames, and beside a request that is served.
+  def test_a_head_that_arrives_slowly
+    [0, 1].each do |others|
+      http2 do |client|
+        others.times { client.write(request(1, path: "/sleep?ms=60000")) }
+        client.write_frame(Http2Client::HEADERS, Http2Client::END_STREAM, 3, client.head("GET", "/"))
+        drip = Thread.new do
+          loop do
+            sleep 0.1
+            client.write_frame(Http2Client::CONTINUATION, 0, 3, client.field_bytes("x", "x"))
+          end
+        rescue *GONE
+          nil
+        end
+        assert_equal Http2Client::ENHANCE_YOUR_CALM, client.read_to_end, "beside #{others}"
+      ensure
+        drip&.kill&.join
+      end
+    end
+    assert_drips_are_cut_off(client_frames: [Http2Client::PING, Http2Client::SETTINGS])
+  end
+
   def test_a_head_of_empty_frames_that_never_ends
     http2 do |client|
       client.write_frame(Http2Client::HEADERS, Http2Client::END_STREAM, 1, client.head("GET", "/"))
@@ -140,6 +162,39 @@ class HostileHttp2Test < Http2TestCase
     clients&.each(&:close)
   end
 
+  # The memory of a server is no client's to take, however much of it there is: by default, an eighth may be buffers.
+  def test_many_streams_of_few_connections
+    server = serve_http2("probe", "--send-timeout", "20s")
+    http2(server) { |client| client.send_request(1, "GET", "/") && client.answer(1) }
+    before = resident_bytes(server)
+    clients = Array.new(5) { http2(server, { Http2Client::INITIAL_WINDOW_SIZE => 0 }) }
+    clients.each do |client|
+      100.times { |number| client.write(request(1 + (2 * number), path: "/download?bytes=300000")) }
+    end
+    wait_for("the answers") { targets(server).grep(/download/).length == 500 }
+    clients.each { |client| client.read_until { client.part(199).status } }
+    assert_operator (resident_bytes(server) - before) / clients.length, :<, 8 * MIB
+    refute_includes server.log, "--max-buffers"
+  ensure
+    clients&.each(&:close)
+  end
+
+  # A large head is sent once, and a hundred times by the numbers of its fields.
+  def test_large_heads_of_many_streams
+    http2 do |client|
+      kept = "\x40".b + client.field_bytes("x-large", "x" * 3900)[1..]
+      100.times do |number|
+        fields = client.head("GET", "/sleep?ms=1000") + (number.zero? ? kept : "") + ("\xBE".b * 15)
+        client.write_frame(Http2Client::HEADERS, 5, 1 + (2 * number), fields)
+      end
+      answers = Array.new(100) { |number| client.answer(1 + (2 * number)) }
+      assert_equal [200, Http2Client::REFUSED_STREAM], answers.map { |one| one.status || one.reset }.uniq.sort.reverse
+      assert_includes(10..25, answers.count { |one| one.status == 200 })
+      client.send_request(201, "GET", "/")
+      assert_equal 200, client.answer(201).status
+    end
+  end
+
   # The windows are wide open, and the socket is not read.
   def test_connections_that_are_not_read
     clients = Array.new(10) { http2(@server, { Http2Client::INITIAL_WINDOW_SIZE => 0x7fff_ffff }) }
@@ -186,8 +241,18 @@ class HostileHttp2Test < Http2TestCase
 
   private
 
-  def resident_bytes
-    File.read("/proc/#{@server.server_pid}/status")[/^VmRSS:\s+(\d+) kB/, 1].to_i * 1024
+  # A part of any frame but of a body, on a connection that serves nothing.
+  def assert_drips_are_cut_off(client_frames:)
+    client_frames.each do |type|
+      http2 do |client|
+        client.write([0, 6, type, 0, 0].pack("CnCCN"))
+        assert_equal Http2Client::ENHANCE_YOUR_CALM, client.read_to_end, "type #{type}"
+      end
+    end
+  end
+
+  def resident_bytes(server = @server)
+    File.read("/proc/#{server.server_pid}/status")[/^VmRSS:\s+(\d+) kB/, 1].to_i * 1024
   end
 
   def request(stream, path: "/")

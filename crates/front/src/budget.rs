@@ -2,7 +2,8 @@
 //!
 //! Slow clients and large uploads fill spool files and buffers, which belong to the server and count for no application's
 //! quota. So there is a limit for all of them together. None of several applications gets more than half of it, and no
-//! client more than half of what its application gets. A [`Permit`] stands for bytes that are held; they are given back
+//! client more than half of what its application gets. The requests that share an HTTP/2 connection have a [`Joint`] limit
+//! beside these: to open them costs the client next to nothing. A [`Permit`] stands for bytes that are held; they are given back
 //! when it is dropped.
 
 use std::collections::HashMap;
@@ -78,11 +79,27 @@ pub struct Share {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Origin(u128);
 
-/// What one client may hold of an application's share. `None`: a client on this machine, which may be a proxy.
+/// What the requests of one connection may hold together.
+#[derive(Debug)]
+pub struct Joint {
+    limit: u64,
+    used: AtomicU64,
+}
+
+/// Who holds bytes.
+#[derive(Debug, Clone, Default)]
+pub struct Holder {
+    /// `None`: a client on this machine, which may be a proxy.
+    pub origin: Option<Origin>,
+    /// `None`: its request has the connection for itself.
+    pub joint: Option<Arc<Joint>>,
+}
+
+/// What one client may hold of an application's share.
 #[derive(Debug, Clone)]
 pub struct Account {
     share: Arc<Share>,
-    origin: Option<Origin>,
+    holder: Holder,
 }
 
 /// Bytes that are held.
@@ -181,10 +198,27 @@ impl Origin {
     }
 }
 
+impl Joint {
+    /// A limit of this many bytes.
+    pub fn new(limit: u64) -> Arc<Joint> {
+        Arc::new(Joint { limit, used: 0.into() })
+    }
+
+    fn free(&self) -> u64 {
+        self.limit.saturating_sub(self.used.load(Relaxed))
+    }
+}
+
+impl From<Option<Origin>> for Holder {
+    fn from(origin: Option<Origin>) -> Holder {
+        Holder { origin, joint: None }
+    }
+}
+
 impl Account {
     /// That of this client of the application.
-    pub fn new(share: &Arc<Share>, origin: Option<Origin>) -> Account {
-        Account { share: Arc::clone(share), origin }
+    pub fn new(share: &Arc<Share>, holder: impl Into<Holder>) -> Account {
+        Account { share: Arc::clone(share), holder: holder.into() }
     }
 
     /// What its bytes are in.
@@ -194,21 +228,27 @@ impl Account {
 
     /// The most bytes that it may hold.
     pub fn limit(&self) -> u64 {
-        self.share.limit() / if self.origin.is_some() { 2 } else { 1 }
+        self.share.limit() / if self.holder.origin.is_some() { 2 } else { 1 }
     }
 
     /// Bytes for which there is room now.
     pub fn free(&self) -> u64 {
+        let of_joint = self.holder.joint.as_ref().map_or(u64::MAX, |joint| joint.free());
+        of_joint.min(self.free_for_client())
+    }
+
+    fn free_for_client(&self) -> u64 {
         let free = self.share.free();
-        let Some(origin) = self.origin.filter(|_| free > 0) else { return free };
+        let Some(origin) = self.holder.origin.filter(|_| free > 0) else { return free };
         let used = self.share.clients().get(&origin).copied().unwrap_or(0);
         free.min(self.limit().saturating_sub(used))
     }
 
-    /// Says in the log, once in a while, that there is no room.
+    /// Says in the log, once in a while, that there is no room. What a connection may hold is no matter of options.
     pub fn note_full(&self) {
         let (share, budget) = (&self.share, &self.share.budget);
-        if !budget.logged.is_due(LOG_MS) {
+        if self.holder.joint.as_ref().is_some_and(|joint| joint.free() == 0) || !budget.logged.is_due(LOG_MS)
+        {
             return;
         }
         let what = match budget.kind {
@@ -230,7 +270,7 @@ impl Account {
             application = share.name,
             used = share.used(),
             limit = share.limit(),
-            limit_for_a_client = self.origin.map(|_| self.limit()),
+            limit_for_a_client = self.holder.origin.map(|_| self.limit()),
             used_by_all = budget.used(),
             limit_for_all = budget.limit,
             "{what}"
@@ -268,8 +308,9 @@ impl Permit {
             return;
         }
         let before = self.bytes.swap(bytes, Relaxed);
-        let Account { share, origin } = &self.account;
-        for used in [&share.used, &share.budget.used] {
+        let Account { share, holder: Holder { origin, joint } } = &self.account;
+        let of_joint = joint.iter().map(|joint| &joint.used);
+        for used in [&share.used, &share.budget.used].into_iter().chain(of_joint) {
             // Wraps around for fewer.
             used.fetch_add(bytes.wrapping_sub(before), Relaxed);
         }
@@ -344,6 +385,18 @@ mod tests {
         drop((first, second, another));
         assert_eq!((budget.used(), share.clients().len()), (0, 0));
         assert_eq!(permit(&share, None).grow(100), Ok(()));
+    }
+
+    #[test]
+    fn requests_that_share_a_connection_share_a_limit() {
+        let (share, joint) = (Share::new(&Budget::new(100, Kind::Buffers), "app", None), Joint::new(10));
+        let of_connection =
+            || Permit::new(Account::new(&share, Holder { origin: None, joint: Some(Arc::clone(&joint)) }));
+        let (one, other) = (of_connection(), of_connection());
+        assert_eq!((one.grow(7), other.grow(4), other.grow(3)), (Ok(()), Err(Full), Ok(())));
+        assert_eq!((other.account().free(), share.free()), (0, 90), "other connections have room");
+        drop(one);
+        assert_eq!((other.account().free(), share.used()), (7, 3));
     }
 
     #[test]

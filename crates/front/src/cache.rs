@@ -41,7 +41,7 @@ use store::Store;
 pub(crate) use watch::Watch;
 use watch::Write;
 
-use crate::budget::{Account, Permit, Share};
+use crate::budget::{Account, Holder, Permit, Share};
 use crate::files::Pending;
 use crate::message::request_head::RequestHead;
 
@@ -278,7 +278,7 @@ impl AppCache {
     }
 
     fn permit(&self) -> Permit {
-        Permit::new(Account::new(&self.memory, None))
+        Permit::new(Account::new(&self.memory, Holder::default()))
     }
 
     /// Whether as much more may be recorded: what is stored has most of the memory.

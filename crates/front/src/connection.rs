@@ -3,7 +3,7 @@
 //!
 //! In reading order: [`serve`] (the life of a connection), [`proxied`] (the client that a proxy reports), [`secured`] (the TLS
 //! handshake), [`preface`] and [`http2`] (a connection that is shared by streams, each of which is a connection here),
-//! [`request`] (reading a head and deciding whose it is), [`identity`] (its ids), [`health`] (health checks), [`login`] (its password), [`cached`] (answers from the
+//! [`request`] (reading a head and deciding whose it is), [`misdirected`] (whose certificate the connection has), [`identity`] (its ids), [`health`] (health checks), [`login`] (its password), [`cached`] (answers from the
 //! response cache), [`upload`] (reading a body), [`timing`] (when its wait begins, and how long things took), [`answer`] (waiting for what a worker answers),
 //! [`output`] (sending it), [`relay`] (a connection that the application has taken over), [`web_socket`] (what is known of
 //! it, if it is one), [`server_close`] (how the server ends it), [`closing`] (ending a connection).
@@ -17,6 +17,7 @@ mod health;
 mod http2;
 mod identity;
 mod login;
+mod misdirected;
 mod output;
 mod preface;
 mod proxied;
@@ -45,7 +46,7 @@ use http::request::Parts;
 
 use answer::Answered;
 use cached::Kept;
-use http2::Running;
+use http2::{Running, Streams};
 use login::Login;
 use output::Output;
 use preface::Beginning;
@@ -53,7 +54,7 @@ use received::Received;
 use secured::Secured;
 
 use crate::access_log::{AccessLog, Entry, Outcome, CLIENT_LEFT};
-use crate::budget::{Account, Origin, Share};
+use crate::budget::{Account, Holder, Joint, Origin, Share};
 use crate::clock::now_us;
 use crate::compression::Stage;
 use crate::dispatch::Dispatcher;
@@ -93,6 +94,8 @@ struct Connection {
     proxy: Option<Box<Peer>>,
     /// The client by the peer's address, for the budgets.
     origin: Option<Origin>,
+    /// What the requests on this connection share, if they come at the same time.
+    streams: Option<Rc<Streams>>,
     shared: Rc<Shared>,
     counted: Counted,
     /// The time for the answer to the request at hand.
@@ -320,10 +323,15 @@ async fn serve_stream(
     let mut http2 = Http2::new(Rc::clone(&stream));
     let mut head = RequestHead::new();
     let read = http2.read_head(&request, &shared.settings.limits, &mut head);
+    drop(request);
+    if !running.has_room_for(read.as_ref().map_or(0, Vec::len), &shared.settings.limits) {
+        return stream.refuse();
+    }
     let (stream, protocol) = (Stream::Http2(stream, socket), Protocol::Http2(http2));
     let mut connection = Connection::new(stream, peer, protocol, shared, counted);
     connection.head = head;
     connection.generations = running.streams().generations();
+    connection.streams = Some(Rc::clone(running.streams()));
     if let Some((app, generation)) = connection.generations.pop() {
         connection.last_app = Some(app);
         connection.exchange = Rc::new(Exchange::after(generation));
@@ -356,6 +364,7 @@ impl Connection {
         Box::new(Connection {
             stream,
             origin: Origin::of(&peer.remote_addr),
+            streams: None,
             peer,
             proxy: None,
             shared,
@@ -622,6 +631,16 @@ impl Connection {
     /// What the client at hand may hold of an application's share.
     fn account(&self, share: &Arc<Share>) -> Account {
         Account::new(share, self.origin)
+    }
+
+    /// The same of memory, which the requests that share a connection have together.
+    fn buffers(&self, app: &AppState) -> Account {
+        Account::new(&app.buffers, self.holder(|streams| &streams.buffers))
+    }
+
+    fn holder(&self, joint: impl Fn(&Streams) -> &Arc<Joint>) -> Holder {
+        let joint = self.streams.as_ref().map(|streams| Arc::clone(joint(streams)));
+        Holder { origin: self.origin, joint }
     }
 
     /// The request at hand has ended: its worker or its place in the queue is released, whatever the reason.

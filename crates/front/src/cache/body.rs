@@ -7,7 +7,7 @@ use std::rc::Rc;
 use tokio::task::spawn_local;
 
 use super::AppCache;
-use crate::budget::Permit;
+use crate::budget::{Holder, Permit};
 use crate::compression::accept_encoding::Coding;
 use crate::compression::encoder::{Encoder, Shape, Then};
 use crate::compression::room::AppRoom;
@@ -66,7 +66,7 @@ impl Body {
         }
         let length = self.plain.length() as u64;
         let needed = Encoder::most_bytes(coding, Shape::Kept) + 2 * length;
-        let permit = room.has(needed).then(|| room.permit(needed, None)).flatten()?;
+        let permit = room.has(needed).then(|| room.permit(needed, Holder::default())).flatten()?;
         codings.push((coding, Encoded::Not));
         let (body, cache, room) = (Rc::clone(self), Rc::clone(cache), room.clone());
         let plain = self.plain.bytes.clone();

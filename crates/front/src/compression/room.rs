@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use crate::aside::loop_share::LoopShare;
 use crate::aside::Turn;
-use crate::budget::{Account, Budget, Kind, Origin, Permit, Share};
+use crate::budget::{Account, Budget, Holder, Kind, Permit, Share};
 use crate::compression::accept_encoding::Coding;
 use crate::compression::encoder::{Encoder, Shape};
 
@@ -66,7 +66,7 @@ impl Room {
 
 impl AppRoom {
     /// An encoder for this client, if there is memory for it.
-    pub(crate) fn encoder(&self, coding: Coding, shape: Shape, client: Option<Origin>) -> Option<Held> {
+    pub(crate) fn encoder(&self, coding: Coding, shape: Shape, client: Holder) -> Option<Held> {
         let permit = self.permit(Encoder::most_bytes(coding, shape), client)?;
         Some(Held { encoder: Encoder::new(coding, shape), _permit: permit })
     }
@@ -77,7 +77,7 @@ impl AppRoom {
     }
 
     /// Memory for something else that is kept.
-    pub(crate) fn permit(&self, bytes: u64, client: Option<Origin>) -> Option<Permit> {
+    pub(crate) fn permit(&self, bytes: u64, client: Holder) -> Option<Permit> {
         let permit = Permit::new(Account::new(&self.memory, client));
         match permit.grow(bytes) {
             Ok(()) => Some(permit),

@@ -17,7 +17,7 @@ use super::encoder::{Effort, EncoderFailed, Shape, Then};
 use super::room::{AppRoom, Held};
 use super::rules::{self, Asked, Verdict};
 use crate::aside::file_reads::Next;
-use crate::budget::{Origin, Permit};
+use crate::budget::{Holder, Permit};
 use crate::message::answer::{AnswerBody, AnswerEvent, AnswerEvents, AnswerHead, FilePart};
 use crate::message::request_head::RequestHead;
 
@@ -36,7 +36,7 @@ const HELD_FOR: Duration = Duration::from_millis(30);
 pub(crate) struct Stage {
     asked: Asked,
     room: AppRoom,
-    client: Option<Origin>,
+    client: Holder,
     /// What has come, and is to be sent in this or another form.
     come: AnswerEvents,
     progress: Progress,
@@ -93,12 +93,7 @@ struct Compressed {
 
 impl Stage {
     /// For the answer to this request of a client; `None`: it does not ask for compression.
-    pub(crate) fn new(
-        head: &RequestHead,
-        bytes: &[u8],
-        room: &AppRoom,
-        client: Option<Origin>,
-    ) -> Option<Box<Self>> {
+    pub(crate) fn new(head: &RequestHead, bytes: &[u8], room: &AppRoom, client: Holder) -> Option<Box<Self>> {
         let asked = Asked::of(head, bytes)?;
         let (room, come) = (room.clone(), AnswerEvents::default());
         Some(Box::new(Stage { asked, room, client, come, progress: Progress::Head, sent: None }))
@@ -215,7 +210,7 @@ impl Stage {
     /// Keeps the beginning of a body for a moment, if the rest will come soon, and there is memory for it.
     fn hold(&mut self, head: Head) -> Result<(), Head> {
         let AnswerBody::Length(length @ 0..=HELD_BYTES) = head.head.body else { return Err(head) };
-        let Some(_permit) = self.room.permit(length, self.client) else { return Err(head) };
+        let Some(_permit) = self.room.permit(length, self.client.clone()) else { return Err(head) };
         self.progress = Progress::Holding(HeldHead { head, deadline: Box::pin(sleep(HELD_FOR)), _permit });
         Ok(())
     }
@@ -229,7 +224,7 @@ impl Stage {
     /// Begins a body that is to be compressed; `whole`: its length, if all of it has come.
     fn begin(&mut self, head: Head, whole: Option<usize>, out: &mut AnswerEvents) {
         let shape = if whole.is_some() { Shape::Whole } else { Shape::Stream };
-        let Some(held) = self.room.encoder(head.coding, shape, self.client) else {
+        let Some(held) = self.room.encoder(head.coding, shape, self.client.clone()) else {
             return push_head(head.head, &head.lines, Verdict::Varies, out);
         };
         self.sent = Some((head.head.status, 0));

@@ -122,13 +122,14 @@ impl Connection {
         let body = encoded.map_or_else(|| Rc::clone(answer.plain()), |(_, bytes)| bytes);
         let sent = (!has_it && !is_head).then_some(0);
         self.entry.iter_mut().for_each(|entry| entry.is_hit = true);
-        let permit = Permit::new(self.account(&app.buffers));
+        let permit = Permit::new(self.buffers(app));
         Step::Kept(Kept { body, sent, permit, status: head.status })
     }
 
     pub(super) fn stage_of(&self, app: &AppState, bytes: &[u8]) -> Option<Box<Stage>> {
         let is_on = app.settings().compress;
-        is_on.then(|| Stage::new(&self.head, bytes, &app.compression, self.origin)).flatten()
+        let client = || self.holder(|streams| &streams.encoders);
+        is_on.then(|| Stage::new(&self.head, bytes, &app.compression, client())).flatten()
     }
 
     /// Sends a stored answer. `true`: the connection can be kept.
@@ -188,7 +189,7 @@ impl Connection {
             );
             fill.add_conditions(&mut inner.request.head);
             inner.request.repeatable = true;
-            inner.response.assign_to(&app.reads, self.account(&app.buffers));
+            inner.response.assign_to(&app.reads, self.buffers(app));
             inner.response.reset(HeadContext { recipient: Recipient::Unknown, ..HeadContext::default() });
             inner.response.watch(Watch::Fill(fill));
         }

@@ -2,11 +2,14 @@
 //! passes the same stages as one of HTTP/1. Here is what the streams share: the socket, the time that it may be idle, and the
 //! end.
 
+mod arrival;
+
 use std::cell::{Cell, RefCell};
 use std::future::{poll_fn, Future};
 use std::pin::{pin, Pin};
 use std::rc::Rc;
-use std::task::{Context, Poll};
+use std::sync::Arc;
+use std::task::{ready, Context, Poll};
 use std::time::Duration;
 
 use h2::server::{Builder, SendResponse};
@@ -17,17 +20,31 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::task::spawn_local;
 
 use super::{closing, serve_stream};
+use crate::budget::Joint;
 use crate::clock::{now_ms, Deadline};
 use crate::message::request_head::MAX_FIELDS;
 use crate::shared::{Counted, Shared};
 use crate::transport::http2::{Http2Stream, Piece, Unsent, PIECE_BYTES};
 use crate::transport::stream::{Peer, Stream};
+use arrival::Arrival;
 
 /// What a client may send of the body of a request, and of all bodies on a connection, before it was read. Bodies are read at
 /// once, unless a disk is slow: so a connection holds this much of memory at most. An upload over a line of 100 ms gets 2.5 MB
 /// a second.
 const WINDOW_BYTES: u32 = 256 * 1024;
 const CONNECTION_WINDOW_BYTES: u32 = 512 * 1024;
+
+/// What the bodies and answers of a connection may hold in memory together: as much as this number of answers. Beyond it, they go
+/// to spool files. A client can open a hundred streams with one packet, and take nothing of any answer.
+const ANSWERS_IN_MEMORY: u64 = 4;
+
+/// What the encoders of a connection may hold together. Beyond it, answers are sent uncompressed.
+const ENCODER_BYTES: u64 = 8 << 20;
+
+/// What the heads of the streams of a connection may have together: a hundred of two kilobytes several times over, and a few of the
+/// largest. A stream beyond it is refused, so that the client repeats it.
+const HEAD_BYTES: usize = 1 << 20;
+const HEADS_AT_LEAST: usize = 4;
 
 /// What a field costs beside its name and value (RFC 9113 section 6.5.2).
 const FIELD_BYTES: usize = 32;
@@ -43,19 +60,26 @@ const GOODBYE: Duration = Duration::from_secs(2);
 /// What the streams of a connection share.
 #[derive(Debug)]
 pub(super) struct Streams {
-    /// Those that are served.
+    /// Those that are served, and the bytes of their heads.
     running: Cell<usize>,
+    head_bytes: Cell<usize>,
     /// How often the client may still reset one, at this time in milliseconds.
     resets: Cell<(u32, u64)>,
     /// The generation of each application that answered last on this connection, the last of all at the end.
     generations: RefCell<Vec<(AppId, u32)>>,
     unsent: Rc<Unsent>,
+    /// What their bodies and answers may hold in memory, and their encoders.
+    pub(super) buffers: Arc<Joint>,
+    pub(super) encoders: Arc<Joint>,
     deadline: Rc<Deadline>,
 }
 
 /// A stream that is served, while this lives.
 #[derive(Debug)]
-pub(super) struct Running(Rc<Streams>);
+pub(super) struct Running {
+    streams: Rc<Streams>,
+    head_bytes: Cell<usize>,
+}
 
 /// A connection.
 struct Http2Connection {
@@ -66,6 +90,9 @@ struct Http2Connection {
     counted: Counted,
     streams: Rc<Streams>,
     activity: Activity,
+    arrival: Rc<Arrival>,
+    /// The deadline as it is but for a head on its way.
+    without_head_ms: Option<u64>,
     /// The client knows that it can send no more requests.
     is_leaving: bool,
 }
@@ -85,6 +112,7 @@ enum Activity {
 struct Socket {
     stream: Rc<RefCell<Stream>>,
     read: Vec<u8>,
+    arrival: Rc<Arrival>,
 }
 
 /// The life of a connection. `read`: what was read of it already.
@@ -92,17 +120,31 @@ pub(super) async fn serve(stream: Stream, read: Vec<u8>, peer: Peer, shared: Rc<
     let socket = Rc::new(RefCell::new(stream));
     counted.work();
     counted.deadline.set(Some(shared.settings.limits.head_timeout));
-    let io = Socket { stream: Rc::clone(&socket), read };
+    let arrival = Rc::new(Arrival::new());
+    let io = Socket { stream: Rc::clone(&socket), read, arrival: Rc::clone(&arrival) };
     let Some(h2) = greet(io, &shared.settings.limits, &counted.deadline).await else { return };
     let streams = Rc::new(Streams {
         running: Cell::new(0),
+        head_bytes: Cell::new(0),
         resets: Cell::new((RESETS, now_ms())),
         generations: RefCell::default(),
         unsent: Rc::default(),
+        buffers: Joint::new(ANSWERS_IN_MEMORY * shared.settings.limits.response_buffer_bytes as u64),
+        encoders: Joint::new(ENCODER_BYTES),
         deadline: Rc::clone(&counted.deadline),
     });
-    let (activity, is_leaving) = (Activity::Serving, false);
-    let mut connection = Http2Connection { h2, socket, peer, shared, counted, streams, activity, is_leaving };
+    let mut connection = Http2Connection {
+        h2,
+        socket,
+        peer,
+        shared,
+        counted,
+        streams,
+        activity: Activity::Serving,
+        arrival,
+        without_head_ms: None,
+        is_leaving: false,
+    };
     poll_fn(|context| connection.poll(context)).await;
     connection.close().await;
 }
@@ -161,12 +203,13 @@ impl Http2Connection {
             context.waker().wake_by_ref();
         }
         self.look_at_activity();
+        self.look_at_head();
         self.poll_time(context)
     }
 
     fn begin(&mut self, request: Request<RecvStream>, respond: SendResponse<Piece>) {
         self.streams.running.set(self.streams.running.get() + 1);
-        let running = Running(Rc::clone(&self.streams));
+        let running = Running { streams: Rc::clone(&self.streams), head_bytes: Cell::new(0) };
         let (request, body) = request.into_parts();
         let stream = Rc::new(Http2Stream::new(body, respond, Rc::clone(&self.streams.unsent)));
         let (socket, peer) = (Rc::clone(&self.socket), self.peer.clone());
@@ -184,6 +227,7 @@ impl Http2Connection {
             return;
         }
         self.activity = activity;
+        self.without_head_ms = None;
         let limits = &self.shared.settings.limits;
         match activity {
             Activity::Idle if self.is_leaving => self.limit_goodbye(),
@@ -194,15 +238,32 @@ impl Http2Connection {
         self.counted.work();
     }
 
+    /// A head has as long to arrive as over HTTP/1, whatever else the connection does.
+    fn look_at_head(&mut self) {
+        let deadline = &self.counted.deadline;
+        if let Some(at_ms) = self.head_until_ms() {
+            let before_ms = *self.without_head_ms.get_or_insert(deadline.at_ms());
+            deadline.put_back(before_ms.min(at_ms));
+        } else if let Some(before_ms) = self.without_head_ms.take() {
+            deadline.put_back(before_ms);
+        }
+    }
+
+    fn head_until_ms(&self) -> Option<u64> {
+        let timeout_ms = self.shared.settings.limits.head_timeout.as_millis() as u64;
+        self.arrival.since_ms().map(|since_ms| since_ms.saturating_add(timeout_ms))
+    }
+
     fn poll_time(&mut self, context: &mut Context<'_>) -> Poll<()> {
         let has_passed = self.counted.deadline.has_passed(context);
+        if has_passed && self.head_until_ms().is_some_and(|at_ms| at_ms <= now_ms()) {
+            // What follows cannot be read without it.
+            self.shared.note_unanswered(|unanswered| unanswered.incomplete += 1);
+            return self.end_at_once(Reason::ENHANCE_YOUR_CALM, context);
+        }
         match self.activity {
-            Activity::Idle if self.counted.is_dismissed() => {
-                // Another connection has its place. The client learns, as far as it can be sent now, what was not served.
-                self.h2.abrupt_shutdown(Reason::NO_ERROR);
-                let _ = self.h2.poll_accept(context);
-                Poll::Ready(())
-            }
+            // Another connection has its place.
+            Activity::Idle if self.counted.is_dismissed() => self.end_at_once(Reason::NO_ERROR, context),
             _ if !has_passed => Poll::Pending,
             Activity::Idle if !self.is_leaving => {
                 self.say_goodbye();
@@ -212,6 +273,13 @@ impl Http2Connection {
             Activity::Idle | Activity::Sending(_) => Poll::Ready(()),
             Activity::Serving => Poll::Pending,
         }
+    }
+
+    /// The client learns, as far as it can be sent now, what was not served.
+    fn end_at_once(&mut self, why: Reason, context: &mut Context<'_>) -> Poll<()> {
+        self.h2.abrupt_shutdown(why);
+        let _ = self.h2.poll_accept(context);
+        Poll::Ready(())
     }
 
     /// Tells the client to send its next requests on another connection. Those that are on their way are served.
@@ -224,7 +292,8 @@ impl Http2Connection {
         }
     }
 
-    fn limit_goodbye(&self) {
+    fn limit_goodbye(&mut self) {
+        self.without_head_ms = None;
         self.counted.deadline.set(Some(GOODBYE.min(self.shared.time_for_last_request())));
     }
 
@@ -272,27 +341,41 @@ impl Streams {
 }
 
 impl Running {
-    pub(super) fn streams(&self) -> &Streams {
-        &self.0
+    pub(super) fn streams(&self) -> &Rc<Streams> {
+        &self.streams
+    }
+
+    /// Whether a head of this length has room beside those of the other streams. By HPACK, a client sends the same one again with a
+    /// few bytes.
+    pub(super) fn has_room_for(&self, head_bytes: usize, limits: &Limits) -> bool {
+        let all = self.streams.head_bytes.get() + head_bytes;
+        if all > HEAD_BYTES.max(HEADS_AT_LEAST * limits.head_bytes) {
+            return false;
+        }
+        self.streams.head_bytes.set(all);
+        self.head_bytes.set(head_bytes);
+        true
     }
 
     /// The stream has ended; what answered it last, and whether its client has left before.
     pub(super) fn end(self, answered: Option<(AppId, u32)>, has_left: bool) {
         if let Some((app, generation)) = answered {
-            self.0.note_generation(app, generation);
+            self.streams.note_generation(app, generation);
         }
         if has_left {
-            self.0.note_reset();
+            self.streams.note_reset();
         }
     }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        let running = self.0.running.get() - 1;
-        self.0.running.set(running);
-        if running == 0 || self.0.resets.get().0 == 0 {
-            self.0.deadline.nudge();
+        let streams = &self.streams;
+        let running = streams.running.get() - 1;
+        streams.running.set(running);
+        streams.head_bytes.set(streams.head_bytes.get() - self.head_bytes.get());
+        if running == 0 || streams.resets.get().0 == 0 {
+            streams.deadline.nudge();
         }
     }
 }
@@ -303,12 +386,15 @@ impl AsyncRead for Socket {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<std::io::Result<()>> {
+        let before = buffer.filled().len();
         if self.read.is_empty() {
-            return Pin::new(&mut *self.stream.borrow_mut()).poll_read(context, buffer);
+            ready!(Pin::new(&mut *self.stream.borrow_mut()).poll_read(context, buffer))?;
+        } else {
+            let length = self.read.len().min(buffer.remaining());
+            buffer.put_slice(&self.read[..length]);
+            self.read.drain(..length);
         }
-        let length = self.read.len().min(buffer.remaining());
-        buffer.put_slice(&self.read[..length]);
-        self.read.drain(..length);
+        self.arrival.note(&buffer.filled()[before..]);
         Poll::Ready(Ok(()))
     }
 }

@@ -230,6 +230,9 @@ impl Connection {
             return step;
         }
         self.note(self.head.target(bytes), bytes);
+        if self.is_misdirected(bytes) {
+            return Step::Refuse(Refusal::Misdirected);
+        }
         let Some((app, prefix_bytes)) = found else { return self.no_app(bytes) };
         if let Some(step) = self.check_health(&app, prefix_bytes, bytes) {
             return step;
@@ -476,7 +479,7 @@ impl Connection {
         let context = self.ring_context(&settings.prefix, prefix_bytes, received_us);
         self.head.encode_for_ring(bytes, &context, &mut inner.request.head);
         fill.iter().for_each(|fill| fill.add_conditions(&mut inner.request.head));
-        inner.response.assign_to(&app.reads, self.account(&app.buffers));
+        inner.response.assign_to(&app.reads, self.buffers(app));
         inner.request.repeatable = self.head.method.is_idempotent();
         inner.request.is_for_web_socket = self.wants_web_socket;
         inner.request.repeated = false;

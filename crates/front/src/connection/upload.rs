@@ -68,7 +68,7 @@ impl Connection {
             BodyFraming::None | BodyFraming::Unknown => None,
         };
         let (memory_bytes, folder) = (limits.body_memory_bytes, limits.spool_dir.clone());
-        let (spool, buffers) = (self.account(&app.spool), self.account(&app.buffers));
+        let (spool, buffers) = (self.account(&app.spool), self.buffers(app));
         let sink = Sink::new(expected, memory_bytes, folder, spool, buffers);
         if let Some(length) = expected.filter(|length| Sink::is_for_disk(*length, memory_bytes)) {
             // Better now than when most of it has come.

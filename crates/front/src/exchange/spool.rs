@@ -243,10 +243,11 @@ mod tests {
     use std::io::Read;
 
     use super::*;
-    use crate::budget::Share;
+    use crate::budget::{Holder, Share};
 
     fn accounts() -> (Account, Account) {
-        let account = |kind| Account::new(&Share::new(&Budget::new(20, kind), "app", None), None);
+        let account =
+            |kind| Account::new(&Share::new(&Budget::new(20, kind), "app", None), Holder::default());
         (account(Kind::SpoolFiles), account(Kind::Buffers))
     }
 
@@ -292,11 +293,13 @@ mod tests {
     fn where_there_is_no_folder_they_are_in_memory() {
         let folder = tempfile::tempdir().unwrap();
         let missing = folder.path().join("missing");
-        let account =
-            |limit| Account::new(&Share::new(&budget_of_folder(&missing, limit), "app", None), None);
+        let account = |limit| {
+            Account::new(&Share::new(&budget_of_folder(&missing, limit), "app", None), Holder::default())
+        };
         check(SpoolFile::create(&missing, &account(Some(20)), &accounts().1).unwrap(), folder.path());
         assert_eq!(account(Some(u64::MAX)).limit(), 64 << 20, "memory is not what the limit was meant for");
-        let usual = Account::new(&Share::new(&budget_of_folder(folder.path(), None), "app", None), None);
+        let usual =
+            Account::new(&Share::new(&budget_of_folder(folder.path(), None), "app", None), Holder::default());
         assert_eq!(usual.kind(), Kind::SpoolFiles);
     }
 

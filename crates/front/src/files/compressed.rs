@@ -13,7 +13,7 @@ use super::found_file::{Content, Representation};
 use super::{Pending, FRESH_MS};
 use crate::aside::file_reads::ServedFile;
 use crate::aside::{patiently, Turn};
-use crate::budget::Permit;
+use crate::budget::{Holder, Permit};
 use crate::clock::now_ms;
 use crate::compression::accept_encoding::Coding;
 use crate::compression::encoder::{Encoder, Shape, Then};
@@ -126,7 +126,7 @@ impl CompressedFiles {
         let bytes = Encoder::most_bytes(coding, Shape::Kept) + 2 * length;
         loop {
             if self.room.has(bytes) {
-                return self.room.permit(bytes, None);
+                return self.room.permit(bytes, Holder::default());
             }
             let mut known = self.known.borrow_mut();
             let kept = known.iter().filter(|(_, entry)| matches!(entry.state, State::Kept { .. }));

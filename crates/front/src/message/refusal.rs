@@ -50,6 +50,8 @@ pub enum Refusal {
     HostInvalid,
     /// A Host field that names another host than `:authority` does.
     HostDiffers,
+    /// The connection was secured with the certificate of another host.
+    Misdirected,
     /// A Forwarded field of a trusted proxy that is not what RFC 7239 section 4 says.
     BadForwarded,
     /// A Content-Length that is not a number of bytes.
@@ -165,6 +167,7 @@ impl Refusal {
             BodyTooLarge => 413,
             TargetTooLong => 414,
             UnknownExpectation => 417,
+            Misdirected => 421,
             TooManyLogins { .. } => 429,
             HeadTooLarge | TooManyFields | TrailersTooLarge => 431,
             BodyNotStored | AppRaised | UsersUnreadable => 500,
@@ -201,6 +204,7 @@ impl Refusal {
             HostRepeated => "the Host field is repeated",
             HostInvalid => "the Host field is malformed",
             HostDiffers => "the Host field names another host than :authority",
+            Misdirected => "this connection is for a host with another certificate",
             BadForwarded => "the Forwarded field is malformed",
             BadContentLength => "the Content-Length field is malformed",
             ContentLengthRepeated => "the Content-Length field is repeated",

@@ -235,9 +235,18 @@ impl Http2Stream {
 
     /// The answer cannot be completed: the client must notice.
     pub(crate) fn reset(&self) {
+        self.reset_for(Reason::INTERNAL_ERROR);
+    }
+
+    /// Nothing was done for the request: the client may repeat it.
+    pub(crate) fn refuse(&self) {
+        self.reset_for(Reason::REFUSED_STREAM);
+    }
+
+    fn reset_for(&self, reason: Reason) {
         match &mut self.0.borrow_mut().answer {
-            Answer::Awaited(respond) => respond.send_reset(Reason::INTERNAL_ERROR),
-            Answer::Begun(stream) => stream.send_reset(Reason::INTERNAL_ERROR),
+            Answer::Awaited(respond) => respond.send_reset(reason),
+            Answer::Begun(stream) => stream.send_reset(reason),
             Answer::Ended => {}
         }
     }

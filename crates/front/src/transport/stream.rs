@@ -89,6 +89,18 @@ impl Stream {
         }
     }
 
+    /// Looks at the name by which the client has chosen a certificate; there is none without TLS, or if it has named none.
+    pub(crate) fn look_at_server_name<T>(&self, look: impl FnOnce(Option<&str>) -> T) -> T {
+        match self {
+            Stream::Tls(stream) => look(stream.server_name()),
+            Stream::Http2(_, socket) => match &*socket.borrow() {
+                Stream::Tls(stream) => look(stream.server_name()),
+                _ => look(None),
+            },
+            Stream::Tcp(_) | Stream::Unix(_) => look(None),
+        }
+    }
+
     /// Whether the client has connected by TCP.
     pub(crate) fn is_tcp(&self) -> bool {
         match self {

@@ -219,6 +219,12 @@ impl Tls {
         self.served.certificate_for(host)
     }
 
+    /// Whether the client of a connection that was asked for by this name, in small letters, would get another certificate for
+    /// this host, in small letters, than for all that the connection's is for (RFC 9110 section 7.4).
+    pub(crate) fn is_misdirected(&self, server_name: &str, host: &str) -> bool {
+        self.served.is_misdirected(server_name, host)
+    }
+
     /// The certificates in use.
     pub fn certificates(&self) -> Vec<Certificate> {
         self.served.all()

@@ -1,7 +1,7 @@
 //! Each test confines another process: this program again, which runs one ignored test.
 
 use super::*;
-use highball_front::budget::{Account, Budget, Kind, Share};
+use highball_front::budget::{Account, Budget, Holder, Kind, Share};
 use highball_front::exchange::spool::SpoolFile;
 use rustix::process::{getpid, getppid, kill_process, test_kill_process, Signal};
 use std::fs::{self, File};
@@ -124,7 +124,7 @@ fn confined_by_landlock() {
 
 /// As the front does with a large upload.
 fn spools_files(folder: &Path) {
-    let account = |kind| Account::new(&Share::new(&Budget::new(20, kind), "app", None), None);
+    let account = |kind| Account::new(&Share::new(&Budget::new(20, kind), "app", None), Holder::default());
     let mut file = SpoolFile::create(folder, &account(Kind::SpoolFiles), &account(Kind::Buffers)).unwrap();
     file.append(b"text").unwrap();
     file.finish();

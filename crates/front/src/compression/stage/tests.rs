@@ -20,7 +20,7 @@ fn stage_for(fields: &str, room: &AppRoom) -> Box<Stage> {
     let mut head = RequestHead::new();
     let parsed = Reader::default().parse(text.as_bytes(), &limits(), &mut head).unwrap();
     assert!(matches!(parsed, Parsed::Complete { .. }));
-    Stage::new(&head, text.as_bytes(), room, None).expect("it asks for compression")
+    Stage::new(&head, text.as_bytes(), room, Holder::default()).expect("it asks for compression")
 }
 
 fn room() -> AppRoom {

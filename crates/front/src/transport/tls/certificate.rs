@@ -361,6 +361,12 @@ impl Certificate {
         owner.hosts.iter().filter(is_for).cloned().collect()
     }
 
+    /// Whether clients can get it for this host, in small letters.
+    pub(super) fn serves(&self, host: &str) -> bool {
+        let above = wildcard_for(host);
+        self.served_hosts().iter().any(|name| name == host || Some(name) == above.as_ref())
+    }
+
     /// What is not right with it.
     pub fn flaws(&self) -> &[Flaw] {
         &self.flaws

@@ -68,6 +68,19 @@ impl Served {
         found.map(|index| now.all[index].clone())
     }
 
+    /// As [`super::Tls::is_misdirected`]. In development each name has its own certificate, and tools that pass on requests name
+    /// another host in them: nothing is misdirected there.
+    pub(super) fn is_misdirected(&self, server_name: &str, host: &str) -> bool {
+        let now = self.now();
+        let (named, of_host) = (now.named(server_name), now.named(host));
+        if named == of_host || self.issuer().is_some() {
+            return false;
+        }
+        let of_connection =
+            named.map_or_else(|| now.default(), |named| named.iter().map(|index| &now.all[*index]).collect());
+        !of_connection.iter().any(|certificate| certificate.serves(host))
+    }
+
     pub(super) fn all(&self) -> Vec<Certificate> {
         self.now().all.clone()
     }
@@ -111,6 +124,13 @@ impl ByHost {
         self.hosts.get(host).or_else(|| self.hosts.get(&wildcard_for(host)?))
     }
 
+    /// The default, and others for the same hosts with another kind of key.
+    fn default(&self) -> Vec<&Certificate> {
+        let mut of_server = self.all.iter().filter(|certificate| certificate.owner().is_none()).peekable();
+        let hosts = of_server.peek().map(|first| first.hosts());
+        of_server.filter(|other| Some(other.hosts()) == hosts).collect()
+    }
+
     /// The one for this host, else the server's first, as other web servers do. Of several for a host (RSA and ECDSA), the first that
     /// the client can check.
     fn find(&self, host: Option<&str>, schemes: &[SignatureScheme]) -> Option<&Certificate> {
@@ -119,11 +139,7 @@ impl ByHost {
         let found = named.into_iter().flatten().map(|index| &self.all[*index]);
         let mut found: Vec<&Certificate> = found.collect();
         if found.is_empty() {
-            // The default, or another for the same hosts with another kind of key.
-            let mut of_server =
-                self.all.iter().filter(|certificate| certificate.owner().is_none()).peekable();
-            let hosts = of_server.peek()?.hosts();
-            found = of_server.filter(|other| other.hosts() == hosts).collect();
+            found = self.default();
         }
         let can_check = |found: &&&Certificate| found.key().key.choose_scheme(schemes).is_some();
         found.iter().find(can_check).or(found.first()).copied()

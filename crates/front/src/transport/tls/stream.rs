@@ -113,6 +113,11 @@ impl TlsStream {
         }
     }
 
+    /// The name by which the client has chosen the certificate, in small letters.
+    pub(crate) fn server_name(&self) -> Option<&str> {
+        self.tls.server_name()
+    }
+
     /// The socket below.
     pub(crate) fn tcp(&self) -> &TcpStream {
         &self.tcp
