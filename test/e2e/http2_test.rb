@@ -152,6 +152,28 @@ class Http2Test < Http2TestCase
     assert_empty(targets(@server).grep(/again/))
   end
 
+  # RFC 9113, section 8.3.1, and what an absolute target of HTTP/1 may have.
+  def test_pseudo_header_fields
+    right = { ":method" => "GET", ":scheme" => "http", ":path" => "/", ":authority" => "test" }
+    resets = [{ ":scheme" => nil }, { ":scheme" => "h ttp" }, { ":path" => "" }, { ":path" => "again" },
+              { ":path" => "/a\0again" }, { ":authority" => "" }, { ":method" => nil }, { ":status" => "200" }]
+    refused = { { ":scheme" => "" } => 400, { ":scheme" => "ftp" } => 400, { ":scheme" => "1http" } => 400,
+                { ":path" => "*" } => 400, { ":path" => "?again" } => 400, { ":authority" => "user@test" } => 400,
+                { ":authority" => nil } => 400, { ":method" => "A" * 33 } => 501, { ":method" => "A" * 10_000 } => 501,
+                { ":scheme" => "HTTPS" } => 200, { ":method" => "A" * 32 } => 200 }
+    http2 do |client|
+      stream = -1
+      ask = lambda do |changes|
+        block = right.merge(changes).compact.map { |name, value| client.field_bytes(name, value) }.join
+        client.write_frame(Http2Client::HEADERS, Http2Client::END_STREAM | Http2Client::END_HEADERS, stream += 2, block)
+        client.answer(stream)
+      end
+      resets.each { |changes| assert_equal Http2Client::PROTOCOL_ERROR, ask.call(changes).reset, changes.inspect }
+      refused.each { |changes, status| assert_equal status, ask.call(changes).status, changes.inspect[0, 60] }
+    end
+    assert_empty(targets(@server).grep(/again/))
+  end
+
   def test_names_in_upper_case
     http2 do |client|
       client.send_request(1, "GET", "/", { "X-Upper" => "1" })

@@ -22,6 +22,9 @@ pub use target::Host;
 /// Most header fields of a request, whatever the limits say.
 pub const MAX_FIELDS: usize = 256;
 
+/// Longest method, in bytes.
+pub(crate) const METHOD_BYTES: usize = 32;
+
 /// A part of the buffer that a head was read from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Span {

@@ -26,10 +26,7 @@ use highball_ring::frame::{is_token, is_value};
 
 use crate::http_syntax::{parse_length, write_number};
 use crate::message::refusal::Refusal;
-use crate::message::request_head::{known_key, BodyFraming, RequestHead, Version, MAX_FIELDS};
-
-/// Longest method.
-const METHOD_BYTES: usize = 32;
+use crate::message::request_head::{known_key, BodyFraming, RequestHead, Version, MAX_FIELDS, METHOD_BYTES};
 
 /// Buffers of more bytes are given back between two requests.
 pub(super) const KEPT_BYTES: usize = 4096;

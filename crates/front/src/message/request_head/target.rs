@@ -90,8 +90,12 @@ pub(super) fn split<'a>(target: &'a [u8], method: Method, method_name: &[u8]) ->
     if method_name == b"CONNECT" {
         return Err(Refusal::ConnectMethod);
     }
-    // Beyond what RFC 3986 allows, clients send `|`, `{`, `"`, UTF-8 and others as they are: these pass.
+    // Beyond what RFC 3986 allows, clients send `|`, `{`, `"`, UTF-8 and others as they are: these pass (decision 29).
     if !target.iter().all(|&byte| (byte.is_ascii_graphic() && byte != b'#') || !byte.is_ascii()) {
+        return Err(Refusal::BadTarget);
+    }
+    let is_text = |target| std::str::from_utf8(target).is_ok_and(|text| !text.chars().any(char::is_control));
+    if !target.is_ascii() && !is_text(target) {
         return Err(Refusal::BadTarget);
     }
     if target == b"*" && method == Method::Options {
@@ -220,6 +224,17 @@ mod tests {
                 let value = &head[6..6 + host.len()];
                 assert_eq!(known.parse(value, &head), parse_host(value, &head), "{first} {second}");
             }
+        }
+    }
+
+    #[test]
+    fn beyond_ascii_only_text_passes() {
+        let passes = |target: &[u8]| split(target, Method::Get, b"GET").is_ok();
+        assert!(passes("/gr\u{f6}\u{df}e?\u{1f600}".as_bytes()) && passes("http://a/\u{e9}".as_bytes()));
+        for target in
+            [&b"/\xf6"[..], b"/?\xf6", b"/\xc0\xae", b"/\xed\xa0\x80", b"/\xc2\x85", b"/\xc3", b"/\xff"]
+        {
+            assert!(!passes(target), "{target:?}");
         }
     }
 

@@ -7,13 +7,10 @@ use highball_config::Limits;
 use highball_ring::frame::{is_token, is_token_byte};
 
 use crate::message::refusal::Refusal;
-use crate::message::request_head::MAX_FIELDS;
+use crate::message::request_head::{MAX_FIELDS, METHOD_BYTES};
 
 /// Empty lines that may stand before a request line (RFC 9112 section 2.2).
 const LEADING_EMPTY_LINES: usize = 4;
-
-/// Longest method.
-const METHOD_BYTES: usize = 32;
 
 /// What a request line holds beside method and target: two spaces and the version.
 const REQUEST_LINE_REST: usize = 10;

@@ -12,7 +12,7 @@ use highball_config::Limits;
 
 use crate::http_syntax::parse_length;
 use crate::message::refusal::Refusal;
-use crate::message::request_head::{BodyFraming, RequestHead, Version, MAX_FIELDS};
+use crate::message::request_head::{BodyFraming, RequestHead, Version, MAX_FIELDS, METHOD_BYTES};
 
 /// By these fields, an application knows a request for a WebSocket, whatever the protocol of the client. The key shows a client
 /// that its server has understood it; here nothing looks at that.
@@ -42,6 +42,9 @@ pub(super) fn read(
     let method = if is_for_web_socket { "GET" } else { request.method.as_str() }.as_bytes();
     if method == b"CONNECT" {
         return Err(Refusal::ConnectMethod);
+    }
+    if method.len() > METHOD_BYTES {
+        return Err(Refusal::MethodTooLong);
     }
     let target = target(&request.uri)?;
     if target.len() > limits.target_bytes {
@@ -92,8 +95,13 @@ fn fields(request: &Parts, is_for_web_socket: bool) -> Vec<(&[u8], &[u8])> {
         .collect()
 }
 
-/// `:path`.
+/// `:path`, where `:scheme` is one that an absolute target of HTTP/1 may have. The crate takes any, also an empty one, and
+/// forgets it where there is no `:authority`.
 fn target(uri: &Uri) -> Result<&[u8], Refusal> {
+    let is_known = |scheme: &str| ["http", "https"].iter().any(|known| scheme.eq_ignore_ascii_case(known));
+    if uri.scheme_str().is_some_and(|scheme| !is_known(scheme)) {
+        return Err(Refusal::BadTarget);
+    }
     let path = uri.path_and_query().ok_or(Refusal::BadTarget)?;
     Ok(path.as_str().as_bytes())
 }

@@ -124,6 +124,20 @@ fn limits_are_those_of_every_protocol() {
 }
 
 #[test]
+fn methods_and_schemes_are_those_of_every_protocol() {
+    assert_eq!(refusal(&request(&"A".repeat(33), "http://example.org/", &[]), false), Refusal::MethodTooLong);
+    assert!(read_with(&request(&"A".repeat(32), "http://example.org/", &[]), false, &limits()).is_ok());
+    for scheme in ["ftp", "htt", "httpsx", "1http"] {
+        let uri = format!("{scheme}://example.org/");
+        assert_eq!(refusal(&request("GET", &uri, &[]), false), Refusal::BadTarget, "{scheme}");
+    }
+    for scheme in ["http", "https", "HTTP"] {
+        let uri = format!("{scheme}://example.org/");
+        assert!(read_with(&request("GET", &uri, &[]), false, &limits()).is_ok(), "{scheme}");
+    }
+}
+
+#[test]
 fn there_are_no_tunnels() {
     assert_eq!(refusal(&request("CONNECT", "example.org:443", &[]), true), Refusal::ConnectMethod);
     assert_eq!(refusal(&connect("connect-udp", &[]), true), Refusal::ConnectMethod);
