@@ -107,7 +107,9 @@ class AppCertificatesTest < ManyAppsTestCase
                  ["other.example.test", blog] => 421, [nil, blog] => 200,
                  ["a.wild.example.test", "b.wild.example.test"] => 404,
                  ["other.example.test", "a.wild.example.test"] => 404,
-                 ["unknown.example.test", "other.example.test"] => 404, ["unknown.example.test", shop] => 421 }
+                 ["other.example.test", "unknown.example.test"] => 404, ["other.example.test", "127.0.0.1"] => 404,
+                 [blog, "unknown.example.test"] => 421, ["unknown.example.test", "other.example.test"] => 404,
+                 ["unknown.example.test", shop] => 421 }
     expected.each do |(name, host), status|
       connect_tls(@port, host: name, verify: false) do |client|
         assert_equal status, client.get("/", { "Host" => host }).status, [name, host].inspect

@@ -219,8 +219,8 @@ impl Tls {
         self.served.certificate_for(host)
     }
 
-    /// Whether the client of a connection that was asked for by this name, in small letters, would get another certificate for
-    /// this host, in small letters, than for all that the connection's is for (RFC 9110 section 7.4).
+    /// Whether a client that has opened a connection by this name, in small letters, would get another certificate for this host,
+    /// in small letters, and the one that it has is not for it (RFC 9110 section 7.4).
     pub(crate) fn is_misdirected(&self, server_name: &str, host: &str) -> bool {
         self.served.is_misdirected(server_name, host)
     }

@@ -71,14 +71,12 @@ impl Served {
     /// As [`super::Tls::is_misdirected`]. In development each name has its own certificate, and tools that pass on requests name
     /// another host in them: nothing is misdirected there.
     pub(super) fn is_misdirected(&self, server_name: &str, host: &str) -> bool {
-        let now = self.now();
-        let (named, of_host) = (now.named(server_name), now.named(host));
-        if named == of_host || self.issuer().is_some() {
+        if self.issuer().is_some() {
             return false;
         }
-        let of_connection =
-            named.map_or_else(|| now.default(), |named| named.iter().map(|index| &now.all[*index]).collect());
-        !of_connection.iter().any(|certificate| certificate.serves(host))
+        let now = self.now();
+        let (of_connection, of_host) = (now.for_name(Some(server_name)), now.for_name(Some(host)));
+        !of_connection.iter().any(|index| of_host.contains(index) || now.all[*index].serves(host))
     }
 
     pub(super) fn all(&self) -> Vec<Certificate> {
@@ -124,24 +122,23 @@ impl ByHost {
         self.hosts.get(host).or_else(|| self.hosts.get(&wildcard_for(host)?))
     }
 
-    /// The default, and others for the same hosts with another kind of key.
-    fn default(&self) -> Vec<&Certificate> {
-        let mut of_server = self.all.iter().filter(|certificate| certificate.owner().is_none()).peekable();
-        let hosts = of_server.peek().map(|first| first.hosts());
-        of_server.filter(|other| Some(other.hosts()) == hosts).collect()
+    /// Those for this host, in small letters, else the server's first, as with other web servers, and others for the same hosts with
+    /// another kind of key.
+    fn for_name(&self, host: Option<&str>) -> Vec<usize> {
+        if let Some(named) = host.and_then(|host| self.named(host)) {
+            return named.clone();
+        }
+        let is_of_server = |index: &usize| self.all[*index].owner().is_none();
+        let mut of_server = (0..self.all.len()).filter(is_of_server).peekable();
+        let hosts = of_server.peek().map(|first| self.all[*first].hosts());
+        of_server.filter(|other| Some(self.all[*other].hosts()) == hosts).collect()
     }
 
-    /// The one for this host, else the server's first, as other web servers do. Of several for a host (RSA and ECDSA), the first that
-    /// the client can check.
+    /// The one for this host. Of several (RSA and ECDSA), the first that the client can check.
     fn find(&self, host: Option<&str>, schemes: &[SignatureScheme]) -> Option<&Certificate> {
         let host = host.map(str::to_ascii_lowercase);
-        let named = host.as_deref().and_then(|host| self.named(host));
-        let found = named.into_iter().flatten().map(|index| &self.all[*index]);
-        let mut found: Vec<&Certificate> = found.collect();
-        if found.is_empty() {
-            found = self.default();
-        }
-        let can_check = |found: &&&Certificate| found.key().key.choose_scheme(schemes).is_some();
-        found.iter().find(can_check).or(found.first()).copied()
+        let found = self.for_name(host.as_deref());
+        let can_check = |index: &&usize| self.all[**index].key().key.choose_scheme(schemes).is_some();
+        found.iter().find(can_check).or(found.first()).map(|index| &self.all[*index])
     }
 }
