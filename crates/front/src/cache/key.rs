@@ -246,7 +246,9 @@ mod tests {
     /// The parts of the env that a key leaves out on purpose, beside fields that are harmless.
     const LEFT_OUT: [&str; 2] = ["REQUEST_METHOD", "SERVER_PROTOCOL"];
 
-    fn env(head: &RequestHead, buffer: &[u8], is_tls: bool) -> BTreeMap<Vec<u8>, Vec<u8>> {
+    type Env = BTreeMap<Vec<u8>, Vec<u8>>;
+
+    fn env(head: &RequestHead, buffer: &[u8], is_tls: bool) -> Env {
         let context = RingContext {
             remote_addr: "192.0.2.7",
             server_name: "localhost",
@@ -378,7 +380,7 @@ mod tests {
     }
 
     /// The key and the env of a request that the cache is asked for.
-    fn asked(request: &(String, bool)) -> Option<(Key, BTreeMap<Vec<u8>, Vec<u8>>)> {
+    fn asked(request: &(String, bool)) -> Option<(Key, Env)> {
         let (text, is_tls) = request;
         let (mut reader, mut head) = (Reader::default(), RequestHead::new());
         reader.parse(text.as_bytes(), &limits(), &mut head).ok()?;
