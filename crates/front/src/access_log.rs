@@ -26,6 +26,7 @@ pub use place::{open_access_logs_by, open_log_of_root, OpenLogBy};
 use writer::Writer;
 
 use crate::clock::now_us;
+use crate::developer_key::DeveloperKey;
 
 /// What the last lines may take at the end of the server.
 const LAST_LINES_TIME: Duration = Duration::from_secs(1);
@@ -97,12 +98,14 @@ impl AccessLog {
         self.measures
     }
 
-    /// Adds a line, if the request gets one; it is written soon.
-    pub(crate) fn add(&self, entry: &Entry, outcome: &Outcome<'_>) {
+    /// Adds a line, if the request gets one; it is written soon. It does not have the developer's key, whichever of its texts
+    /// had that.
+    pub(crate) fn add(&self, entry: &Entry, outcome: &Outcome<'_>, key: &DeveloperKey) {
         if self.writer.is_closed() || !self.is_chosen(entry, outcome) {
             return;
         }
-        let line = line(&self.rules.format, entry, outcome, SystemTime::now());
+        let mut line = line(&self.rules.format, entry, outcome, SystemTime::now());
+        key.mask(&mut line);
         if self.writer.add(&line) || self.is_prompt {
             self.flush();
         }

@@ -577,7 +577,7 @@ impl Connection {
                 id: self.request_id.as_ref().map(RequestId::as_str),
                 now_us: now_us(),
             };
-            log.add(&entry, &outcome);
+            log.add(&entry, &outcome, &self.shared.key);
         }
     }
 

@@ -6,15 +6,16 @@
 //! own host, learns nothing that is good for another one. Applications behind this server never see it.
 
 use std::fmt;
+use std::ops::Range;
 
+use memchr::memmem;
 use rustix::process::geteuid;
 use sha2::{Digest, Sha256};
 
+use crate::message::location;
+
 /// Bytes of the secret.
 pub const SECRET_BYTES: usize = 32;
-
-/// The parameter of the link.
-const PARAMETER: &[u8] = b"highball=";
 
 /// The name of the cookie, with what follows it.
 const COOKIE: &[u8] = b"highball-diagnosis=";
@@ -25,9 +26,29 @@ const COOKIE_SECONDS: u32 = 365 * 86400;
 /// Bytes of an HMAC that are used: 128 bits cannot be guessed.
 const TOKEN_BYTES: usize = 16;
 
+/// Bytes of the key in the link, which is written in hexadecimal digits.
+pub(crate) const LINK_KEY_BYTES: usize = 2 * TOKEN_BYTES;
+
+/// The parameter of the link.
+const PARAMETER: &[u8] = b"highball=";
+
+/// What stands in the place of the link's key.
+const MASKED: &[u8] = b"[masked]";
+
+/// A request that has the key.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Followed {
+    /// Its target without the key.
+    pub(crate) target: Vec<u8>,
+    /// It is for the link, and does not only have the key somewhere.
+    pub(crate) is_link: bool,
+}
+
 /// The secret of the user who started Highball.
 pub struct DeveloperKey {
     secret: [u8; SECRET_BYTES],
+    /// The key in the link.
+    link: memmem::Finder<'static>,
     user: u32,
 }
 
@@ -40,7 +61,8 @@ impl fmt::Debug for DeveloperKey {
 impl DeveloperKey {
     /// From random bytes, of the user of this process.
     pub fn new(secret: [u8; SECRET_BYTES]) -> Self {
-        DeveloperKey { secret, user: geteuid().as_raw() }
+        let link = memmem::Finder::new(&token(&secret, b"link", b"")).into_owned();
+        DeveloperKey { secret, link, user: geteuid().as_raw() }
     }
 
     /// The same, where another user (a number) has started Highball.
@@ -56,28 +78,67 @@ impl DeveloperKey {
 
     /// The link by which a developer opens this address: `http://127.0.0.1:3000/?highball=…`.
     pub fn link(&self, url: &str) -> String {
-        format!("{url}?highball={}", self.token(b"link", b""))
+        format!("{url}?highball={}", String::from_utf8_lossy(self.link.needle()))
     }
 
-    /// The target of a request without the link's parameter, if it has that, and it is the right one.
+    /// Where a request with the link's key leads without it: to its path, with those parameters that do not have the key, in
+    /// whatever form. `None`: it does not have the key.
     #[inline(never)]
-    pub(crate) fn target_of_link(&self, path: &[u8], query: &[u8]) -> Option<Vec<u8>> {
-        memchr::memmem::find(query, PARAMETER)?;
-        let token = self.token(b"link", b"");
-        let is_ours = |part: &&[u8]| {
-            part.strip_prefix(PARAMETER).is_some_and(|value| are_equal(value, token.as_bytes()))
+    pub(crate) fn followed(&self, path: &[u8], query: &[u8]) -> Option<Followed> {
+        let has_key = |text: &[u8]| {
+            let next = |found: Range<usize>| text.get(found.end).copied();
+            self.find(text).is_some_and(|found| !next(found).is_some_and(|byte| byte.is_ascii_hexdigit()))
         };
+        let is_in_path = has_key(path); // of a link whose question mark was encoded
         let parts = || query.split(|byte| *byte == b'&');
-        parts().find(is_ours)?;
-        // A path that begins with two slashes would lead to another host.
-        let slashes = path.iter().take_while(|byte| **byte == b'/').count();
-        let mut target = [b"/", &path[slashes..]].concat();
-        let rest: Vec<&[u8]> = parts().filter(|part| !is_ours(part)).collect();
-        if !rest.is_empty() {
-            target.push(b'?');
-            target.extend(rest.join(&b'&'));
+        if !is_in_path && !parts().any(has_key) {
+            return None;
         }
-        Some(target)
+        let is_link = |part: &[u8]| {
+            let value = part.strip_prefix(PARAMETER);
+            value.is_some_and(|value| self.find(value) == Some(0..value.len()))
+        };
+        let rest: Vec<&[u8]> = parts().filter(|part| !has_key(part)).collect();
+        let path = if is_in_path { b"/" } else { path };
+        Some(Followed {
+            target: location::of_same_origin(path, &rest.join(&b'&')),
+            is_link: parts().any(is_link),
+        })
+    }
+
+    /// Whether the link's key stands in a text, as it is or percent-encoded.
+    pub(crate) fn is_in(&self, text: &[u8]) -> bool {
+        self.find(text).is_some()
+    }
+
+    /// Masks the link's key wherever it stands in a text.
+    pub(crate) fn mask(&self, text: &mut String) {
+        let mut from = 0;
+        while let Some(found) = self.find(&text.as_bytes()[from..]) {
+            let (begin, end) = (from + found.start, from + found.end);
+            // Both are ASCII, and so are the ends.
+            text.replace_range(begin..end, &String::from_utf8_lossy(MASKED));
+            from = begin + MASKED.len();
+        }
+    }
+
+    /// Where the link's key stands in a text first, as it is or percent-encoded (several times: an address within another).
+    fn find(&self, text: &[u8]) -> Option<Range<usize>> {
+        if text.len() < LINK_KEY_BYTES {
+            return None;
+        }
+        if memchr::memchr(b'%', text).is_none() {
+            return self.link.find(text).map(|begin| begin..begin + LINK_KEY_BYTES);
+        }
+        (0..text.len()).find_map(|begin| Some(begin..self.end_of_key_at(text, begin)?))
+    }
+
+    /// The end of the key that begins here, if one does.
+    fn end_of_key_at(&self, text: &[u8], begin: usize) -> Option<usize> {
+        self.link.needle().iter().try_fold(begin, |at, expected| {
+            let (byte, next) = decoded(text, at)?;
+            (byte == *expected).then_some(next)
+        })
     }
 
     /// The value of the field `Set-Cookie` for this host.
@@ -93,14 +154,25 @@ impl DeveloperKey {
     }
 
     fn cookie_token(&self, host: &[u8]) -> String {
-        self.token(b"cookie", &host.to_ascii_lowercase())
+        token(&self.secret, b"cookie", &host.to_ascii_lowercase())
     }
+}
 
-    /// A token for this purpose, in hexadecimal digits.
-    fn token(&self, purpose: &[u8], about: &[u8]) -> String {
-        let code = hmac_sha256(&self.secret, &[purpose, b"\0", about].concat());
-        code[..TOKEN_BYTES].iter().map(|byte| format!("{byte:02x}")).collect()
+/// A token of this secret for a purpose, in hexadecimal digits.
+fn token(secret: &[u8; SECRET_BYTES], purpose: &[u8], about: &[u8]) -> String {
+    let code = hmac_sha256(secret, &[purpose, b"\0", about].concat());
+    code[..TOKEN_BYTES].iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The byte that stands here, however often it was percent-encoded, and where the next one stands.
+fn decoded(text: &[u8], at: usize) -> Option<(u8, usize)> {
+    let (mut byte, mut next) = (*text.get(at)?, at + 1);
+    while byte == b'%' {
+        let digit = |at: usize| char::from(*text.get(at)?).to_digit(16);
+        let (Some(high), Some(low)) = (digit(next), digit(next + 1)) else { break };
+        (byte, next) = ((high * 16 + low) as u8, next + 2);
     }
+    Some((byte, next))
 }
 
 /// The value of a cookie, if it is ours.
@@ -110,7 +182,7 @@ fn value_of_ours(cookie: &[u8]) -> Option<&[u8]> {
 
 /// Whether the value of a field `Cookie` may have our cookie in it.
 pub(crate) fn may_be_in(cookies: &[u8]) -> bool {
-    memchr::memmem::find(cookies, COOKIE).is_some()
+    memmem::find(cookies, COOKIE).is_some()
 }
 
 /// The value of a field `Cookie` without our cookie.
@@ -164,18 +236,50 @@ mod tests {
         let link = key().link("http://localhost:3000/");
         let token = token_of(&link);
         let target = |path: &str, query: String| {
-            let target = key().target_of_link(path.as_bytes(), query.as_bytes());
-            target.map(|target| String::from_utf8(target).unwrap())
+            let followed = key().followed(path.as_bytes(), query.as_bytes())?;
+            Some((String::from_utf8(followed.target).unwrap(), followed.is_link))
         };
-        assert_eq!(target("/", format!("highball={token}")).unwrap(), "/");
-        assert_eq!(target("/a", format!("b=c&highball={token}&d")).unwrap(), "/a?b=c&d");
-        assert_eq!(target("//evil.example/", format!("highball={token}")).unwrap(), "/evil.example/");
+        let link = |to: &str| Some((to.to_owned(), true));
+        assert_eq!(target("/", format!("highball={token}")), link("/"));
+        assert_eq!(target("/a", format!("b=c&highball={token}&d")), link("/a?b=c&d"));
+        assert_eq!(target("/a", format!("highball={}", encoded(token, 1))), link("/a"));
+        assert_eq!(target("//evil.example/", format!("highball={token}")), link("/evil.example/"));
+        assert_eq!(target("/\\evil.example/", format!("highball={token}")), link("/%5Cevil.example/"));
         for wrong in ["", &token[1..], &format!("{token}0"), &token.replace(&token[..1], "x"), "0"] {
             assert_eq!(target("/", format!("highball={wrong}")), None, "{wrong}");
         }
-        assert_eq!(target("/", format!("xhighball={token}")), None);
+        // Nobody else is to see it, wherever it stands.
+        let elsewhere = |to: &str| Some((to.to_owned(), false));
+        assert_eq!(target("/", format!("xhighball={token}&a")), elsewhere("/?a"));
+        assert_eq!(target("/a", format!("to=%2F%3Fhighball%3D{}&b", encoded(token, 2))), elsewhere("/a?b"));
+        assert_eq!(target(&format!("/{token}"), format!("highball={token}")), link("/"));
+        assert_eq!(target(&format!("/%3Fhighball={token}"), "a".into()), elsewhere("/?a"));
         let other = DeveloperKey::new([8; SECRET_BYTES]);
-        assert_eq!(other.target_of_link(b"/", format!("highball={token}").as_bytes()), None);
+        assert_eq!(other.followed(b"/", format!("highball={token}").as_bytes()), None);
+    }
+
+    /// Every second digit is percent-encoded this often.
+    fn encoded(token: &str, times: usize) -> String {
+        let escape = |byte: u8| format!("%{}{byte:02X}", "25".repeat(times - 1));
+        let encode =
+            |(index, byte): (usize, u8)| if index % 2 == 0 { escape(byte) } else { char::from(byte).into() };
+        token.bytes().enumerate().map(encode).collect()
+    }
+
+    #[test]
+    fn it_is_masked_in_every_form() {
+        let link = key().link("http://a/");
+        let token = token_of(&link);
+        for form in [token.to_owned(), encoded(token, 1), encoded(token, 2), encoded(token, 3)] {
+            let mut text = format!("100% é GET /?highball={form}&a={form} \"http://b/?{form}\"");
+            key().mask(&mut text);
+            assert_eq!(text, "100% é GET /?highball=[masked]&a=[masked] \"http://b/?[masked]\"");
+        }
+        for other in ["", "%", "100%", &token[1..], &format!("%{token}")[..20]] {
+            let mut text = other.to_owned();
+            key().mask(&mut text);
+            assert_eq!(text, other);
+        }
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use highball_config::TlsSettings;
 
 use crate::http_syntax::write_number;
+use crate::message::location;
 use crate::message::request_head::RequestHead;
 use crate::on_demand::OnDemand;
 use crate::transport::tls::Tls;
@@ -45,13 +46,7 @@ impl Https {
             url.push(b':');
             write_number(u64::from(port), &mut url);
         }
-        let path = head.path(bytes);
-        url.extend_from_slice(if path == b"*" { b"/" } else { path });
-        if !head.query(bytes).is_empty() {
-            url.push(b'?');
-            url.extend_from_slice(head.query(bytes));
-        }
-        url
+        location::at(&url, head.path(bytes), head.query(bytes))
     }
 
     /// The field line for HSTS, where it is to be added to others: what an application says about it counts.

@@ -11,6 +11,7 @@ use super::{Again, Client, Connection, End, Login, Step};
 use crate::access_log::Entry;
 use crate::cache::{Fill, Watch};
 use crate::clock::{now_ms, turn_us};
+use crate::developer_key::{Followed, LINK_KEY_BYTES};
 use crate::exchange::response_head::HeadContext;
 use crate::files::{StaticAnswer, StaticFiles, StaticRequest};
 use crate::message::answer::AnswerEvents;
@@ -241,6 +242,7 @@ impl Connection {
             let settings = app.settings();
             (settings.is_development(), settings.limits.body_bytes)
         };
+        self.hide_key(is_development, bytes);
         let rule = app.settings().show_diagnosis;
         self.audience = if is_development { self.audience_of(rule, bytes) } else { Audience::Public };
         if let Some(step) = self.log_in(&app, prefix_bytes, bytes) {
@@ -269,8 +271,8 @@ impl Connection {
 
     fn evidence<'a>(&'a self, bytes: &'a [u8]) -> Evidence<'a> {
         let (settings, key) = (&self.shared.settings, &*self.shared.key);
-        let remote_addr = self.peer.direct_addr();
-        Evidence { head: &self.head, bytes, remote_addr, binds: &settings.binds, key }
+        let (remote_addr, is_tls) = (self.peer.direct_addr(), self.peer.is_tls);
+        Evidence { head: &self.head, bytes, remote_addr, is_tls, binds: &settings.binds, key }
     }
 
     fn audience_of(&self, rule: ShowDiagnosis, bytes: &[u8]) -> Audience {
@@ -289,24 +291,33 @@ impl Connection {
     /// The link that shows that a browser is a developer's: it gets its cookie, and is sent to the same address without
     /// what only the link has. No application and no log sees that; neither where the link proves nothing.
     fn follow_link(&mut self, bytes: &[u8]) -> Option<Step> {
-        if self.head.query(bytes).is_empty() {
-            return None; // most have none
+        if self.head.target(bytes).len() < LINK_KEY_BYTES {
+            return None; // most are shorter
         }
-        let target = self.shared.key.target_of_link(self.head.path(bytes), self.head.query(bytes))?;
-        Some(self.welcome_developer(&target, bytes))
+        let followed = self.shared.key.followed(self.head.path(bytes), self.head.query(bytes))?;
+        Some(self.welcome_developer(&followed, bytes))
+    }
+
+    /// No application gets a field that has the key of the link: the page that was opened by that may be the referer, and programs
+    /// in between may repeat a target.
+    fn hide_key(&mut self, is_development: bool, bytes: &[u8]) {
+        if is_development || self.head.has(known_key::REFERER) {
+            self.head.drop_values(bytes, |value| self.shared.key.is_in(value));
+        }
     }
 
     #[cold]
-    fn welcome_developer(&mut self, target: &[u8], bytes: &[u8]) -> Step {
-        self.note(target, bytes);
+    fn welcome_developer(&mut self, followed: &Followed, bytes: &[u8]) -> Step {
+        self.note(&followed.target, bytes);
         let key = Arc::clone(&self.shared.key);
         let evidence = self.evidence(bytes);
-        let is_ours = evidence.may_be_developer() && self.stream.is_of_trusted_user(key.user());
+        let is_ours =
+            followed.is_link && evidence.may_be_developer() && self.stream.is_of_trusted_user(key.user());
         let cookie = is_ours.then(|| key.set_cookie(evidence.host()));
         if self.head.framing != BodyFraming::None {
             self.protocol.end_connection(); // the body would stand before the next request
         }
-        redirect(target, cookie, &mut self.events);
+        redirect(&followed.target, cookie, &mut self.events);
         Step::Answer
     }
 

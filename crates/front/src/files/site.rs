@@ -3,6 +3,7 @@
 
 use super::{push_answer, Part, SafePath, StaticAnswer, StaticFiles, StaticRequest};
 use crate::message::answer::AnswerEvents;
+use crate::message::location;
 use crate::message::refusal::Refusal;
 use crate::message::request_head::{BodyFraming, Method};
 
@@ -54,15 +55,10 @@ impl StaticFiles {
     }
 }
 
-/// Sends the client to the same path with a slash at its end. The path begins with one slash and not with two, so that
-/// it cannot lead to another host.
+/// Sends the client to the same path with a slash at its end.
 pub(super) fn add_slash(request: &StaticRequest<'_>, events: &mut AnswerEvents) -> StaticAnswer {
     let (path, query) = (request.head.path(request.buffer), request.head.query(request.buffer));
-    let mut location = [path, b"/"].concat();
-    if !query.is_empty() {
-        location.push(b'?');
-        location.extend_from_slice(query);
-    }
+    let location = location::of_same_origin(&[path, b"/"].concat(), query);
     events.push_whole(301, false, b"", |fields| fields.add(b"location", &location));
     StaticAnswer::Given
 }

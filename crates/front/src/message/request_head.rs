@@ -214,7 +214,16 @@ impl RequestHead {
 
     /// Takes fields with such names away: no application gets them.
     pub(crate) fn drop_fields(&mut self, buffer: &[u8], is_dropped: impl Fn(&[u8]) -> bool) {
-        for field in self.fields.iter_mut().filter(|field| is_dropped(field.name.of_buffer(buffer))) {
+        self.drop_all(|field| is_dropped(field.name.of_buffer(buffer)));
+    }
+
+    /// The same by their values. An application gets the host in any case.
+    pub(crate) fn drop_values(&mut self, buffer: &[u8], is_dropped: impl Fn(&[u8]) -> bool) {
+        self.drop_all(|field| field.key != known_key::HOST && is_dropped(field.value.of_buffer(buffer)));
+    }
+
+    fn drop_all(&mut self, is_dropped: impl Fn(&Field) -> bool) {
+        for field in self.fields.iter_mut().filter(|field| is_dropped(field)) {
             let others = !field.key.bit().unwrap_or(0);
             self.seen &= others;
             self.repeated &= others;

@@ -55,6 +55,8 @@ pub(crate) struct Evidence<'a> {
     pub(crate) bytes: &'a [u8],
     /// The client's address.
     pub(crate) remote_addr: &'a str,
+    /// Whether it uses TLS.
+    pub(crate) is_tls: bool,
     /// Where the server listens.
     pub(crate) binds: &'a [Bind],
     pub(crate) key: &'a DeveloperKey,
@@ -82,7 +84,12 @@ impl Evidence<'_> {
         let is_of_proxy =
             |name: &[u8]| is_report(name) || OF_PROXIES.iter().any(|field| name.eq_ignore_ascii_case(field));
         let is_proxied = self.head.fields(self.bytes).any(|(name, _)| is_of_proxy(name));
-        is_local && !is_proxied && host.is_some_and(|host| is_ours(host, self.binds))
+        // A target may name a host, too, which then counts.
+        let named = std::str::from_utf8(self.host()).unwrap_or_default();
+        is_local
+            && !is_proxied
+            && host.is_some_and(|host| is_ours(host, self.binds))
+            && is_ours(named, self.binds)
     }
 
     /// The host of the request, as the cookie is kept for.
@@ -90,8 +97,38 @@ impl Evidence<'_> {
         self.head.host().map_or(b"", |host| host.name(self.bytes))
     }
 
+    /// Whether a page of another origin has the browser ask. Browsers say so in `Sec-Fetch-Site`, and in `Origin` unless they
+    /// only follow a link. Those that send neither (they are old, or no browsers) may still name the page itself.
     fn is_from_another_site(&self) -> bool {
-        self.values(b"sec-fetch-site").any(|value| value == b"cross-site")
+        let mut sites = self.values(b"sec-fetch-site").peekable();
+        let is_vouched_for = sites.peek().is_some();
+        if sites.any(|site| !matches!(site, b"same-origin" | b"same-site" | b"none")) {
+            return true;
+        }
+        let is_foreign = |origin: &[u8]| match origin {
+            // A page that is not to be named is: its browser has said already where that is from, or has not.
+            b"null" => !is_vouched_for,
+            origin => !self.is_own_origin(origin),
+        };
+        let mut origins = self.values(b"origin").peekable();
+        let names_page = !is_vouched_for && origins.peek().is_none();
+        origins.any(is_foreign)
+            || (names_page && self.values(b"referer").any(|page| !self.is_own_origin(origin_of(page))))
+    }
+
+    /// Whether it is the origin of the request: `http://localhost:3000`.
+    fn is_own_origin(&self, origin: &[u8]) -> bool {
+        let (scheme, usual): (&[u8], _) = if self.is_tls { (b"https://", 443) } else { (b"http://", 80) };
+        let Some(host) = self.head.host() else { return false };
+        let (name, port) = (host.name(self.bytes), host.port.unwrap_or(usual));
+        let Some((start, named)) = origin.split_at_checked(scheme.len()) else { return false };
+        let rest = named.split_at_checked(name.len()).filter(|(other, _)| other.eq_ignore_ascii_case(name));
+        let is_port = |(_, rest): (&[u8], &[u8])| match rest {
+            [] => port == usual,
+            [b':', digits @ ..] => digits == port.to_string().as_bytes(),
+            _ => false,
+        };
+        start.eq_ignore_ascii_case(scheme) && rest.is_some_and(is_port)
     }
 
     fn has_cookie(&self) -> bool {
@@ -111,6 +148,13 @@ impl Evidence<'_> {
         let fields = self.head.fields(self.bytes);
         fields.filter(move |(name, _)| name.eq_ignore_ascii_case(field)).map(|(_, value)| value)
     }
+}
+
+/// The scheme and the host of a page's address.
+fn origin_of(page: &[u8]) -> &[u8] {
+    let host = memchr::memmem::find(page, b"://").map_or(0, |at| at + 3);
+    let length = page[host..].iter().position(|byte| matches!(byte, b'/' | b'?' | b'#'));
+    &page[..length.map_or(page.len(), |length| host + length)]
 }
 
 fn holds(value: &[u8], part: &[u8]) -> bool {
@@ -207,8 +251,14 @@ mod tests {
         reader.parse(bytes.as_bytes(), &limits(), &mut head).unwrap();
         let binds =
             [Bind::tcp("192.0.2.7:3000".parse().unwrap()), Bind::tcp("0.0.0.0:3000".parse().unwrap())];
-        let evidence =
-            Evidence { head: &head, bytes: bytes.as_bytes(), remote_addr, binds: &binds, key: &key() };
+        let evidence = Evidence {
+            head: &head,
+            bytes: bytes.as_bytes(),
+            remote_addr,
+            is_tls: false,
+            binds: &binds,
+            key: &key(),
+        };
         evidence.audience(rule, || true)
     }
 
@@ -292,6 +342,77 @@ mod tests {
                 assert_eq!(audience(&fields, "127.0.0.1", rule), Audience::Public, "{field}");
             }
         }
+    }
+
+    #[test]
+    fn no_page_of_another_origin_gets_it() {
+        let seen = |fields: &str, rule| {
+            audience(&format!("{}\r\n{fields}", with_cookie("localhost:3000")), "::1", rule)
+        };
+        let (origin, site) = ("Origin: http://localhost:3000", "Sec-Fetch-Site: same-origin");
+        for rule in [ShowDiagnosis::Link, ShowDiagnosis::Local] {
+            for own in [
+                origin,
+                "Origin: http://LOCALHOST:3000",
+                site,
+                "Sec-Fetch-Site: same-site",
+                "Sec-Fetch-Site: none",
+                &format!("{site}\r\n{origin}"),
+                &format!("{site}\r\nOrigin: null"),
+                "Referer: http://localhost:3000/a?b",
+                "Referer: http://localhost:3000",
+                &format!("{origin}\r\nReferer: http://evil.example/"),
+                "Sec-Fetch-Site: none\r\nReferer: http://evil.example/",
+            ] {
+                assert_eq!(seen(own, rule), Audience::Developer(Form::Text), "{own}");
+            }
+            for foreign in [
+                "Origin: http://evil.example",
+                "Origin: http://evil.example:3000",
+                "Origin: http://localhost",
+                "Origin: http://localhost:30000",
+                "Origin: http://localhost:3000.evil.example",
+                "Origin: http://localhost:3000@evil.example",
+                "Origin: https://localhost:3000",
+                "Origin: http://127.0.0.1:3000",
+                "Origin: null",
+                "Origin: localhost:3000",
+                "Origin: file://",
+                "Origin:",
+                "Sec-Fetch-Site: cross-site",
+                "Sec-Fetch-Site: unknown",
+                &format!("{origin}\r\nOrigin: http://evil.example"),
+                &format!("{site}\r\nOrigin: http://evil.example"),
+                &format!("Sec-Fetch-Site: cross-site\r\n{origin}"),
+                &format!("{site}\r\nSec-Fetch-Site: cross-site"),
+                "Referer: http://evil.example/http://localhost:3000/",
+                "Referer: http://localhost:3000@evil.example/",
+                "Referer: http://localhost:3000\\@evil.example/",
+            ] {
+                assert_eq!(seen(foreign, rule), Audience::Public, "{foreign}");
+            }
+        }
+        let https = |port: &str| {
+            let bytes = format!("GET / HTTP/1.1\r\nHost: localhost{port}\r\n\r\n");
+            let (mut reader, mut head) = (Reader::default(), RequestHead::new());
+            reader.parse(bytes.as_bytes(), &limits(), &mut head).unwrap();
+            let (bytes, key) = (bytes.as_bytes(), key());
+            let evidence =
+                Evidence { head: &head, bytes, remote_addr: "::1", is_tls: true, binds: &[], key: &key };
+            evidence.is_own_origin(b"https://localhost")
+        };
+        assert!(https("") && https(":443") && !https(":80"));
+    }
+
+    #[test]
+    fn a_host_in_the_target_counts() {
+        let bytes = format!("GET http://evil.example/ HTTP/1.1\r\n{}\r\n\r\n", with_cookie("localhost"));
+        let (mut reader, mut head) = (Reader::default(), RequestHead::new());
+        reader.parse(bytes.as_bytes(), &limits(), &mut head).unwrap();
+        let (bytes, key) = (bytes.as_bytes(), key());
+        let evidence =
+            Evidence { head: &head, bytes, remote_addr: "::1", is_tls: false, binds: &[], key: &key };
+        assert!(!evidence.may_be_developer());
     }
 
     #[test]
