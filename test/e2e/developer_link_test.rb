@@ -88,15 +88,31 @@ class DeveloperLinkTest < E2ETest
     server = serve_raising
     cookie = cookie_of(server, "localhost")
     others = OF_PROXIES.map { |name, value| { name => value } }
-    [*others, { "Sec-Fetch-Site" => "cross-site" }, { "Host" => "evil.example" }].each do |fields|
+    of_sites = [{ "Sec-Fetch-Site" => "cross-site" }, { "Origin" => "http://evil.example" }, { "Origin" => "null" }]
+    [*others, *of_sites, { "Host" => "evil.example" }].each do |fields|
       answer = get_as_stranger(server, "/raise", HTML.merge("Cookie" => cookie).merge(fields))
       assert_equal "500 Internal Server Error: the application raised an exception; its log says which\n", answer.body,
                    fields
-      next if fields.key?("Sec-Fetch-Site") # a link may stand in a terminal that is a web page
+      next if of_sites.include?(fields) # a link may stand in a terminal that is a web page
 
       answer = get_as_stranger(server, "/?highball=#{server.link_key}", HTML.merge(fields))
       assert_equal [303, nil], [answer.status, answer["set-cookie"]], fields
     end
+  end
+
+  # Browsers take a backslash for a slash, and two slashes at the beginning for a host.
+  def test_the_link_leads_to_no_other_host
+    server = serve_raising
+    { "//evil.example/" => "/evil.example/", "/\\evil.example/" => "/%5Cevil.example/",
+      "/\\/evil.example" => "/%5C/evil.example", "///\\evil.example" => "/%5Cevil.example",
+      "/.//evil.example" => "/.//evil.example", "/%5cevil.example" => "/%5cevil.example",
+      "/%09/evil.example" => "/%09/evil.example", "http://localhost//evil.example" => "/evil.example",
+      "http://evil.example/a" => "/a", "/@evil.example" => "/@evil.example" }.each do |path, location|
+      answer = get_as_stranger(server, "#{path}?highball=#{server.link_key}", HTML)
+      assert_equal [303, location], [answer.status, answer["location"]], path
+    end
+    answer = get_as_stranger(server, "http://evil.example/?highball=#{server.link_key}", HTML)
+    assert_nil answer["set-cookie"]
   end
 
   def test_a_browser_stays_known_over_restarts

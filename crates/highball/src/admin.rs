@@ -3,7 +3,8 @@
 //!
 //! A separate thread answers them, so that they never wait for an application, and neither front nor supervisor waits
 //! for them. Connections are few and short: one request each, in HTTP/1, or one line for an agent check. Only those by which
-//! dashboards follow what happens are long, and have places apart from the others.
+//! dashboards follow what happens are long, and have places apart from the others. Each address has its own places
+//! ([`crate::callers`]): who floods one keeps nobody out of another.
 //!
 //! In reading order: [`AdminThread`] (its life), [`request`] (what is asked), [`health`] (`/livez`, `/readyz`),
 //! [`metrics`] (`/metrics`, in the form that [`exposition`] writes), [`processes`] (what they take), [`limits`] (what the kernel
@@ -25,6 +26,7 @@ mod token;
 mod weight;
 
 use crate::at_root;
+use crate::callers::{Caller, Callers, Listens};
 use crate::configuration::Configuration;
 use crate::overview::Observer;
 use crate::reports;
@@ -33,7 +35,7 @@ use heaps::Heaps;
 use highball_front as front;
 use highball_supervisor::{Launcher, Order};
 pub(crate) use processes::Processes;
-use request::{Request, Response, Unreadable};
+use request::{Request, Response, Wrong};
 use std::io;
 use std::os::unix::net::UnixListener as StdUnixListener;
 use std::sync::Arc;
@@ -41,22 +43,20 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use streams::Streams;
 pub(crate) use token::Token;
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, UnixListener};
 use tokio::runtime::Builder;
-use tokio::sync::{mpsc, watch, OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 use tracing::{error, info};
 
-/// Connections of each kind at a time; others wait in the backlog.
-const CONNECTIONS: u32 = 128;
+/// Connections at a time, at each address.
+const CONNECTIONS: usize = 128;
 /// Time for reading a request, answering it, and writing the answer.
-const EXCHANGE_TIME: Duration = Duration::from_secs(3);
+const EXCHANGE_TIME: Duration = Duration::from_secs(5);
 /// Time that the front has for its report, and the supervisor for its own.
 const REPORT_TIME: Duration = Duration::from_secs(1);
-/// How long accepting pauses when the process has no file descriptors left.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// Time for the exchanges that are under way at the end.
 const LAST_EXCHANGES_TIME: Duration = Duration::from_millis(500);
 
@@ -228,13 +228,12 @@ async fn live(
     mut serving: watch::Receiver<bool>,
     mut leaving: watch::Receiver<Left>,
 ) -> io::Result<()> {
-    let rooms = [(); 2].map(|()| Arc::new(Semaphore::new(CONNECTIONS as usize)));
-    let [for_health, for_agents] = &rooms;
-    let health = listeners.health.into_iter().map(|listener| Socket::of(listener, Kind::Http, for_health));
-    let agents = listeners.agents.into_iter().map(|listener| Socket::of(listener, Kind::Agent, for_agents));
+    let health = listeners.health.into_iter().map(|listener| Socket::of(listener, Kind::Http));
+    let agents = listeners.agents.into_iter().map(|listener| Socket::of(listener, Kind::Agent));
     let (sockets, mut paths): (Vec<Socket>, Vec<_>) =
         health.chain(agents).collect::<io::Result<Vec<_>>>()?.into_iter().unzip();
     let addresses: Vec<String> = sockets.iter().map(|socket| socket.address.clone()).collect();
+    let all_callers: Vec<Callers> = sockets.iter().map(|socket| socket.callers.clone()).collect();
     let accepting = async {
         if serving.wait_for(|serving| *serving).await.is_err() {
             return std::future::pending().await; // the server gives up
@@ -242,7 +241,7 @@ async fn live(
         paths.iter_mut().flatten().for_each(|path: &mut front::SocketPath| path.stays(false));
         let mut loops = JoinSet::new();
         for socket in sockets {
-            loops.spawn(accept_all(socket, sources.clone()));
+            loops.spawn(socket.accept_all(sources.clone()));
         }
         loops.join_all().await;
     };
@@ -253,34 +252,13 @@ async fn live(
     for (address, path) in addresses.iter().zip(paths) {
         path.iter().for_each(|path| path.stays(left.contains(address)));
     }
-    let ended =
-        async { tokio::join!(for_health.acquire_many(CONNECTIONS), for_agents.acquire_many(CONNECTIONS)) };
+    let ended = async {
+        for callers in all_callers {
+            callers.finish().await;
+        }
+    };
     let _ = timeout(LAST_EXCHANGES_TIME, ended).await; // a client is slow
     Ok(())
-}
-
-async fn accept_all(socket: Socket, sources: Sources) {
-    let kind = socket.kind;
-    loop {
-        let Ok(place) = Arc::clone(&socket.room).acquire_owned().await else { return };
-        let sources = sources.clone();
-        let exchange = async {
-            match &socket.accepting {
-                Accepting::Tcp(listener) => {
-                    let (stream, _) = listener.accept().await?;
-                    tokio::spawn(async move { kind.serve(stream, true, place, &sources).await })
-                }
-                Accepting::Unix(listener) => {
-                    let (stream, _) = listener.accept().await?;
-                    tokio::spawn(async move { kind.serve(stream, false, place, &sources).await })
-                }
-            };
-            io::Result::Ok(())
-        };
-        if exchange.await.is_err() {
-            sleep(ACCEPT_PAUSE).await;
-        }
-    }
 }
 
 /// What is asked on a socket.
@@ -293,47 +271,54 @@ enum Kind {
 }
 
 impl Kind {
-    /// Serves a connection, which has a place meanwhile: one that turns into a stream has one of those.
+    /// Serves a connection. One that turns into a stream has a place among those from then on.
     async fn serve(
         self,
-        stream: impl AsyncRead + AsyncWrite + Unpin,
+        mut stream: impl AsyncRead + AsyncWrite + Unpin,
         checks_host: bool,
-        place: OwnedSemaphorePermit,
+        caller: Caller,
         sources: &Sources,
     ) {
-        let exchanged = timeout(EXCHANGE_TIME, self.exchange(stream, checks_host, sources)).await;
-        drop(place);
-        if let Ok(Ok(Some(stream))) = exchanged {
-            streams::serve(stream, sources).await;
-        }
-    }
-
-    /// Answers. The connection comes back if it is to become a stream.
-    async fn exchange<S: AsyncRead + AsyncWrite + Unpin>(
-        self,
-        stream: S,
-        checks_host: bool,
-        sources: &Sources,
-    ) -> io::Result<Option<S>> {
-        match self {
-            Kind::Http => exchange(stream, checks_host, sources).await,
-            Kind::Agent => agent::exchange(stream, sources).await.map(|()| None),
+        let exchange = async {
+            match self {
+                Kind::Http => tokio::select! {
+                    next = exchange(&mut stream, checks_host, &caller, sources) => next,
+                    () = caller.dismissed() => Ok(Next::End),
+                },
+                Kind::Agent => agent::exchange(&mut stream, &caller, sources).await.map(|()| Next::End),
+            }
+        };
+        let exchanged = timeout(EXCHANGE_TIME, exchange).await;
+        let source = caller.source();
+        drop(caller);
+        if let Ok(Ok(Next::Follow)) = exchanged {
+            streams::serve(stream, source, sources).await;
         }
     }
 }
 
+/// What becomes of a connection after its request.
+enum Next {
+    End,
+    /// It follows what happens.
+    Follow,
+}
+
 /// Answers the request of a connection. A client that leaves, or sends nothing, gets no answer.
-async fn exchange<S: AsyncRead + AsyncWrite + Unpin>(
-    mut stream: S,
+async fn exchange(
+    stream: &mut (impl AsyncRead + AsyncWrite + Unpin),
     checks_host: bool,
+    caller: &Caller,
     sources: &Sources,
-) -> io::Result<Option<S>> {
-    let request = match request::read(&mut stream).await {
+) -> io::Result<Next> {
+    let Some(read) = caller.hear(stream, &mut Vec::new(), request::read).await else {
+        return Ok(Next::End);
+    };
+    let request = match read {
         Ok(request) => request,
-        Err(Unreadable::Gone) => return Ok(None),
-        Err(Unreadable::Wrong(status, why)) => {
-            stream.write_all(&Response::text(status, why).bytes(false)).await?;
-            return stream.shutdown().await.map(|()| None);
+        Err(Wrong(status, why)) => {
+            let bytes = Response::text(status, why).bytes(false);
+            return caller.answer(stream, &bytes).await.map(|()| Next::End);
         }
     };
     let is_refused =
@@ -343,13 +328,12 @@ async fn exchange<S: AsyncRead + AsyncWrite + Unpin>(
             421,
             "this host name is not known here; use an IP address or localhost, or name the host with the option admin_host\n",
         ),
-        ("GET", false) if request.path == "/events" => return Ok(Some(stream)),
+        ("GET", false) if request.path == "/events" => return Ok(Next::Follow),
         ("GET" | "HEAD", false) => sources.respond(&request).await,
         ("POST", false) => dashboard::obey(sources, &request).await,
         _ => Response::text(405, "only GET and HEAD\n").with("allow", "GET, HEAD"),
     };
-    stream.write_all(&response.bytes(request.method == "HEAD")).await?;
-    stream.shutdown().await.map(|()| None)
+    caller.answer(stream, &response.bytes(request.method == "HEAD")).await.map(|()| Next::End)
 }
 
 /// A listening socket.
@@ -357,8 +341,7 @@ struct Socket {
     address: String,
     kind: Kind,
     accepting: Accepting,
-    /// Shared with the other sockets of its kind.
-    room: Arc<Semaphore>,
+    callers: Callers,
 }
 
 enum Accepting {
@@ -368,17 +351,33 @@ enum Accepting {
 
 impl Socket {
     /// The socket, and its path.
-    fn of(
-        listener: front::Listener,
-        kind: Kind,
-        room: &Arc<Semaphore>,
-    ) -> io::Result<(Socket, Option<front::SocketPath>)> {
+    fn of(listener: front::Listener, kind: Kind) -> io::Result<(Socket, Option<front::SocketPath>)> {
         let address = listener.address();
         let (socket, path) = listener.into_parts();
         let accepting = match path {
             Some(_) => Accepting::Unix(UnixListener::from_std(StdUnixListener::from(socket))?),
             None => Accepting::Tcp(TcpListener::from_std(socket.into())?),
         };
-        Ok((Socket { address, kind, accepting, room: Arc::clone(room) }, path))
+        let what = match kind {
+            Kind::Http => "health checks",
+            Kind::Agent => "agent checks",
+        };
+        Ok((Socket { address, kind, accepting, callers: Callers::new(what, CONNECTIONS) }, path))
+    }
+
+    async fn accept_all(self, sources: Sources) {
+        match &self.accepting {
+            Accepting::Tcp(listener) => self.accept_from(listener, true, &sources).await,
+            Accepting::Unix(listener) => self.accept_from(listener, false, &sources).await,
+        }
+    }
+
+    async fn accept_from(&self, listener: &impl Listens, checks_host: bool, sources: &Sources) {
+        let kind = self.kind;
+        let serve = |stream, caller| {
+            let sources = sources.clone();
+            tokio::spawn(async move { kind.serve(stream, checks_host, caller, &sources).await });
+        };
+        self.callers.accept_all(listener, serve).await;
     }
 }

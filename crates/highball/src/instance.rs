@@ -2,6 +2,7 @@
 //! (`control_places`). One line of JSON asks, one line of JSON answers.
 
 use crate::actions::Action;
+use crate::callers::{Caller, Callers};
 use crate::control_places::{connect, in_folder, may_ask, ControlFolder, ControlPlaces, Whose, VARIABLE};
 use crate::kernel_limits::KernelLimitsStatus;
 use crate::overview::report::Overview;
@@ -16,19 +17,17 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
-use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tracing::{info, warn};
 
 /// The longest question, in bytes.
-const QUESTION_BYTES: u64 = 1024;
-/// Connections that the kernel holds for us.
-const BACKLOG: i32 = 128;
-/// Questions that are answered at the same time; others wait their turn.
-const EXCHANGES: usize = 8;
-/// Time for reading a question, for finding its answer where that asks no Ruby process, and for writing it.
+const QUESTION_BYTES: usize = 1024;
+/// Connections that the kernel holds for us; it cuts this down to `net.core.somaxconn`.
+const BACKLOG: i32 = 4096;
+/// Connections at a time.
+const CONNECTIONS: usize = 64;
+/// Time for finding an answer where that asks no Ruby process.
 const EXCHANGE_TIME: Duration = Duration::from_secs(2);
 /// Time that Ruby processes have to tell their heaps.
 const HEAP_TIME: Duration = Duration::from_secs(1);
@@ -627,31 +626,14 @@ impl InstanceSocket {
     /// Answers questions for ever, several at a time: one may wait for a worker that is busy.
     pub(crate) async fn answer<R>(&self, respond: impl Fn(Question) -> R + Clone + Send + 'static)
     where
-        R: Future<Output = Option<Answer>> + Send,
+        R: Future<Output = Option<Answer>> + Send + 'static,
     {
-        let mut exchanges = JoinSet::new();
-        loop {
-            while exchanges.try_join_next().is_some() {} // forget those that are done
-            if exchanges.len() >= EXCHANGES {
-                exchanges.join_next().await;
-            }
-            match self.listener.accept().await {
-                Ok((connection, _)) => {
-                    let respond = respond.clone();
-                    exchanges.spawn(async move {
-                        if let Err(error) = may_ask(&connection) {
-                            warn!(%error, "the control socket is for this user and root alone");
-                        } else if let Err(error) = exchange(connection, respond).await {
-                            warn!(%error, "a question on the control socket failed");
-                        }
-                    });
-                }
-                Err(error) => {
-                    warn!(%error, "the control socket cannot accept");
-                    tokio::time::sleep(EXCHANGE_TIME).await; // out of descriptors, most likely
-                }
-            }
-        }
+        let callers = Callers::new("commands", CONNECTIONS);
+        let serve = |connection, caller| {
+            let (respond, callers) = (respond.clone(), callers.clone());
+            tokio::spawn(serve(connection, caller, callers, respond));
+        };
+        callers.accept_all(&self.listener, serve).await;
     }
 }
 
@@ -694,20 +676,58 @@ fn own_place(folder: &ControlFolder) -> io::Result<Place> {
     folder.place(format!("{}.sock", getpid().as_raw_nonzero()).as_ref())
 }
 
-async fn exchange<R>(connection: UnixStream, respond: impl Fn(Question) -> R) -> io::Result<()>
+/// Answers a connection. What is wrong with one is logged once a minute at most: another process decides how many come.
+async fn serve<R>(
+    mut connection: UnixStream,
+    caller: Caller,
+    callers: Callers,
+    respond: impl Fn(Question) -> R,
+) where
+    R: Future<Output = Option<Answer>>,
+{
+    if let Err(error) = may_ask(&connection) {
+        if callers.is_to_be_logged() {
+            warn!(%error, "the control socket is for this user and root alone");
+        }
+        return;
+    }
+    let exchanged = tokio::select! {
+        exchanged = exchange(&mut connection, &caller, respond) => exchanged,
+        () = caller.dismissed() => Ok(()),
+    };
+    match exchanged {
+        Err(error) if callers.is_to_be_logged() => warn!(%error, "a question on the control socket failed"),
+        _ => {}
+    }
+}
+
+/// A client that leaves without a question, or before its answer, is no fault.
+async fn exchange<R>(
+    connection: &mut UnixStream,
+    caller: &Caller,
+    respond: impl Fn(Question) -> R,
+) -> io::Result<()>
 where
     R: Future<Output = Option<Answer>>,
 {
-    let mut connection = BufReader::new(connection);
-    let mut line = String::new();
-    timeout(EXCHANGE_TIME, (&mut connection).take(QUESTION_BYTES).read_line(&mut line)).await??;
-    let question: Question = serde_json::from_str(&line)?;
+    let Some(line) = caller.hear(connection, &mut Vec::new(), read_line).await else { return Ok(()) };
+    let question: Question = serde_json::from_slice(&line?)?;
     let Some(answer) = timeout(question.time_limit(), respond(question)).await? else {
         return Ok(()); // ending already: the connection closes without an answer
     };
     let mut text = serde_json::to_vec(&answer)?;
     text.push(b'\n');
-    timeout(EXCHANGE_TIME, connection.get_mut().write_all(&text)).await?
+    let _ = caller.answer(connection, &text).await;
+    Ok(())
+}
+
+/// The first line of what has come, if it is whole.
+fn read_line(bytes: &[u8]) -> Option<io::Result<Vec<u8>>> {
+    let too_long = || io::Error::new(io::ErrorKind::InvalidData, "the question is too long");
+    match bytes.iter().take(QUESTION_BYTES).position(|byte| *byte == b'\n') {
+        Some(end) => Some(Ok(bytes[..end].to_vec())),
+        None => (bytes.len() >= QUESTION_BYTES).then(|| Err(too_long())),
+    }
 }
 
 #[cfg(test)]
@@ -715,6 +735,7 @@ mod tests {
     use super::*;
     use std::fs;
     use std::os::unix::fs::MetadataExt;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
     #[tokio::test]
     async fn a_question_gets_its_answer_and_the_socket_is_private() {

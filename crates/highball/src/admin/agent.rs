@@ -14,13 +14,14 @@
 use super::health::{self, AppHealth};
 use super::weight::{Gauge, Observed};
 use super::Sources;
+use crate::callers::Caller;
 use highball_config::AppId;
 use highball_front::figures::Times;
 use highball_front::{AppLoad, Report};
 use std::collections::BTreeMap;
 use std::io;
 use std::time::{Duration, Instant};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 
@@ -30,6 +31,8 @@ const NAME_TIME: Duration = Duration::from_millis(300);
 const NAME_BYTES: usize = 256;
 /// How long a report of the front counts: those who ask more often, or are many, cost its event loop nothing.
 const FRESH: Duration = Duration::from_millis(100);
+/// The time for the answer of a connection that has to give way.
+const PRESSED_TIME: Duration = Duration::from_millis(100);
 /// What a request that took longer counts as.
 const LONGEST: Duration = Duration::from_secs(1);
 /// The most letters of a reason.
@@ -47,34 +50,42 @@ struct Known {
     gauges: BTreeMap<Option<AppId>, Gauge>,
 }
 
-/// Answers a balancer.
+/// Answers a balancer. One that names no application sends nothing at all: where its connection has to give way, it gets its
+/// answer at once, if the front reports at once.
 pub(super) async fn exchange(
-    mut stream: impl AsyncRead + AsyncWrite + Unpin,
+    stream: &mut (impl AsyncRead + AsyncWrite + Unpin),
+    caller: &Caller,
     sources: &Sources,
 ) -> io::Result<()> {
-    let name = read_name(&mut stream).await?;
-    let line = {
-        let mut known = sources.agent.0.lock().await;
-        known.refresh(sources).await;
-        known.line(sources, &name)
+    let asked = async {
+        let name = read_name(stream, caller).await;
+        caller.has_asked();
+        line(sources, &name).await
     };
-    stream.write_all(line.as_bytes()).await?;
-    stream.shutdown().await
+    let line = tokio::select! {
+        line = asked => Some(line),
+        () = caller.dismissed() => timeout(PRESSED_TIME, line(sources, "")).await.ok(),
+    };
+    match line {
+        Some(line) => caller.answer(stream, line.as_bytes()).await,
+        None => Ok(()),
+    }
+}
+
+async fn line(sources: &Sources, name: &str) -> String {
+    let mut known = sources.agent.0.lock().await;
+    known.refresh(sources).await;
+    known.line(sources, name)
 }
 
 /// The first line without its blanks; empty if none comes in time.
-async fn read_name(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<String> {
+async fn read_name(stream: &mut (impl AsyncRead + Unpin), caller: &Caller) -> String {
     let mut bytes = Vec::with_capacity(NAME_BYTES);
-    let mut limited = stream.take(NAME_BYTES as u64);
-    let reading = async {
-        while !bytes.contains(&b'\n') && limited.read_buf(&mut bytes).await? > 0 {}
-        io::Result::Ok(())
-    };
-    if let Ok(read) = timeout(NAME_TIME, reading).await {
-        read?;
-    }
+    let is_whole = |bytes: &[u8]| (bytes.contains(&b'\n') || bytes.len() >= NAME_BYTES).then_some(());
+    let _ = timeout(NAME_TIME, caller.hear(stream, &mut bytes, is_whole)).await; // what has come is the name
+    bytes.truncate(NAME_BYTES);
     let line = bytes.split(|byte| *byte == b'\n').next().unwrap_or_default();
-    Ok(String::from_utf8_lossy(line).trim().to_owned())
+    String::from_utf8_lossy(line).trim().to_owned()
 }
 
 impl Known {
@@ -186,6 +197,7 @@ fn time_and_number(new: &Times, old: &Times) -> (f64, f64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::callers::{Callers, Source};
     use highball_front::figures::Figures;
     use highball_front::{Condition, WorkerReport};
 
@@ -235,14 +247,15 @@ mod tests {
 
     #[tokio::test]
     async fn a_name_is_a_line_or_all_that_comes_in_time() {
+        let caller = Callers::new("balancers", 1).add(Source::Unknown);
         for (bytes, name) in
             [(&b"blog\nmore"[..], "blog"), (b" blog \r\n", "blog"), (b"blog", "blog"), (b"", "")]
         {
-            assert_eq!(read_name(&mut &bytes[..]).await.unwrap(), name);
+            assert_eq!(read_name(&mut &bytes[..], &caller).await, name);
         }
         let long = vec![b'x'; 1000];
-        assert_eq!(read_name(&mut &long[..]).await.unwrap().len(), NAME_BYTES);
+        assert_eq!(read_name(&mut &long[..], &caller).await.len(), NAME_BYTES);
         let (mut ours, _theirs) = tokio::io::duplex(1);
-        assert_eq!(read_name(&mut ours).await.unwrap(), "", "nothing comes, and the connection stays open");
+        assert_eq!(read_name(&mut ours, &caller).await, "", "nothing comes, and the connection stays open");
     }
 }

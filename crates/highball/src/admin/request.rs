@@ -3,7 +3,6 @@
 use highball_front::http_syntax;
 use std::borrow::Cow;
 use std::net::{IpAddr, Ipv6Addr};
-use tokio::io::{AsyncRead, AsyncReadExt};
 
 /// The longest head.
 const HEAD_BYTES: usize = 8 * 1024;
@@ -27,44 +26,30 @@ pub(super) struct Request {
     pub(super) fetch_site: Option<String>,
 }
 
-/// Why there is no request.
+/// It is no request: the status, and what is wrong.
 #[derive(Debug)]
-pub(super) enum Unreadable {
-    /// The client has left.
-    Gone,
-    /// It is none: the status, and what is wrong.
-    Wrong(u16, &'static str),
-}
+pub(super) struct Wrong(pub(super) u16, pub(super) &'static str);
 
-/// Reads a request. A body that follows is not read.
-pub(super) async fn read(stream: &mut (impl AsyncRead + Unpin)) -> Result<Request, Unreadable> {
-    let mut head = Vec::with_capacity(1024);
-    loop {
-        if stream.read_buf(&mut head).await.map_err(|_| Unreadable::Gone)? == 0 {
-            return Err(Unreadable::Gone);
-        }
-        match parse(&head)? {
-            Some(request) => return Ok(request),
-            None if head.len() >= HEAD_BYTES => {
-                return Err(Unreadable::Wrong(431, "the request's head is too long\n"))
-            }
-            None => {}
-        }
+/// Reads a request from what has come; `None`: more of it is to come. A body that follows is not read.
+pub(super) fn read(head: &[u8]) -> Option<Result<Request, Wrong>> {
+    match parse(head) {
+        Ok(None) if head.len() >= HEAD_BYTES => Some(Err(Wrong(431, "the request's head is too long\n"))),
+        parsed => parsed.transpose(),
     }
 }
 
 /// `None`: more of it is to come.
-fn parse(head: &[u8]) -> Result<Option<Request>, Unreadable> {
+fn parse(head: &[u8]) -> Result<Option<Request>, Wrong> {
     let mut fields = [httparse::EMPTY_HEADER; FIELDS];
     let mut parsed = httparse::Request::new(&mut fields);
-    let wrong = |_| Unreadable::Wrong(400, "this is not a request of HTTP/1\n");
+    let wrong = |_| Wrong(400, "this is not a request of HTTP/1\n");
     if parsed.parse(head).map_err(wrong)?.is_partial() {
         return Ok(None);
     }
     let target = parsed.path.unwrap_or_default();
     let path = target.split('?').next().unwrap_or_default();
     if !path.starts_with('/') {
-        return Err(Unreadable::Wrong(400, "the request names no path\n"));
+        return Err(Wrong(400, "the request names no path\n"));
     }
     let mut request =
         Request { method: parsed.method.unwrap_or_default().into(), path: path.into(), ..Request::default() };
@@ -72,7 +57,7 @@ fn parse(head: &[u8]) -> Result<Option<Request>, Unreadable> {
         let value = String::from_utf8_lossy(field.value);
         if field.name.eq_ignore_ascii_case("host") {
             if request.host.replace(value.trim().to_ascii_lowercase()).is_some() {
-                return Err(Unreadable::Wrong(400, "the request has two fields Host\n"));
+                return Err(Wrong(400, "the request has two fields Host\n"));
             }
         } else if field.name.eq_ignore_ascii_case("accept") {
             request.wants_json |= value.contains("application/json");
@@ -189,7 +174,7 @@ mod tests {
             "\x16\x03\x01",
             "G\0T / HTTP/1.1\r\n\r\n",
         ] {
-            assert!(matches!(parse(wrong.as_bytes()), Err(Unreadable::Wrong(400, _))), "{wrong:?}");
+            assert!(matches!(parse(wrong.as_bytes()), Err(Wrong(400, _))), "{wrong:?}");
         }
         assert!(parse(b"GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n").is_err());
     }

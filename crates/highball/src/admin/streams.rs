@@ -1,12 +1,13 @@
 //! `/events`: the dashboard's report once a second, as server-sent events. All streams send the same bytes, and the report is
 //! made once for all of them, and only while there are some. A stream takes no place of a health check: their number has a
-//! separate limit, and one whose client does not read ends.
+//! separate limit, beyond which an older one ends for a new one ([`Callers`]). One whose client does not read ends, too.
 
 use super::{dashboard, Sources};
+use crate::callers::{Callers, Source};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::sync::{watch, Semaphore};
+use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
 /// Streams at a time.
@@ -22,8 +23,6 @@ const UNWANTED_BYTES: usize = 1024;
 
 const HEAD: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncache-control: no-store\r\n\
 x-content-type-options: nosniff\r\nx-accel-buffering: no\r\nconnection: close\r\n\r\nretry: 2000\n\n";
-const FULL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\ncontent-type: text/plain\r\ncontent-length: 27\r\nretry-after: 5\r\n\
-connection: close\r\n\r\ntoo many dashboards follow\n";
 
 /// A report, as it is sent; `None`: there is none yet.
 type Event = Option<Arc<str>>;
@@ -31,7 +30,7 @@ type Event = Option<Arc<str>>;
 /// All streams.
 #[derive(Debug)]
 pub(crate) struct Streams {
-    room: Semaphore,
+    followers: Callers,
     events: watch::Sender<Event>,
     /// Whether reports are made at the moment.
     are_made: Mutex<bool>,
@@ -40,23 +39,29 @@ pub(crate) struct Streams {
 impl Default for Streams {
     fn default() -> Self {
         Streams {
-            room: Semaphore::new(STREAMS),
+            followers: Callers::new("dashboards", STREAMS),
             events: watch::Sender::new(None),
             are_made: Mutex::default(),
         }
     }
 }
 
-/// Sends reports to this client until it leaves, does not read, or has had its time.
-pub(super) async fn serve(mut stream: impl AsyncRead + AsyncWrite + Unpin, sources: &Sources) {
-    let streams = Arc::clone(&sources.streams);
-    let Ok(_place) = streams.room.try_acquire() else {
-        let _ = timeout(WRITE_TIME, stream.write_all(FULL)).await; // the client may have left
-        return;
-    };
+/// Sends reports to this client until it leaves, does not read, has had its time, or another has its place. Its browser opens
+/// another one then.
+pub(super) async fn serve(
+    mut stream: impl AsyncRead + AsyncWrite + Unpin,
+    source: Source,
+    sources: &Sources,
+) {
+    let streams = &sources.streams;
+    let follower = streams.followers.add(source);
+    follower.has_asked();
     let mut events = streams.events.subscribe();
     streams.make(sources);
-    let _ = timeout(LIFE, send(&mut stream, &mut events)).await; // its time is over
+    tokio::select! {
+        _ = timeout(LIFE, send(&mut stream, &mut events)) => {} // its time is over
+        () = follower.dismissed() => {}
+    }
 }
 
 /// Ends with an error when the client has left, or does not read.
