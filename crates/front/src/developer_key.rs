@@ -12,7 +12,7 @@ use memchr::memmem;
 use rustix::process::geteuid;
 use sha2::{Digest, Sha256};
 
-use crate::message::location;
+use crate::location;
 
 /// Bytes of the secret.
 pub const SECRET_BYTES: usize = 32;
@@ -248,7 +248,7 @@ mod tests {
         for wrong in ["", &token[1..], &format!("{token}0"), &token.replace(&token[..1], "x"), "0"] {
             assert_eq!(target("/", format!("highball={wrong}")), None, "{wrong}");
         }
-        // Nobody else is to see it, wherever it stands.
+        // Others are not to see it, wherever it stands.
         let elsewhere = |to: &str| Some((to.to_owned(), false));
         assert_eq!(target("/", format!("xhighball={token}&a")), elsewhere("/?a"));
         assert_eq!(target("/a", format!("to=%2F%3Fhighball%3D{}&b", encoded(token, 2))), elsewhere("/a?b"));

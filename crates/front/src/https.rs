@@ -6,7 +6,7 @@ use std::sync::Arc;
 use highball_config::TlsSettings;
 
 use crate::http_syntax::write_number;
-use crate::message::location;
+use crate::location;
 use crate::message::request_head::RequestHead;
 use crate::on_demand::OnDemand;
 use crate::transport::tls::Tls;

@@ -13,7 +13,7 @@
 //! - [`exchange`]: a request and its answer: bodies, what a worker sends, spool files, within a [`budget`];
 //! - `dispatch`: the request queue, and which worker gets a request;
 //! - [`refusals`]: every answer that is an error of the front's own, and what is known of a request that got one;
-//! - `https`: sending clients to HTTPS, and keeping them there;
+//! - `https`: sending clients to HTTPS, and keeping them there; `location`: where redirects lead;
 //! - `on_demand`: names that get a certificate when a client asks for one; `own_request`: what the server itself asks an application;
 //! - [`figures`]: what is counted and measured of requests;
 //! - `running`: the requests that are under way, for operators;
@@ -45,6 +45,7 @@ mod heap;
 pub mod http_syntax;
 mod https;
 pub mod line_buffer;
+mod location;
 pub mod message;
 pub mod messages;
 mod on_demand;

@@ -4,7 +4,6 @@
 pub mod answer;
 pub(crate) mod conditions;
 pub mod forwarded;
-pub(crate) mod location;
 pub mod refusal;
 pub mod request_head;
 pub(crate) mod request_id;

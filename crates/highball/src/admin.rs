@@ -4,7 +4,7 @@
 //! A separate thread answers them, so that they never wait for an application, and neither front nor supervisor waits
 //! for them. Connections are few and short: one request each, in HTTP/1, or one line for an agent check. Only those by which
 //! dashboards follow what happens are long, and have places apart from the others. Each address has its own places
-//! ([`crate::callers`]): who floods one keeps nobody out of another.
+//! ([`crate::callers`]): a flood at one does not delay answers at another.
 //!
 //! In reading order: [`AdminThread`] (its life), [`request`] (what is asked), [`health`] (`/livez`, `/readyz`),
 //! [`metrics`] (`/metrics`, in the form that [`exposition`] writes), [`processes`] (what they take), [`limits`] (what the kernel

@@ -1,7 +1,7 @@
 //! The connections at a listener that is not the clients': health checks, agent checks, dashboards, commands.
 //!
 //! All of these have one rule. A connection is accepted at once, whatever others do. There is a most number of them. Beyond it
-//! one gives way: one that has sent nothing, else one that has sent a part of a question, else one that does not read its
+//! one makes room: one that has sent nothing, else one that has sent a part of a question, else one that does not read its
 //! answer; of these one of the source that has the most, and of these the oldest. Each step has a time limit. So neither idle
 //! connections nor those that send or read slowly keep a health check or a command out.
 
@@ -32,7 +32,7 @@ const LINGER_TIME: Duration = Duration::from_millis(300);
 const UNREAD_BYTES: u64 = 64 * 1024;
 /// Room for a question, at first.
 const FIRST_BYTES: usize = 1024;
-/// A connection that has sent nothing for so long is as good as idle: a client that asks at once has been heard by then.
+/// A connection that has sent nothing for this time is as good as idle: a client that asks at once has been heard by then.
 const FRESH_TIME: Duration = Duration::from_millis(100);
 /// How long accepting pauses when the process has no file descriptors left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -95,7 +95,7 @@ impl Listens for UnixListener {
     }
 }
 
-/// How far a connection has come. Those that come first here give way first.
+/// How far a connection has come. Those that come first here make room first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Stage {
     /// It has sent nothing for a while.
@@ -153,7 +153,7 @@ pub(crate) struct Caller {
 }
 
 impl Callers {
-    /// None yet; at most so many at a time.
+    /// None yet; at most this number at a time.
     pub(crate) fn new(what: &'static str, most: usize) -> Callers {
         Callers(Arc::new(All {
             what,
@@ -232,7 +232,7 @@ impl All {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has one give way if there are more than `most`, but not the one with the number `new`.
+    /// Has one make room if there are more than `most`, but not the one with the number `new`.
     fn dismiss_beyond(&self, most: usize, new: Option<u64>) {
         let mut known = self.known();
         if known.callers.len() <= most {
@@ -276,7 +276,7 @@ impl Caller {
         }
     }
 
-    /// Returns when the connection has to give way.
+    /// Returns when the connection has to make room.
     pub(crate) async fn dismissed(&self) {
         self.dismissal.notified().await;
     }
@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn those_that_have_sent_nothing_give_way_first_and_the_newest_never() {
+    fn those_that_have_sent_nothing_make_room_first_and_the_newest_never() {
         use Stage::{Answered, Asked, Asking, Fresh, Silent};
         let callers = Callers::new("callers", 5);
         let stages = [Asked, Fresh, Answered, Asking, Silent].map(|stage| (HERE, stage));
@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn the_source_that_has_the_most_gives_way() {
+    fn the_source_that_has_the_most_makes_room() {
         let callers = Callers::new("callers", 4);
         let one = (HERE, Stage::Silent);
         let mut all =
@@ -409,7 +409,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_that_gives_way_learns_it_even_before_it_looks() {
+    async fn one_that_makes_room_learns_it_even_before_it_looks() {
         let callers = Callers::new("callers", 1);
         let first = callers.add(HERE);
         let _second = callers.add(HERE);

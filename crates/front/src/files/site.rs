@@ -2,8 +2,8 @@
 //! in a slash, so that its page's relative links lead where its author meant.
 
 use super::{push_answer, Part, SafePath, StaticAnswer, StaticFiles, StaticRequest};
+use crate::location;
 use crate::message::answer::AnswerEvents;
-use crate::message::location;
 use crate::message::refusal::Refusal;
 use crate::message::request_head::{BodyFraming, Method};
 

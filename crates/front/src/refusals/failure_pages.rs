@@ -106,7 +106,7 @@ impl Evidence<'_> {
             return true;
         }
         let is_foreign = |origin: &[u8]| match origin {
-            // A page that is not to be named is: its browser has said already where that is from, or has not.
+            // A page that is not to be named is: its browser reports where that is from in the other field, or does not.
             b"null" => !is_vouched_for,
             origin => !self.is_own_origin(origin),
         };

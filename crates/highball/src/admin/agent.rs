@@ -31,7 +31,7 @@ const NAME_TIME: Duration = Duration::from_millis(300);
 const NAME_BYTES: usize = 256;
 /// How long a report of the front counts: those who ask more often, or are many, cost its event loop nothing.
 const FRESH: Duration = Duration::from_millis(100);
-/// The time for the answer of a connection that has to give way.
+/// The time for the answer of a connection that has to make room.
 const PRESSED_TIME: Duration = Duration::from_millis(100);
 /// What a request that took longer counts as.
 const LONGEST: Duration = Duration::from_secs(1);
@@ -50,7 +50,7 @@ struct Known {
     gauges: BTreeMap<Option<AppId>, Gauge>,
 }
 
-/// Answers a balancer. One that names no application sends nothing at all: where its connection has to give way, it gets its
+/// Answers a balancer. One that names no application sends nothing at all: where its connection has to make room, it gets its
 /// answer at once, if the front reports at once.
 pub(super) async fn exchange(
     stream: &mut (impl AsyncRead + AsyncWrite + Unpin),
