@@ -5,7 +5,7 @@
 //! not wait for the front between two of them; they are taken back for a worker that has nothing to do.
 //!
 //! In reading order: [`Dispatcher`] (the queue), [`generations`] (which releases may answer), [`placing`] (which worker gets
-//! a request), [`ringing`] (waking it), [`answers`] (reading what it writes), [`overruns`] (requests that do not end), [`running`] (all of
+//! a request), [`ringing`] (waking it), [`answers`] (reading what it writes), [`overruns`] (requests that do not end), [`stall`] (workers that begin none), [`running`] (all of
 //! them, for operators), [`workers`] (those that come and go),
 //! [`worker`] (one of them), [`events`] (what the supervisor learns).
 
@@ -19,6 +19,7 @@ mod placing;
 mod ringing;
 mod running;
 mod service_time;
+mod stall;
 mod wake;
 mod worker;
 mod workers;
@@ -36,7 +37,9 @@ use crate::messages::{AppEvent, WorkerReport};
 use crate::refusals::failure::{received_us, Load};
 pub(crate) use events::AppEvents;
 use generations::Generations;
+use stall::LoopTime;
 pub(crate) use worker::DispatchState;
+pub(crate) use worker::Standing;
 use worker::Worker;
 
 /// The most requests of a worker that are named to a developer who finds the queue full.
@@ -59,6 +62,10 @@ pub(crate) struct Dispatcher {
     warm_after: Option<u64>,
     /// The supervisor knows that a request waits and no worker serves, or starts workers anyway.
     wanted: bool,
+    /// The time by which workers are judged.
+    loop_time: LoopTime,
+    /// Workers of the application die soon after they were started, as the supervisor says.
+    pub(crate) is_crashing: bool,
     events: AppEvents,
     /// Slots with news: scratch space.
     ready: Vec<u16>,
@@ -79,6 +86,8 @@ impl Dispatcher {
             draining: false,
             warm_after: None,
             wanted: app.prestart,
+            loop_time: LoopTime::default(),
+            is_crashing: false,
             events,
             ready: Vec::new(),
             bytes: Vec::new(),
@@ -123,7 +132,8 @@ impl Dispatcher {
         let report = |worker: &Worker| WorkerReport {
             worker: worker.number,
             threads: worker.threads as usize,
-            serves: worker.state == DispatchState::Serving,
+            serves: worker.standing(self.is_crashing) == Standing::Serves,
+            is_stuck: worker.standing(self.is_crashing) == Standing::Stuck,
             in_flight: worker.busy_threads() as usize,
             placed: worker.unclaimed.len(),
             served: worker.served,
@@ -192,6 +202,12 @@ impl Dispatcher {
             exchange.wake();
             false
         });
+    }
+
+    /// How the best of its workers stands; `None`: none gets requests from clients.
+    pub(crate) fn standing(&self) -> Option<Standing> {
+        let serving = self.workers.iter().filter(|worker| worker.state == DispatchState::Serving);
+        serving.map(|worker| worker.standing(self.is_crashing)).min()
     }
 
     /// Whether there is a worker for clients' requests.

@@ -97,6 +97,11 @@ pub enum AppCommand {
         /// The generation's number.
         generation: u32,
     },
+    /// Its workers die soon after they were started, or do so no more.
+    CrashLoop {
+        /// Whether they do.
+        is_on: bool,
+    },
     /// Place nothing more with a worker, and send [`AppEvent::WorkerIdle`] when it has finished: its requests have been
     /// answered, and the connections that it has taken over have ended, or have been ended as their time was over.
     RetireWorker {
@@ -205,11 +210,16 @@ pub enum AppEvent {
         /// The worker's number.
         worker: u32,
     },
+    /// A worker does not begin the requests that it is given: it should be replaced. Sent again as long as that is so.
+    WorkerUnresponsive {
+        /// The worker's number.
+        worker: u32,
+    },
     /// A retired worker has nothing in flight any more that a client waits for.
     WorkerIdle {
         /// The worker's number.
         worker: u32,
-        /// It is still at requests that have exceeded their time limits.
+        /// It is still at requests that have exceeded their time limits, or takes no requests.
         is_stuck: bool,
     },
     /// The worker that was asked for by [`AppCommand::NameWarmWorker`].
@@ -275,8 +285,12 @@ pub struct Report {
 /// The condition of an application, as people see it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Condition {
-    /// It answers.
+    /// A worker takes requests, and begins them.
     Serving,
+    /// Its workers die soon after they were started, and none has lived for longer.
+    Crashing,
+    /// Its workers do not begin the requests that they are given.
+    Stuck,
     /// It will, or it will turn out that it does not boot.
     Booting,
     /// It did not boot.
@@ -293,6 +307,8 @@ impl Condition {
         match self {
             Condition::Booting if !has_served => ("booting", false),
             Condition::Failed => ("failed", false),
+            Condition::Crashing => ("crashing", false),
+            Condition::Stuck => ("stuck", false),
             Condition::Serving | Condition::Booting if is_stuck => ("stuck", false),
             Condition::Serving => ("serving", true),
             // Its workers are being replaced; requests wait meanwhile.
@@ -327,6 +343,15 @@ pub struct AppLoad {
     pub figures: Figures,
 }
 
+impl AppLoad {
+    /// Its state in a word, and whether it should get requests. One without a free thread for `stuck_after` is stuck.
+    #[must_use]
+    pub fn state(&self, stuck_after: Option<Duration>) -> (&'static str, bool) {
+        let is_stuck = stuck_after.is_some_and(|limit| self.busy_for >= limit);
+        self.condition.state(self.has_served, is_stuck)
+    }
+}
+
 /// How things are with a worker.
 #[derive(Debug, Clone, Default)]
 pub struct WorkerReport {
@@ -334,8 +359,10 @@ pub struct WorkerReport {
     pub worker: u32,
     /// Its serving threads.
     pub threads: usize,
-    /// It gets requests from clients.
+    /// It gets requests from clients, and begins them; in a crash loop, it has lived for longer than others.
     pub serves: bool,
+    /// It gets them, and does not begin them.
+    pub is_stuck: bool,
     /// Requests that it has begun.
     pub in_flight: usize,
     /// Requests that it was given and has not begun.

@@ -5,8 +5,9 @@ use crate::asking::{ask, running, Instance};
 use crate::control_places::ControlPlaces;
 use crate::elsewhere;
 use crate::instance::{
-    Answer, AppMemoryStatus, AppStatus, CacheStatus, DomainStatus, MoldStatus, OverrunStatus, Question,
-    ReforkStatus, RestartStatus, SizingStatus, Status, TlsStatus, UpgradeStatus, WorkerStatus,
+    Answer, AppMemoryStatus, AppStatus, CacheStatus, CrashLoopStatus, DomainStatus, MoldStatus,
+    OverrunStatus, Question, ReforkStatus, RestartStatus, SizingStatus, Status, TlsStatus, UpgradeStatus,
+    WorkerStatus,
 };
 use crate::kernel_limits::KernelLimitsStatus;
 use crate::output::{complain, print, progress};
@@ -596,6 +597,9 @@ fn app_table(app: &AppStatus) -> String {
     if let Some(problem) = &app.log_problem {
         fact(&mut text, "access log", problem);
     }
+    if let Some(CrashLoopStatus { what, remedy, .. }) = &app.crash_loop {
+        fact(&mut text, "crash loop", &format!("{what}\n{remedy}"));
+    }
     for overrun in &app.overruns {
         fact(&mut text, "timed out", &overrun_lines(overrun));
     }
@@ -824,6 +828,12 @@ mod tests {
                 memory_bytes: Some(70 << 20),
             }],
             request_times: RequestTimesStatus::default(),
+            crash_loop: Some(CrashLoopStatus {
+                deaths: 32,
+                seconds: 25,
+                what: "32 workers died in 25 s; the last one, worker 33, exited with code 1".into(),
+                remedy: "Fix it.".into(),
+            }),
             queue: 5,
             spool_bytes: 3 << 20,
             cache: Some(CacheStatus {

@@ -3,8 +3,9 @@
 use crate::asking::Instance;
 use crate::authority;
 use crate::certificates::{self, Checked};
-use crate::commands::selected;
+use crate::commands::{is_selected, selected};
 use crate::domain_check;
+use crate::instance::AppStatus;
 use crate::limit_advice;
 use crate::output::print;
 use crate::thread_advice;
@@ -141,6 +142,7 @@ fn examine(settings: &Arc<Settings>, app: &Arc<App>) -> Result<Examination, Box<
             diagnosis
         }
     };
+    checks.extend(crashes(&selector, &running));
     checks.extend(thread_advice::check(app, &selector, &running));
     checks.extend(limit_advice::checks(app, &selector, &running));
     let worst = |state| checks.iter().any(|check| check.state == state);
@@ -202,6 +204,32 @@ fn withheld(app: &App) -> Option<Check> {
 /// The servers that serve this application at the moment.
 fn running(selector: &AppSelector) -> Vec<Instance> {
     selected(&Selector { port: None, app: Some(selector.clone()) }).unwrap_or_default()
+}
+
+/// What goes wrong in the servers that serve this application.
+fn crashes(selector: &AppSelector, running: &[Instance]) -> Vec<Check> {
+    let apps = running.iter().flat_map(|instance| &instance.status.apps);
+    let of_app = |app: &AppStatus| {
+        let ok = |what| Check { state: State::Warning, ..Check::ok(&app.phase, what) };
+        match (&app.crash_loop, app.phase.as_str()) {
+            (Some(crashes), _) => {
+                let what = format!("in the running server, {}", crashes.what);
+                Some(Check {
+                    name: "crash_loop".into(),
+                    remedy: Some(crashes.remedy.clone()),
+                    command: Some("highball restart".into()),
+                    ..ok(what)
+                })
+            }
+            (None, "stuck") => {
+                let remedy = "See what its threads do: highball top.".into();
+                let what = "the workers of the running server take no requests".into();
+                Some(Check { remedy: Some(remedy), command: Some("highball top".into()), ..ok(what) })
+            }
+            (None, _) => None,
+        }
+    };
+    apps.filter(|app| is_selected(selector, app)).filter_map(of_app).collect()
 }
 
 /// Selects this application among those that are served.

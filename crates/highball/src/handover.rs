@@ -7,7 +7,9 @@ use crate::pidfile::Pidfile;
 use crate::wiring::CHANNEL_CAPACITY;
 use highball_config::{App, AppId, Settings};
 use highball_front::{AppCommand, Command};
-use highball_supervisor::{checkpoint, time_for_turns, Launcher, Order, Predecessor, Probe, UpgradeContext};
+use highball_supervisor::{
+    checkpoint, time_for_turns, Launcher, Order, Predecessor, Probe, UpgradeContext, PROBATION,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::pending;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -26,6 +28,8 @@ pub(crate) enum News {
     FirstAsked,
     /// Another worker waits for requests.
     WorkerReady(u32),
+    /// A worker ends in order, as its application falls asleep.
+    WorkerRetires(u32),
     /// A worker has died.
     WorkerGone(u32),
     /// It is a static site, of which there is nothing else to wait for.
@@ -129,6 +133,7 @@ impl Staffing {
         match news {
             News::FirstAsked => self.deadline = Some(Instant::now() + self.app.process.probe_timeout),
             News::WorkerReady(worker) => drop(self.ready.insert(worker)),
+            News::WorkerRetires(_) => {}
             News::WorkerGone(worker) => drop(self.ready.remove(&worker)),
             News::SiteOpened => self.is_site = true,
             News::Removed => {} // it is not waited for any more
@@ -238,6 +243,7 @@ impl Handover {
             .filter(|app| self.awaited.contains(&app.id))
             .map(|app| (app.id, Staffing::of(app)))
             .collect();
+        let mut proven_at = Instant::now();
         while !coming.values().all(Staffing::is_done) {
             let next = coming.values().filter_map(|app| Some((app.deadline?, app))).min_by_key(|(at, _)| *at);
             let received = match next {
@@ -250,10 +256,29 @@ impl Handover {
             }
             let Some(app) = coming.get_mut(&id) else { continue };
             if let Some(worker) = app.record(news)? {
+                proven_at = Instant::now() + PROBATION;
                 let admitted = Command::ToApp(id, AppCommand::AdmitCanary { worker });
                 let _ = self.front.send(admitted).await; // if it has gone, so has the run
             }
         }
-        Ok(())
+        last_until(proven_at, news).await
     }
+}
+
+/// Whether all workers live until then, but for those that end in order.
+async fn last_until(proven_at: Instant, news: &mut mpsc::Receiver<(AppId, News)>) -> Result<(), String> {
+    let mut retired = BTreeSet::new();
+    while let Ok(received) = timeout_at(proven_at, news.recv()).await {
+        match received {
+            Some((app, News::WorkerRetires(worker))) => drop(retired.insert((app, worker))),
+            Some((app, News::WorkerGone(worker))) if !retired.contains(&(app, worker)) => {
+                return Err(format!(
+                    "worker {worker} of the new process died soon after it was ready; see the log above"
+                ))
+            }
+            Some(_) => {}
+            None => return Err("the run has ended".into()),
+        }
+    }
+    Ok(())
 }

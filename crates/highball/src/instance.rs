@@ -283,7 +283,8 @@ pub(crate) struct AppStatus {
     /// The application's number, which no other application of this process has had.
     pub(crate) id: u32,
     pub(crate) name: String,
-    /// `booting`, `failed` (until it is fixed), `serving`, `asleep`, `draining` or `ending`.
+    /// `booting`, `failed` (until it is fixed), `serving`, `asleep`, `stuck` (its workers take no requests), `crashing` (they die
+    /// soon after they were started), `draining` or `ending`.
     pub(crate) phase: String,
     /// The host names that it is reached by; none: every one.
     pub(crate) hosts: Vec<String>,
@@ -345,6 +346,9 @@ pub(crate) struct AppStatus {
     /// The limits that the kernel keeps, if it has any.
     #[serde(default)]
     pub(crate) kernel_limits: Option<KernelLimitsStatus>,
+    /// Its crash loop, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) crash_loop: Option<CrashLoopStatus>,
     /// The last requests that exceeded their time limits in a worker, oldest first.
     #[serde(default)]
     pub(crate) overruns: Vec<OverrunStatus>,
@@ -352,6 +356,19 @@ pub(crate) struct AppStatus {
     pub(crate) last_failure: Option<String>,
     /// The last boot that failed, if one did since the start.
     pub(crate) diagnosis: Option<Diagnosis>,
+}
+
+/// Workers that die soon after they were started, one after the other.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct CrashLoopStatus {
+    /// Workers that died,
+    pub(crate) deaths: u32,
+    /// from the first death to the last.
+    pub(crate) seconds: u64,
+    /// `32 workers died in 25 s; the last one, worker 32, exited with code 1`
+    pub(crate) what: String,
+    /// What to do.
+    pub(crate) remedy: String,
 }
 
 /// How the number of workers follows the load.

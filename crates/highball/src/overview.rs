@@ -90,17 +90,24 @@ impl Observer {
             let requests = requests.iter().find(|requests| requests.app == load.app);
             let kernel_limits = limits.get(&app.id).cloned();
             let requests = requests.map(|of| (of, &*states, detail));
-            Some(AppOverview { kernel_limits, ..app_overview(app, load, report, &taken, requests) })
+            let phase = report.map(|report| reports::phase(report, Some(load), settings.admin.stuck_after));
+            let phase = phase.unwrap_or("not known").into();
+            Some(AppOverview { phase, kernel_limits, ..app_overview(app, load, report, &taken, requests) })
+        };
+        let apps: Vec<AppOverview> = front.apps.iter().filter_map(app).collect();
+        let phase = match &apps[..] {
+            [app] => app.phase.clone(),
+            _ => supervisor.as_ref().map_or("not known", |report| report.phase).into(),
         };
         Some(Overview {
             pid: self.launcher.pid().as_raw_pid(),
             version: env!("CARGO_PKG_VERSION").into(),
-            phase: supervisor.as_ref().map_or("not known", |report| report.phase).into(),
+            phase,
             uptime_seconds: self.started.elapsed().as_secs(),
             at_ms: self.started.elapsed().as_millis() as u64,
             connections: front.connections,
             hijacked: front.hijacked,
-            apps: front.apps.iter().filter_map(app).collect(),
+            apps,
         })
     }
 
@@ -160,7 +167,7 @@ fn app_overview(
         WorkerOverview {
             worker: worker.worker,
             pid: worker.pid,
-            state: worker.state.into(),
+            state: reports::worker_state(worker, load.is_some_and(|load| load.is_stuck)).into(),
             replaced_for: worker.replaced_for.map(Into::into),
             generation: worker.generation,
             threads: worker.threads,
@@ -178,7 +185,8 @@ fn app_overview(
     AppOverview {
         id: app.id.0,
         name: app.name.clone(),
-        phase: report.map_or("not known", |report| report.phase).into(),
+        phase: String::new(), // put together from both reports
+        crash_loop: report.and_then(|report| Some(report.crash_loop.as_ref()?.what.clone())),
         generation: report.map_or(0, |report| report.generation),
         under_way: report.and_then(under_way),
         workers_wanted: report.map_or(0, |report| report.wanted),

@@ -1,7 +1,9 @@
-//! What the front and the supervisor report about themselves. Their event loops answer.
+//! What the front and the supervisor report about themselves. Their event loops answer. What both know of an application is
+//! put together here.
 
-use highball_front::Command;
-use highball_supervisor::Order;
+use highball_front::{AppLoad, Command};
+use highball_supervisor::{AppReport, Order, WorkerReport};
+use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 
 /// The front's report; `None`: it has ended. It is not kept from ending meanwhile.
@@ -18,4 +20,25 @@ pub(crate) async fn of_supervisor(supervisor: mpsc::Sender<Order>) -> Option<hig
     supervisor.send(Order::Report(to)).await.ok()?;
     drop(supervisor);
     report.await.ok()
+}
+
+/// The phase of an application: that of its processes, unless these serve and their workers take no requests, as the front says.
+pub(crate) fn phase(
+    report: &AppReport,
+    load: Option<&AppLoad>,
+    stuck_after: Option<Duration>,
+) -> &'static str {
+    let of_front = load.map(|load| load.state(stuck_after).0);
+    match (report.phase, of_front) {
+        ("serving" | "booting", Some(state @ ("stuck" | "crashing"))) => state,
+        (phase, _) => phase,
+    }
+}
+
+/// The state of a worker, in a word; `is_stuck`: it begins no requests, as the front says.
+pub(crate) fn worker_state(worker: &WorkerReport, is_stuck: bool) -> &'static str {
+    match worker.state {
+        "serving" if is_stuck => "stuck",
+        state => state,
+    }
 }

@@ -6,8 +6,8 @@ use crate::configuration::Configuration;
 use crate::diagnosis_page;
 use crate::handover::{Candidate, News};
 use crate::instance::{
-    heap_time, Answer, AppMemoryStatus, AppStatus, CacheStatus, CertificateStatus, DomainStatus,
-    MachineMemoryStatus, MoldStatus, OverrunStatus, Question, ReforkStatus, RequestTimesStatus,
+    heap_time, Answer, AppMemoryStatus, AppStatus, CacheStatus, CertificateStatus, CrashLoopStatus,
+    DomainStatus, MachineMemoryStatus, MoldStatus, OverrunStatus, Question, ReforkStatus, RequestTimesStatus,
     RestartStatus, RubyProcess, SizingStatus, Status, TlsStatus, UpgradeStatus, WorkerStatus,
 };
 use crate::kernel_limits::{self, KernelLimitsStatus};
@@ -24,10 +24,10 @@ use highball_front::{
     Failure, NewWorker, Report as FrontReport, RequestTimes, TimedOutRequest, Tls, TlsReport,
 };
 use highball_supervisor::{
-    AppNotice, AppOrder, AppReport, AskedHeap, AssetPipeline, Assets, DigestScheme, Launcher, MachineMemory,
-    MemoryReport, MoldReport, NotAsked, Notice, Order, Overrun, OverrunReport, PlainAsset, RawRequest,
-    ReadyWorker, ReforkReport, ReplacementCause, Report, ReportedLoad, RequestFailure, RestartReport,
-    RubyHeap, SizingReport, UpgradeReport, What, WorkerReport,
+    AppNotice, AppOrder, AppReport, AskedHeap, AssetPipeline, Assets, CrashLoopReport, DigestScheme,
+    Launcher, MachineMemory, MemoryReport, MoldReport, NotAsked, Notice, Order, Overrun, OverrunReport,
+    PlainAsset, RawRequest, ReadyWorker, ReforkReport, ReplacementCause, Report, ReportedLoad,
+    RequestFailure, RestartReport, RubyHeap, SizingReport, UpgradeReport, What, WorkerReport,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -112,7 +112,11 @@ fn command(id: AppId, notice: AppNotice, app: Option<&App>, candidate: &Candidat
         AppNotice::CanaryAdmitted { worker } => AppCommand::AdmitCanary { worker },
         AppNotice::GenerationWithdrawn { generation } => AppCommand::WithdrawGeneration { generation },
         AppNotice::NameWarmWorker { requests } => AppCommand::NameWarmWorker { requests },
-        AppNotice::WorkerRetiring { worker } => AppCommand::RetireWorker { worker },
+        AppNotice::CrashLoop { is_on } => AppCommand::CrashLoop { is_on },
+        AppNotice::WorkerRetiring { worker } => {
+            candidate.tell(id, News::WorkerRetires(worker));
+            AppCommand::RetireWorker { worker }
+        }
         AppNotice::WorkerGone { worker, killed } => {
             candidate.tell(id, News::WorkerGone(worker));
             AppCommand::RemoveWorker { worker, killed }
@@ -197,6 +201,9 @@ fn order(event: AppEvent) -> AppOrder {
         }
         AppEvent::WorkerStuck { worker } => {
             AppOrder::ReplaceWorker { worker, cause: ReplacementCause::TimedOut }
+        }
+        AppEvent::WorkerUnresponsive { worker } => {
+            AppOrder::ReplaceWorker { worker, cause: ReplacementCause::Unresponsive }
         }
         AppEvent::WorkerIdle { worker, is_stuck } => AppOrder::WorkerIdle { worker, is_stuck },
         AppEvent::WorkerWarm { worker } => AppOrder::WorkerWarm { worker },
@@ -343,13 +350,16 @@ impl ControlHandler {
             let app = settings.apps.iter().find(|app| app.id == report.id)?;
             let requests = requests.apps.iter().find(|requests| requests.app == report.id);
             let kernel_limits = limits.get(&app.id).cloned();
+            let phase = reports::phase(&report, requests, settings.admin.stuck_after).into();
             let status = app_status(app, report, requests, (&self.binds, &self.key), &self.launcher);
-            Some(AppStatus { kernel_limits, ..status })
+            Some(AppStatus { phase, kernel_limits, ..status })
         };
+        let phase = processes.phase;
+        let apps: Vec<AppStatus> = processes.apps.into_iter().filter_map(app).collect();
         Status {
             pid: self.pid(),
             version: env!("CARGO_PKG_VERSION").into(),
-            phase: processes.phase.into(),
+            phase: if let [app] = &apps[..] { app.phase.clone() } else { phase.into() },
             uptime_seconds: self.started.elapsed().as_secs(),
             binds: self.binds.clone(),
             ports: self.ports.clone(),
@@ -367,7 +377,7 @@ impl ControlHandler {
             upgrade: processes.upgrade.map(upgrade_status),
             predecessor: self.predecessor,
             successor: processes.successor,
-            apps: processes.apps.into_iter().filter_map(app).collect(),
+            apps,
         }
     }
 }
@@ -413,7 +423,7 @@ fn app_status(
     AppStatus {
         id: app.id.0,
         name: app.name.clone(),
-        phase: report.phase.into(),
+        phase: String::new(), // put together from both reports
         hosts: app.hosts.clone(),
         prefix: app.prefix.clone(),
         url: crate::readiness::url(app, binds),
@@ -441,10 +451,16 @@ fn app_status(
         log_problem: requests.and_then(|requests| requests.log_problem.clone()),
         memory: memory_status(report.memory, &report.replaced),
         kernel_limits: None, // read aside
+        crash_loop: report.crash_loop.map(crash_loop_status),
         overruns: report.overruns.into_iter().map(overrun_status).collect(),
         last_failure: report.last_failure,
         diagnosis: report.diagnosis,
     }
+}
+
+fn crash_loop_status(report: CrashLoopReport) -> CrashLoopStatus {
+    let CrashLoopReport { deaths, within, what, remedy } = report;
+    CrashLoopStatus { deaths, seconds: within.as_secs(), what, remedy: remedy.into() }
 }
 
 fn sizing_status(report: SizingReport) -> SizingStatus {
@@ -493,7 +509,7 @@ fn worker_status(worker: &WorkerReport, load: &[highball_front::WorkerReport]) -
         worker: worker.worker,
         generation: worker.generation,
         pid: worker.pid,
-        state: worker.state.into(),
+        state: reports::worker_state(worker, load.is_some_and(|load| load.is_stuck)).into(),
         threads: worker.threads,
         memory_bytes: worker.memory_bytes,
         uptime_seconds: worker.uptime.as_secs(),

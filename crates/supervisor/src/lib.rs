@@ -37,6 +37,7 @@ mod watch;
 
 pub use app_output::OutputSink;
 pub use child::{ruby_command, withheld_variables};
+pub use core::crash_loop::PROBATION;
 pub use core::replacement::ReplacementCause;
 pub use core::server::Purpose;
 pub use diagnosis::failed_request::{FailedRequest, RawRequest};
@@ -52,8 +53,8 @@ pub use process::site::{may_be_served, Site};
 pub use process::spawn_journey::Step;
 pub use process::spawner_client::Client;
 pub use report::{
-    AppReport, AskedHeap, MachineMemory, MemoryReport, MoldReport, ReforkReport, Report, ReportedLoad,
-    RestartCount, RestartReport, SizingReport, UpgradeReport, WorkerReport,
+    AppReport, AskedHeap, CrashLoopReport, MachineMemory, MemoryReport, MoldReport, ReforkReport, Report,
+    ReportedLoad, RestartCount, RestartReport, SizingReport, UpgradeReport, WorkerReport,
 };
 pub use shell::message::{
     Account, AssetPipeline, Assets, BootFailure, Booted, DigestScheme, Finding, PlainAsset, RubyError,
@@ -121,6 +122,11 @@ pub enum AppNotice {
     GenerationWithdrawn {
         /// The generation's number.
         generation: u32,
+    },
+    /// Workers die soon after they were started (a crash loop), or do so no more.
+    CrashLoop {
+        /// Whether they do.
+        is_on: bool,
     },
     /// Place nothing more with this worker, and send [`AppOrder::WorkerIdle`] when it has nothing in flight.
     WorkerRetiring {

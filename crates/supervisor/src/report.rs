@@ -100,7 +100,9 @@ pub struct AppReport {
     pub sizing: Option<SizingReport>,
     /// The workers, by number.
     pub workers: Vec<WorkerReport>,
-    /// Workers that were replaced for a cause that lies in them, by cause: `timeout`, `memory`, `operator`.
+    /// Its crash loop, if there is one.
+    pub crash_loop: Option<CrashLoopReport>,
+    /// Workers that were replaced for a cause that lies in them, by cause: `timeout`, `unresponsive`, `memory`, `operator`.
     pub replaced: Vec<(&'static str, u64)>,
     /// Its memory.
     pub memory: MemoryReport,
@@ -133,6 +135,19 @@ pub struct MoldReport {
     pub promoted_from: Option<u32>,
 }
 
+/// Workers that die soon after they were started, one after the other.
+#[derive(Debug, Clone)]
+pub struct CrashLoopReport {
+    /// Workers that died,
+    pub deaths: u32,
+    /// from the first death to the last.
+    pub within: Duration,
+    /// The same in words, with how the last one ended.
+    pub what: String,
+    /// What to do.
+    pub remedy: &'static str,
+}
+
 /// One worker.
 #[derive(Debug, Clone)]
 pub struct WorkerReport {
@@ -145,7 +160,7 @@ pub struct WorkerReport {
     /// `forking`, `starting`, `probing`, `serving`, `retiring`, `promoting`, `draining` or
     /// `halted`.
     pub state: &'static str,
-    /// Why it is replaced, if it is: `timeout`, `memory` or `operator`.
+    /// Why it is replaced, if it is: `timeout`, `unresponsive`, `memory` or `operator`.
     pub replaced_for: Option<&'static str>,
     /// Serving threads.
     pub threads: u16,

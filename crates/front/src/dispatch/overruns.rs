@@ -1,11 +1,13 @@
 //! What becomes of requests for which no client waits any more ([`super::overrun`]) is reported, so that their threads are
-//! not lost for good.
+//! not lost for good; and workers that begin no requests ([`super::stall`]).
 
 use std::rc::Rc;
 
 use highball_ring::Ticket;
 
 use super::overrun::OverrunNews;
+use super::stall::{patience_ms, Seen};
+use super::worker::DispatchState;
 use super::Dispatcher;
 use crate::clock::now_ms;
 use crate::exchange::response::Progress;
@@ -25,6 +27,29 @@ impl Dispatcher {
         }
         if let Some(index) = self.position(number) {
             self.workers[index].overruns.add(ticket, limit_ms);
+        }
+    }
+
+    /// Reports workers that do not begin what they are given. Requests of this application may wait for `limit_ms`.
+    pub(crate) fn report_stalls(&mut self, limit_ms: Option<u64>, is_development: bool) {
+        let now_ms = self.loop_time.tick(now_ms());
+        let patience_ms = patience_ms(limit_ms, is_development);
+        for worker in &mut self.workers {
+            let gets_requests = matches!(worker.state, DispatchState::Serving | DispatchState::Retiring);
+            let busy = worker.busy_threads();
+            let seen = Seen {
+                missed: worker.unresponsive,
+                waits: worker.is_overdue(),
+                // In development, one that is at a request may have come to a breakpoint, where all threads stop.
+                is_expected: gets_requests
+                    && busy < worker.threads
+                    && !(is_development && busy > 0)
+                    && !worker.is_suspect(), // a request that does not end explains it, and has its own limit
+            };
+            if worker.stall.look(seen, now_ms, patience_ms) {
+                self.events.send(AppEvent::WorkerUnresponsive { worker: worker.number });
+            }
+            worker.is_on_trial = worker.stall.is_on_trial(now_ms);
         }
     }
 

@@ -63,7 +63,7 @@ impl Dispatcher {
     /// meets the new generation depends on it from then on, and in the middle of a restart that is one worker.
     fn choose_worker(&self, oldest: u32, spooled: bool) -> Option<usize> {
         let order =
-            |worker: &Worker| (worker.is_suspect(), worker.unresponsive, worker.generation, worker.in_flight);
+            |worker: &Worker| (worker.is_suspect(), worker.rank(), worker.generation, worker.in_flight);
         let least_busy = |look_ahead| self.first_with_room(oldest, look_ahead, order);
         least_busy(false).or_else(|| if spooled { None } else { least_busy(true) })
     }
@@ -74,7 +74,7 @@ impl Dispatcher {
         let order = |worker: &Worker| {
             let goes = worker.generation != self.generations.newest;
             // Those that it is about to accept are among its requests.
-            (worker.is_suspect(), worker.unresponsive, goes, worker.hijacked + worker.in_flight)
+            (worker.is_suspect(), worker.rank(), goes, worker.hijacked + worker.in_flight)
         };
         let fewest = |look_ahead| self.first_with_room(oldest, look_ahead, order);
         fewest(false).or_else(|| fewest(true))

@@ -3,13 +3,14 @@
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use highball_ring::{FrontRing, Ticket};
 use tokio::io::unix::AsyncFd;
 
 use super::overrun::Overruns;
 use super::service_time::ServiceTime;
+use super::stall::Stall;
 use crate::exchange::spool::SpoolFile;
 use crate::exchange::Exchange;
 use crate::messages::NewWorker;
@@ -18,6 +19,21 @@ use crate::refusals::failure::method_and_path;
 /// Overdue ticks without beginning a request after which a worker counts as unresponsive: stopped by a signal, or
 /// swapped out.
 const UNRESPONSIVE_TICKS: u32 = 10;
+
+/// In a crash loop, a worker counts when it has lived for this long.
+const LASTS: Duration = Duration::from_secs(5);
+
+/// Whether a worker that gets requests takes them, and begins them. This is the one definition: status, health checks, agent
+/// checks, metrics and the dashboard go by it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Standing {
+    /// It does.
+    Serves,
+    /// Others like it have died soon, and it has not lived for longer yet.
+    Unproven,
+    /// It does not begin what it is given.
+    Stuck,
+}
 
 /// Whether a worker gets requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,6 +78,12 @@ pub(crate) struct Worker {
     oldest: (u64, u32),
     /// How often in a row it did not begin what it was given: those that were better are asked first.
     pub(crate) unresponsive: u32,
+    /// What that has come to.
+    pub(super) stall: Stall,
+    /// It gets the next request nevertheless.
+    pub(super) is_on_trial: bool,
+    /// Since when the front knows it.
+    since: Instant,
     pub(crate) time: ServiceTime,
     pub(crate) served: u64,
     /// The supervisor knows that its ring ends soon.
@@ -91,6 +113,9 @@ impl Worker {
             rung: 0,
             oldest: (0, 0),
             unresponsive: 0,
+            stall: Stall::default(),
+            is_on_trial: false,
+            since: Instant::now(),
             time: ServiceTime::new(Instant::now()),
             served: 0,
             ends_soon: false,
@@ -104,9 +129,27 @@ impl Worker {
         self.in_flight == 0
     }
 
-    /// Whether it has nothing left but requests that have exceeded their time limits.
+    /// Whether it has nothing left but requests that have exceeded their time limits, or will not begin any.
     pub(crate) fn is_stuck(&self) -> bool {
-        !self.is_idle() && self.overruns.timed_out() == self.in_flight
+        match self.is_idle() {
+            true => self.stall.is_stalled(),
+            false => self.overruns.timed_out() == self.in_flight,
+        }
+    }
+
+    /// How it stands; `is_crashing`: workers of its application die soon after they were started.
+    pub(crate) fn standing(&self, is_crashing: bool) -> Standing {
+        match (self.state, is_crashing) {
+            (DispatchState::Serving, _) if self.stall.is_stalled() => Standing::Stuck,
+            (DispatchState::Serving, true) if self.since.elapsed() < LASTS => Standing::Unproven,
+            (DispatchState::Serving, _) => Standing::Serves,
+            _ => Standing::Unproven,
+        }
+    }
+
+    /// For the choice among workers: those that have not begun what they were given come last, unless they are on trial.
+    pub(super) fn rank(&self) -> (bool, u32) {
+        (!self.is_on_trial, if self.is_on_trial { 0 } else { self.unresponsive })
     }
 
     /// Whether a request of it goes on although its time limit has passed: other threads may wait for that one.
@@ -143,6 +186,7 @@ impl Worker {
         self.slots[usize::from(ticket.slot)] = Some(exchange);
         self.bodies[usize::from(ticket.slot)] = body;
         self.unclaimed.push_back(ticket);
+        self.is_on_trial = false;
         self.in_flight += 1;
     }
 

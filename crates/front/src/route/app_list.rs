@@ -138,6 +138,8 @@ impl Condition {
     fn word(self) -> &'static str {
         match self {
             Condition::Serving => "serving",
+            Condition::Crashing => "crashing",
+            Condition::Stuck => "stuck",
             Condition::Booting => "booting",
             Condition::Failed => "failed",
             Condition::Asleep => "asleep",

@@ -19,7 +19,7 @@ use crate::budget::{Budgets, Share};
 use crate::cache::AppCache;
 use crate::clock::now_ms;
 use crate::compression::room::AppRoom;
-use crate::dispatch::{AppEvents, Dispatcher};
+use crate::dispatch::{AppEvents, Dispatcher, Standing};
 use crate::exchange::Exchange;
 use crate::figures::Figures;
 use crate::files::{Assets, Finder, StaticFiles};
@@ -344,12 +344,21 @@ impl AppState {
     pub(crate) fn condition(&self) -> Condition {
         let dispatcher = self.dispatcher.borrow();
         let is_site = self.statics.borrow().as_ref().is_some_and(|statics| statics.is_site());
-        if is_site || dispatcher.is_served() {
-            Condition::Serving
-        } else if self.failure.borrow().is_some() {
+        if is_site {
+            return Condition::Serving;
+        }
+        match dispatcher.standing() {
+            Some(Standing::Serves) => return Condition::Serving,
+            Some(Standing::Unproven) => return Condition::Crashing,
+            Some(Standing::Stuck) => return Condition::Stuck,
+            None => {}
+        }
+        if self.failure.borrow().is_some() {
             Condition::Failed
         } else if self.asleep.get() && !dispatcher.is_wanted() {
             Condition::Asleep
+        } else if dispatcher.is_crashing {
+            Condition::Crashing
         } else {
             Condition::Booting
         }
@@ -365,9 +374,16 @@ impl AppState {
         self.own_log().iter().for_each(|log| log.flush());
         self.cache().iter().for_each(|cache| cache.tick());
         self.dispatcher.borrow_mut().report_overruns();
+        self.report_stalls();
         self.report_load(now_ms);
         self.look_whether_idle(now_ms);
         self.look_whether_free(now_ms);
+    }
+
+    fn report_stalls(&self) {
+        let settings = self.settings();
+        let limit_ms = settings.limits.request_timeout.map(|limit| limit.as_millis() as u64);
+        self.dispatcher.borrow_mut().report_stalls(limit_ms, settings.is_development());
     }
 
     /// Reports how busy its workers are, where their number may follow that.
@@ -394,7 +410,7 @@ impl AppState {
     /// Whether clients' requests are for its workers, of which there should be some.
     fn should_be_free(&self) -> bool {
         let is_site = self.statics.borrow().as_ref().is_some_and(|statics| statics.is_site());
-        !is_site && matches!(self.condition(), Condition::Serving | Condition::Booting)
+        !is_site && !matches!(self.condition(), Condition::Failed | Condition::Asleep)
     }
 
     /// Reports when Ruby has been idle for the time after which its processes may end.

@@ -155,7 +155,7 @@ function section(app, now) {
   const threads = workers.filter((worker) => worker.state === "serving").reduce((sum, worker) => sum + worker.threads, 0);
   const busy = workers.reduce((sum, worker) => sum + worker.in_flight, 0);
   const memory = workers.reduce((sum, worker) => sum + (worker.memory_bytes || 0), 0);
-  const head = make("div", { className: "head" }, make("h2", {}, app.name, make("small", { textContent: ` ${app.phase}, version ${app.generation}${app.under_way ? `, ${app.under_way}` : ""}` })));
+  const head = make("div", { className: "head" }, make("h2", {}, app.name, make("small", { textContent: ` ${app.phase}, version ${app.generation}${app.under_way ? `, ${app.under_way}` : ""}${app.crash_loop ? `: ${app.crash_loop}` : ""}` })));
   if (unlocked && last.takes_orders) {
     const to = (name) => `/actions/${app.id}/${name}`;
     head.append(make("div", { className: "buttons" },

@@ -24,7 +24,7 @@ struct Health {
 #[derive(Debug, Serialize)]
 pub(super) struct AppHealth {
     pub(super) name: String,
-    /// `serving`, `booting`, `failed`, `asleep` or `stuck`.
+    /// `serving`, `booting`, `failed`, `asleep`, `stuck` or `crashing`.
     state: &'static str,
     is_ready: bool,
     workers: usize,
@@ -79,8 +79,8 @@ pub(super) fn why_not(is_stopping: bool, apps: &[AppHealth]) -> Option<String> {
     }
     those("booting").or_else(|| {
         let is_ready = apps.iter().any(|app| app.is_ready);
-        let why = || [those("failed"), those("stuck")].into_iter().flatten().collect::<Vec<_>>().join("; ");
-        (!is_ready).then(why)
+        let why = ["failed", "stuck", "crashing"].into_iter().filter_map(those);
+        (!is_ready).then(|| why.collect::<Vec<_>>().join("; "))
     })
 }
 
@@ -96,8 +96,7 @@ pub(super) fn apps(sources: &Sources, report: &Report) -> Vec<AppHealth> {
 
 impl AppHealth {
     fn of(name: String, load: &AppLoad, stuck_after: Option<Duration>) -> AppHealth {
-        let is_stuck = stuck_after.is_some_and(|limit| load.busy_for >= limit);
-        let (state, is_ready) = load.condition.state(load.has_served, is_stuck);
+        let (state, is_ready) = load.state(stuck_after);
         let serving = || load.workers.iter().filter(|worker| worker.serves);
         AppHealth {
             name,
@@ -113,10 +112,12 @@ impl AppHealth {
 
     fn line(&self) -> String {
         let AppHealth { name, state, workers, threads, busy_threads, queue, busy_seconds, .. } = self;
-        let since = if *state == "stuck" {
-            format!(": no thread was free and no request answered for {busy_seconds:.1} s")
-        } else {
-            String::new()
+        let since = match *state {
+            "stuck" if *busy_seconds > 0.0 => {
+                format!(": no thread was free and no request answered for {busy_seconds:.1} s")
+            }
+            "crashing" => ": its workers die soon after they were started".into(),
+            _ => String::new(),
         };
         format!(
             "{name}: {state}{since}; workers: {workers}, threads: {threads}, busy: {busy_threads}, waiting requests: {queue}\n"
@@ -176,5 +177,9 @@ mod tests {
         assert_eq!(why_not(false, &[failed(), stuck(), app(Condition::Asleep, false, 0)]), None);
         assert_eq!(why_not(false, &[failed(), stuck()]).as_deref(), Some("failed: a; stuck: a"));
         assert_eq!(why_not(false, &[app(Condition::Booting, true, 15)]).as_deref(), Some("stuck: a"));
+        assert_eq!(why_not(false, &[app(Condition::Stuck, true, 0)]).as_deref(), Some("stuck: a"));
+        let crashing = || app(Condition::Crashing, true, 0);
+        assert_eq!(why_not(false, &[crashing(), app(Condition::Serving, true, 0)]), None);
+        assert_eq!(why_not(false, &[crashing(), failed()]).as_deref(), Some("failed: a; crashing: a"));
     }
 }

@@ -8,6 +8,7 @@ use super::processes::Taken;
 use super::request::Response;
 use super::Sources;
 use crate::kernel_limits;
+use crate::reports;
 use highball_config::{AppId, Settings};
 use highball_front::figures::{Figures, Times};
 use highball_front::{AppLoad, Report as FrontReport, TlsReport};
@@ -19,13 +20,16 @@ const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 const WORKER_STATES: [&str; 8] =
     ["forking", "starting", "probing", "serving", "retiring", "promoting", "draining", "halted"];
 /// The phases of an application.
-const PHASES: [&str; 6] = ["booting", "failed", "serving", "asleep", "draining", "ending"];
+const PHASES: [&str; 8] =
+    ["booting", "failed", "serving", "asleep", "stuck", "crashing", "draining", "ending"];
 
 /// An application, as front and supervisor report it.
 struct App<'a> {
     name: String,
     load: &'a AppLoad,
     report: Option<&'a AppReport>,
+    /// Its phase, if the supervisor reports it.
+    phase: Option<&'static str>,
 }
 
 /// Everything, or 503 where the front does not answer.
@@ -35,12 +39,14 @@ pub(super) async fn metrics(sources: &Sources) -> Response {
     };
     let supervisor = sources.supervisor().await;
     let settings = sources.configuration.now();
-    let reports = supervisor.as_ref().map(|report| &*report.apps).unwrap_or_default();
-    fn named<'a>(load: &'a AppLoad, settings: &Settings, reports: &'a [AppReport]) -> Option<App<'a>> {
+    let of_apps = supervisor.as_ref().map(|report| &*report.apps).unwrap_or_default();
+    fn named<'a>(load: &'a AppLoad, settings: &Settings, of_apps: &'a [AppReport]) -> Option<App<'a>> {
         let name = settings.apps.iter().find(|app| app.id == load.app)?.name.clone();
-        Some(App { name, load, report: reports.iter().find(|report| report.id == load.app) })
+        let report = of_apps.iter().find(|report| report.id == load.app);
+        let phase = report.map(|report| reports::phase(report, Some(load), settings.admin.stuck_after));
+        Some(App { name, load, report, phase })
     }
-    let apps: Vec<App<'_>> = front.apps.iter().filter_map(|load| named(load, &settings, reports)).collect();
+    let apps: Vec<App<'_>> = front.apps.iter().filter_map(|load| named(load, &settings, of_apps)).collect();
     let taken = sources.processes.of(pids(supervisor.as_ref())).await;
     let mut text = Exposition::default();
     requests(&mut text, &front, &apps);
@@ -170,16 +176,21 @@ fn workers(text: &mut Exposition, apps: &[App<'_>]) {
     reports().for_each(|(name, report)| family.sample(&[("app", name)], report.wanted));
     let mut family =
         text.family("highball_app_phase", "gauge", "1 for the phase of the application, 0 for the others.");
-    for (name, report) in reports() {
+    for App { name, phase: now, .. } in apps.iter().filter(|app| app.phase.is_some()) {
         for phase in PHASES {
-            family.sample(&[("app", name), ("phase", phase)], u8::from(report.phase == phase));
+            family.sample(&[("app", name), ("phase", phase)], u8::from(*now == Some(phase)));
         }
     }
+    let help = "Workers that died in the crash loop that there is; 0: there is none.";
+    let mut family = text.family("highball_crash_loop_deaths", "gauge", help);
+    reports().for_each(|(name, report)| {
+        family.sample(&[("app", name)], report.crash_loop.as_ref().map_or(0, |crashes| crashes.deaths));
+    });
     let help = "Number of the version that is served: 1 from the start, larger after each restart.";
     let mut family = text.family("highball_app_generation", "gauge", help);
     reports().for_each(|(name, report)| family.sample(&[("app", name)], report.generation));
     restarts(text, reports());
-    let help = "Workers that were replaced for a cause that lies in them: a request that exceeded its time limit, or memory.";
+    let help = "Workers that were replaced for a cause that lies in them: a request that exceeded its time limit, requests that were not begun, or memory.";
     let mut family = text.family("highball_worker_replacements_total", "counter", help);
     for (name, report) in reports() {
         for (cause, count) in &report.replaced {

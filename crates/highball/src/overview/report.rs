@@ -24,6 +24,9 @@ pub(crate) struct AppOverview {
     pub(crate) id: u32,
     pub(crate) name: String,
     pub(crate) phase: String,
+    /// `32 workers died in 25 s; …`, where workers die soon after they were started.
+    #[serde(default)]
+    pub(crate) crash_loop: Option<String>,
     pub(crate) generation: u32,
     /// `restart: rolling`, while there is one.
     pub(crate) under_way: Option<String>,

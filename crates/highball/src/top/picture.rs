@@ -243,7 +243,7 @@ fn apps(history: &History, now: &Overview, chosen: Option<usize>) -> Vec<String>
             number(history.rate(app, |app| app.failed)),
             milliseconds(0.5),
             milliseconds(0.95),
-            app.under_way.as_deref().unwrap_or_default()
+            app.under_way.as_deref().or(app.crash_loop.as_deref()).unwrap_or_default()
         )
     };
     std::iter::once(title).chain(now.apps.iter().enumerate().map(row)).collect()

@@ -151,15 +151,38 @@ pub(crate) enum WorkerOrder {
 #[derive(Debug, Clone)]
 pub(crate) enum FrontNews {
     Booted(Arc<Booted>),
-    SiteOpened { root: PathBuf },
+    SiteOpened {
+        root: PathBuf,
+    },
     Failed(Arc<Diagnosis>),
     Abandoned,
     Removed,
-    WorkerReady { worker: u32, generation: u32 },
-    CanaryReady { worker: u32, generation: u32 },
-    CanaryAdmitted { worker: u32 },
-    GenerationWithdrawn { generation: u32 },
-    WorkerRetiring { worker: u32 },
-    WorkerGone { worker: u32, killed: bool },
-    NameWarmWorker { requests: u64 },
+    WorkerReady {
+        worker: u32,
+        generation: u32,
+    },
+    CanaryReady {
+        worker: u32,
+        generation: u32,
+    },
+    CanaryAdmitted {
+        worker: u32,
+    },
+    GenerationWithdrawn {
+        generation: u32,
+    },
+    /// Workers die soon after they were started, or do so no more.
+    CrashLoop {
+        is_on: bool,
+    },
+    WorkerRetiring {
+        worker: u32,
+    },
+    WorkerGone {
+        worker: u32,
+        killed: bool,
+    },
+    NameWarmWorker {
+        requests: u64,
+    },
 }

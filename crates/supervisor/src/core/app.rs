@@ -2,6 +2,7 @@
 
 use super::action::{AppAction, FrontNews};
 use super::auto_refork::AutoRefork;
+use super::crash_loop::CrashLoop;
 use super::event::Ticket;
 use super::log::AppLog;
 use super::mold::Mold;
@@ -188,6 +189,8 @@ pub(crate) struct Boots {
     pub(crate) was_missed: bool,
     /// Why it was given up, until that is acted upon.
     pub(crate) lost: Option<String>,
+    /// Boots in a row after which the application was not there, and its files had not changed.
+    pub(crate) in_vain: u32,
 }
 
 /// The workers, and their wanted number.
@@ -201,7 +204,12 @@ pub(crate) struct Staff {
     pub(crate) room: Option<Room>,
     /// No worker is forked before this.
     pub(crate) fork_due: Instant,
+    /// For workers that do not get ready.
     pub(crate) policy: RestartPolicy,
+    /// For all others.
+    pub(crate) crash_loop: CrashLoop,
+    /// The front knows of a crash loop.
+    pub(crate) is_crashing: bool,
 }
 
 /// The restart that is under way: a transaction that puts one version in the place of another, or leaves everything as it
@@ -212,6 +220,8 @@ pub(crate) struct Restart {
     pub(crate) next: Version,
     pub(crate) asked: Asked,
     pub(crate) began: Instant,
+    /// Once the canary has passed: when the new version has lived for long enough to be a success.
+    pub(crate) proven_at: Option<Instant>,
     /// It has failed because the new version did not boot; the diagnosis with this ticket is being made, and then the
     /// failure is reported. Until then the stage that failed, for the report.
     pub(crate) explaining: Option<(Ticket, Stage)>,
@@ -237,6 +247,8 @@ pub(crate) struct Refork {
     pub(crate) began: Instant,
     /// When a stage in which others have to do something has to have ended.
     pub(crate) deadline: Option<Instant>,
+    /// Once the worker is a mold: when what is forked from it can have lived for long enough to be a success.
+    pub(crate) proven_at: Option<Instant>,
     /// The worker that is promoted; 0 while none is chosen.
     pub(crate) worker: u32,
     /// The line of what is forked from it.
@@ -348,6 +360,7 @@ impl App {
                 rests: false,
                 was_missed: false,
                 lost: None,
+                in_vain: 0,
             },
             staff: Staff {
                 workers: Workers::default(),
@@ -356,6 +369,8 @@ impl App {
                 room: None,
                 fork_due: now,
                 policy: policy(),
+                crash_loop: CrashLoop::new(now),
+                is_crashing: false,
             },
             sizing: config.pool.map(|range| Sizing::new(range, now)),
             restarts: Restarts {

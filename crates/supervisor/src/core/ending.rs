@@ -27,6 +27,16 @@ impl Ending {
     }
 }
 
+impl Ending {
+    /// The same as what a process did: `exited with code 1`, `was killed by SIGSEGV`.
+    pub(crate) fn of_process(self) -> String {
+        match self {
+            Ending::Exited(_) | Ending::Unknown => self.to_string(),
+            Ending::Killed(_) | Ending::OutOfMemory => format!("was {self}"),
+        }
+    }
+}
+
 impl fmt::Display for Ending {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -1,6 +1,7 @@
 //! What the core logs: facts. The shell has the words for them (`shell/log_lines.rs`).
 
 use super::event::Process;
+use crate::core::crash_loop::Crashes;
 use crate::core::ending::Ending;
 use crate::core::memory::OverMemory;
 use crate::core::refork::ReforkCause;
@@ -47,6 +48,8 @@ pub(crate) enum AppLog {
     WorkerReady {
         worker: u32,
         took: Duration,
+        /// Others die all the time, and that is known.
+        is_usual: bool,
     },
     WorkerBooted {
         worker: u32,
@@ -63,6 +66,11 @@ pub(crate) enum AppLog {
     Overdue {
         worker: u32,
         state: WorkerState,
+    },
+    ControlClosed {
+        worker: u32,
+        /// Others do the same all the time, and that is known.
+        is_usual: bool,
     },
     WorkerUnkillable {
         worker: u32,
@@ -116,7 +124,11 @@ pub(crate) enum AppLog {
         worker: u32,
         ending: Ending,
         state: WorkerState,
+        /// They do so all the time, and that is known.
+        is_usual: bool,
     },
+    CrashLoop(Crashes),
+    CrashLoopOver,
     WorkersWanted(u16),
     /// The number of workers follows the load,
     Resized(Decision),

@@ -14,7 +14,7 @@
 //! - [`server`]: what exists once, and whose turn it is to boot; [`upgrade`]: the handover to another `highball`;
 //! - [`app`]: the state of one application; [`mold`], [`worker`], [`workers`]: its processes;
 //! - [`step`]: the one place where events meet states, and each part of an application's life;
-//! - [`rolling`], [`restart_policy`], [`replacement`], [`auto_refork`]: what comes next, and when, as pure functions; [`restart`], [`refork`]:
+//! - [`rolling`], [`restart_policy`], [`crash_loop`], [`replacement`], [`auto_refork`]: what comes next, and when, as pure functions; [`restart`], [`refork`]:
 //!   their stages;
 //! - [`memory`]: which worker has too much of it; [`sizing`]: how many workers the load needs;
 //! - [`departure`], [`ending`]: the end of a process;
@@ -23,6 +23,7 @@
 pub(crate) mod action;
 pub(crate) mod app;
 pub(crate) mod auto_refork;
+pub(crate) mod crash_loop;
 pub(crate) mod departure;
 pub(crate) mod ending;
 pub(crate) mod event;

@@ -2,6 +2,7 @@
 
 use crate::core::departure::{Departure, LAST_MESSAGES_TIME};
 use crate::core::ending::Ending;
+use crate::core::restart_policy::Life;
 use crate::process::spawn_journey::{Journey, Step};
 use std::time::{Duration, Instant};
 
@@ -42,6 +43,7 @@ pub(crate) struct Mold {
     pub(crate) state: MoldState,
     /// When the current state has to have ended.
     pub(crate) deadline: Option<Instant>,
+    booted_at: Option<Instant>,
     /// The number that it had as a worker.
     pub(crate) promoted_from: Option<u32>,
     /// Whether its process exists. Before that, the supervisor finds out where and how to boot.
@@ -57,6 +59,7 @@ impl Mold {
             boot,
             state: MoldState::Booting(Journey::begin(now)),
             deadline: Some(now + limit),
+            booted_at: None,
             promoted_from: None,
             is_started: false,
             is_caller,
@@ -65,11 +68,12 @@ impl Mold {
     }
 
     /// A worker that has become a mold.
-    pub(crate) fn promoted(boot: u32, worker: u32) -> Mold {
+    pub(crate) fn promoted(boot: u32, worker: u32, now: Instant) -> Mold {
         Mold {
             boot,
             state: MoldState::Booted,
             deadline: None,
+            booted_at: Some(now),
             promoted_from: Some(worker),
             is_started: true,
             is_caller: false,
@@ -83,7 +87,12 @@ impl Mold {
         let took = journey.elapsed(now);
         self.state = MoldState::Booted;
         self.deadline = None;
+        self.booted_at = Some(now);
         Some(took)
+    }
+
+    pub(crate) fn life(&self, now: Instant) -> Life {
+        self.booted_at.map_or(Life::NeverReady, |at| Life::Ready(now - at))
     }
 
     /// Since when it boots, if it does.

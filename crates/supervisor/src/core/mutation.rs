@@ -41,11 +41,17 @@ pub(crate) enum Mutation {
     GrowBeyondMax,
     /// A mold that rests does not boot for a worker that is wanted.
     RestForGood,
+    /// Workers that die are replaced at once, however often.
+    ForkAtOnce,
+    /// A new version is a success as soon as it serves.
+    SucceedAtOnce,
+    /// A worker that takes no requests stays.
+    KeepUnresponsive,
 }
 
 #[cfg(test)]
 impl Mutation {
-    pub(crate) const ALL: [Mutation; 19] = [
+    pub(crate) const ALL: [Mutation; 22] = [
         Mutation::LoseDeath,
         Mutation::RelieveEarly,
         Mutation::ForgetProbeDeadline,
@@ -65,6 +71,9 @@ impl Mutation {
         Mutation::GrowWithoutRoom,
         Mutation::GrowBeyondMax,
         Mutation::RestForGood,
+        Mutation::ForkAtOnce,
+        Mutation::SucceedAtOnce,
+        Mutation::KeepUnresponsive,
     ];
 }
 

@@ -1,4 +1,4 @@
-//! Replacing one worker for a cause that lies in it: a request that does not end, memory that does not come back. How many
+//! Replacing one worker for a cause that lies in it: a request that does not end or is not begun, memory that does not come back. How many
 //! are replaced at a time, and how often, as pure functions.
 
 use crate::core::memory::OverMemory;
@@ -22,6 +22,8 @@ pub(crate) const RETIRE_FIRST_TIME: Duration = Duration::from_secs(5);
 pub enum ReplacementCause {
     /// One of its requests exceeded its time limit, and its thread has not come back.
     TimedOut,
+    /// It does not begin the requests that it is given.
+    Unresponsive,
     /// It has more memory than it may have.
     OverMemory,
     /// An operator has asked for it.
@@ -30,13 +32,18 @@ pub enum ReplacementCause {
 
 impl ReplacementCause {
     /// Every cause, in the order of [`Counts`].
-    pub(crate) const ALL: [ReplacementCause; 3] =
-        [ReplacementCause::TimedOut, ReplacementCause::OverMemory, ReplacementCause::Asked];
+    pub(crate) const ALL: [ReplacementCause; 4] = [
+        ReplacementCause::TimedOut,
+        ReplacementCause::Unresponsive,
+        ReplacementCause::OverMemory,
+        ReplacementCause::Asked,
+    ];
 
     /// The word for it in metrics and `highball status`.
     pub(crate) fn name(self) -> &'static str {
         match self {
             ReplacementCause::TimedOut => "timeout",
+            ReplacementCause::Unresponsive => "unresponsive",
             ReplacementCause::OverMemory => "memory",
             ReplacementCause::Asked => "operator",
         }
@@ -47,6 +54,7 @@ impl fmt::Display for ReplacementCause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             ReplacementCause::TimedOut => "a request exceeded its time limit, and its thread is still at it",
+            ReplacementCause::Unresponsive => "it does not begin the requests that it is given",
             ReplacementCause::OverMemory => "it is over its memory limit",
             ReplacementCause::Asked => "an operator has asked for it",
         })
@@ -84,7 +92,7 @@ impl Replacement {
 /// Workers of a pool of this size that may be replaced at a time, for one cause.
 pub(crate) fn at_a_time(pool: u16, cause: ReplacementCause) -> usize {
     match cause {
-        ReplacementCause::TimedOut | ReplacementCause::Asked => {
+        ReplacementCause::TimedOut | ReplacementCause::Unresponsive | ReplacementCause::Asked => {
             (usize::from(pool) / POOL_PER_REPLACEMENT).max(1)
         }
         // Each of them takes memory, which is scarce.
@@ -184,7 +192,9 @@ impl Replacements {
     /// When the next replacement for this cause may begin, in a pool of this size.
     pub(crate) fn due(&self, cause: ReplacementCause, pool: u16) -> Instant {
         match cause {
-            ReplacementCause::TimedOut | ReplacementCause::Asked => self.pace.due(pool),
+            ReplacementCause::TimedOut | ReplacementCause::Unresponsive | ReplacementCause::Asked => {
+                self.pace.due(pool)
+            }
             ReplacementCause::OverMemory => self.memory.pace.due(pool),
         }
     }
@@ -253,6 +263,6 @@ mod tests {
     fn counts_are_by_cause() {
         let mut counts = Counts::default();
         counts.add(ReplacementCause::OverMemory);
-        assert_eq!(counts.by_name(), [("timeout", 0), ("memory", 1), ("operator", 0)]);
+        assert_eq!(counts.by_name(), [("timeout", 0), ("unresponsive", 0), ("memory", 1), ("operator", 0)]);
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 /// A process that lived this long after it was ready has not failed to start.
-const STEADY: Duration = Duration::from_secs(1);
+const STEADY: Duration = Duration::from_secs(60);
 /// The first delay; each further quick death doubles it.
 const FIRST_DELAY: Duration = Duration::from_millis(250);
 /// The longest delay.
@@ -27,7 +27,8 @@ pub(crate) enum Verdict {
     GiveUp,
 }
 
-/// Counts deaths in a row for one kind of process.
+/// Counts deaths in a row for one kind of process: molds, and workers that do not get ready. (For workers that were ready see
+/// [`super::crash_loop`].)
 #[derive(Debug)]
 pub(crate) struct RestartPolicy {
     max_boot_failures: u32,

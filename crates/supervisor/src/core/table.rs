@@ -2,6 +2,7 @@
 //! and then each event is tried in it. `HIGHBALL_BLESS=1` writes the table.
 
 use super::app::{App, AppConfig, Condition, Phase, Source};
+use super::crash_loop::PROBATION;
 use super::samples;
 use super::server::{Purpose, Server, ServerConfig};
 use super::worker::WorkerState;
@@ -211,6 +212,8 @@ impl Play {
                 let is_rolling = next.is_some() || promoted.is_some();
                 serving.filter(|_| is_rolling)?;
                 self.rolls();
+                self.now += PROBATION;
+                self.tell(Event::Tick);
             }
             "new ones gone" => {
                 let restart = self.app().restarts.going.as_ref()?;

@@ -8,6 +8,9 @@ use crate::core::restart_policy::Life;
 use crate::shell::message::{BootFailure, RubyError};
 use std::time::{Duration, Instant};
 
+/// How long a worker that serves may go on after it has closed its control socket: the kernel may be about to report its end.
+const CLOSED_TIME: Duration = Duration::from_secs(1);
+
 /// Where a worker is in its life. Each state but `Serving` has a deadline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WorkerState {
@@ -85,6 +88,8 @@ pub(crate) struct Worker {
     pub(crate) failure: Option<Box<StartFailure>>,
     /// Whether it was asked where its threads are.
     is_dumped: bool,
+    /// It was retired, in order.
+    is_retired: bool,
     departure: Departure,
 }
 
@@ -101,6 +106,7 @@ impl Worker {
             ready_at: None,
             failure: None,
             is_dumped: false,
+            is_retired: false,
             departure: Departure::default(),
         }
     }
@@ -147,6 +153,7 @@ impl Worker {
         self.leaves_at = None;
         if serving {
             self.state = WorkerState::Retiring;
+            self.is_retired = true;
             self.deadline = Some(now + limit);
         }
         serving
@@ -179,6 +186,8 @@ impl Worker {
         if self.state == WorkerState::Forking {
             self.departure.ended(Ending::Unknown); // it never sent `hello`; its mold may report why
             self.due_by(now + LAST_MESSAGES_TIME);
+        } else if self.state == WorkerState::Serving {
+            self.due_by(now + CLOSED_TIME); // it follows no order any more, and requests may wait for it
         } else {
             self.due_by(now + KILL_TIME);
         }
@@ -206,6 +215,11 @@ impl Worker {
 
     pub(crate) fn life(&self, now: Instant) -> Life {
         self.ready_at.map_or(Life::NeverReady, |at| Life::Ready(now - at))
+    }
+
+    /// Whether another worker has its place already, or the place is gone.
+    pub(crate) fn is_retired(&self) -> bool {
+        self.is_retired
     }
 
     /// Whether the front knows it.

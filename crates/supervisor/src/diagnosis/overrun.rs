@@ -116,6 +116,14 @@ pub(crate) async fn look(pid: i32) -> Vec<Seen> {
     spawn_blocking(seen).await.unwrap_or_default()
 }
 
+/// What a worker does that begins no requests. `answers`: its main thread does.
+pub(crate) fn of_unresponsive(answers: bool, seen: &[Seen]) -> String {
+    match answers {
+        true => "its main thread answers, and its serving threads do not take requests: they hang, or the application has closed their descriptors".into(),
+        false => of_silent(seen),
+    }
+}
+
 /// A thread about which the worker itself reports.
 fn of_thread(place: &ThreadPlace, seen: Option<&Seen>) -> String {
     let call = innermost_call(place);

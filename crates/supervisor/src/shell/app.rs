@@ -452,6 +452,7 @@ impl AppSupervisor {
             }
             FrontNews::CanaryAdmitted { worker } => AppNotice::CanaryAdmitted { worker },
             FrontNews::GenerationWithdrawn { generation } => AppNotice::GenerationWithdrawn { generation },
+            FrontNews::CrashLoop { is_on } => AppNotice::CrashLoop { is_on },
             FrontNews::WorkerRetiring { worker } => AppNotice::WorkerRetiring { worker },
             FrontNews::WorkerGone { worker, killed } => AppNotice::WorkerGone { worker, killed },
             FrontNews::NameWarmWorker { requests } => AppNotice::NameWarmWorker { requests },

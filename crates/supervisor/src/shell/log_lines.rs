@@ -2,6 +2,7 @@
 
 use super::app::AppSupervisor;
 use super::upgrading::{log_handed_over, Upgrading};
+use crate::core::crash_loop::Crashes;
 use crate::core::memory::OverMemory;
 use crate::core::restart::{Failure, BACKTRACE_LINES};
 use crate::core::{AppLog, Process, ServerLog};
@@ -58,8 +59,6 @@ pub(super) fn of_app(log: &AppLog, app: &AppSupervisor) {
         | AppLog::WorkerBooted { .. }
         | AppLog::WorkerFailed { .. }
         | AppLog::StartsTooLong { .. }
-        | AppLog::Overdue { .. }
-        | AppLog::WorkerUnkillable { .. }
         | AppLog::Broken { .. }
         | AppLog::Retires { .. }
         | AppLog::ReplacedAfterTerm { .. }
@@ -69,11 +68,16 @@ pub(super) fn of_app(log: &AppLog, app: &AppSupervisor) {
         | AppLog::MemoryLimitTooSmall { .. }
         | AppLog::Replaced { .. }
         | AppLog::NotReplaced { .. }
-        | AppLog::WorkerGone { .. }
-        | AppLog::WorkerDied { .. }
         | AppLog::WorkersWanted(_)
         | AppLog::Resized(_)
         | AppLog::NotResized(_) => of_worker(log, app),
+        AppLog::Overdue { .. }
+        | AppLog::ControlClosed { .. }
+        | AppLog::WorkerUnkillable { .. }
+        | AppLog::WorkerGone { .. }
+        | AppLog::WorkerDied { .. }
+        | AppLog::CrashLoop(_)
+        | AppLog::CrashLoopOver => of_death(log, app),
         AppLog::NoRestart { .. }
         | AppLog::RestartWaits { .. }
         | AppLog::Restarting { .. }
@@ -179,8 +183,12 @@ fn boot_failed(diagnosis: &Diagnosis) {
 fn of_worker(log: &AppLog, app: &AppSupervisor) {
     match log {
         AppLog::NotForked { worker, error } => error!(worker, %error, "the worker could not be forked"),
-        AppLog::WorkerReady { worker, took } => {
-            info!(worker, pid = app.pid_of_worker(*worker), took_ms = ms(*took), "worker ready");
+        AppLog::WorkerReady { worker, took, is_usual } => {
+            let (pid, took_ms) = (app.pid_of_worker(*worker), ms(*took));
+            match is_usual {
+                true => debug!(worker, pid, took_ms, "worker ready"),
+                false => info!(worker, pid, took_ms, "worker ready"),
+            }
         }
         AppLog::WorkerBooted { worker, app } => {
             let (framework, ruby) = (&app.framework, &app.ruby);
@@ -200,12 +208,6 @@ fn of_worker(log: &AppLog, app: &AppSupervisor) {
         }
         AppLog::StartsTooLong { worker } => {
             warn!(worker, "the worker takes too long to start; these are its threads:");
-        }
-        AppLog::Overdue { worker, state } => {
-            warn!(worker, state = state.name(), "the worker took too long and is killed");
-        }
-        AppLog::WorkerUnkillable { worker } => {
-            error!(worker, "the worker cannot be killed; it is left to itself");
         }
         AppLog::Broken { worker, why } => {
             error!(worker, why, "the worker broke the rules of its ring and is killed");
@@ -242,16 +244,54 @@ fn of_worker(log: &AppLog, app: &AppSupervisor) {
         AppLog::NotReplaced { worker, cause } => {
             error!(worker, %cause, "the worker is not replaced: no other one came to serve within boot_timeout");
         }
-        AppLog::WorkerGone { worker, ending } => {
-            debug!(worker, pid = app.pid_of_worker(*worker), %ending, "worker gone");
-        }
-        AppLog::WorkerDied { worker, ending, state } => {
-            let pid = app.pid_of_worker(*worker);
-            warn!(worker, pid, %ending, state = state.name(), "the worker died");
-        }
         AppLog::WorkersWanted(workers) => info!(workers, "worker count set to {workers}"),
         AppLog::Resized(decision) => info!(workers = decision.to, "worker count changed from {decision}"),
         AppLog::NotResized(hindrance) => info!("more workers would serve the load sooner, but {hindrance}"),
+        _ => {}
+    }
+}
+
+/// A worker that ends, and not in order.
+fn of_death(log: &AppLog, app: &AppSupervisor) {
+    match log {
+        AppLog::WorkerGone { worker, ending } => {
+            debug!(worker, pid = app.pid_of_worker(*worker), %ending, "worker gone");
+        }
+        AppLog::WorkerDied { worker, ending, state, is_usual } => {
+            let (pid, state) = (app.pid_of_worker(*worker), state.name());
+            match is_usual {
+                true => debug!(worker, pid, %ending, state, "the worker died"),
+                false => warn!(worker, pid, %ending, state, "the worker died"),
+            }
+        }
+        AppLog::CrashLoop(crashes) => {
+            let Crashes { deaths, within, last } = crashes;
+            error!(
+                deaths,
+                seconds = within.as_secs(),
+                worker = last.worker,
+                last = %last.ending,
+                error = last.failure,
+                remedy = crashes.remedy(),
+                "crash loop: workers die soon after they were started; the next ones start later, and their deaths are not logged one by one"
+            );
+        }
+        AppLog::CrashLoopOver => info!("the crash loop is over: no worker has died for a minute"),
+        AppLog::Overdue { worker, state } => {
+            warn!(worker, state = state.name(), "the worker took too long and is killed");
+        }
+        AppLog::ControlClosed { worker, is_usual: true } => {
+            debug!(worker, "the worker has closed its control socket and is killed");
+        }
+        AppLog::ControlClosed { worker, is_usual: false } => {
+            warn!(
+                worker,
+                "the worker has closed its control socket and is killed; does it call `exec`, or close descriptors that are not its own?"
+            );
+        }
+        AppLog::WorkerUnkillable { worker } => {
+            error!(worker, "the worker cannot be killed; it is left to itself");
+        }
         _ => {}
     }
 }

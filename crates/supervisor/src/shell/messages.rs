@@ -3,9 +3,10 @@
 
 use super::app::AppSupervisor;
 use super::Supervisor;
+use crate::core::replacement::ReplacementCause;
 use crate::core::worker::{StartFailure, WorkerState};
 use crate::core::{App as Core, AppEvent, Process};
-use crate::diagnosis::overrun::{describe, look, OverrunReport};
+use crate::diagnosis::overrun::{describe, look, of_unresponsive, OverrunReport};
 use crate::diagnosis::request_failure::RequestFailure;
 use crate::diagnosis::thread_states::AskedThreads;
 use crate::diagnosis::{start_failure_without_secrets, Diagnosis};
@@ -200,7 +201,12 @@ impl AppSupervisor {
                 AppEvent::WorkerBroken { worker, why }
             }
             AppOrder::RingEndsSoon { worker } => AppEvent::RingEndsSoon { worker },
-            AppOrder::ReplaceWorker { worker, cause } => AppEvent::ReplaceWorker { worker, cause },
+            AppOrder::ReplaceWorker { worker, cause } => {
+                if cause == ReplacementCause::Unresponsive {
+                    self.describe_unresponsive(worker, core);
+                }
+                AppEvent::ReplaceWorker { worker, cause }
+            }
             AppOrder::MoreWorkers(more) => AppEvent::MoreWorkers(more),
             AppOrder::RequestTimedOut(overrun) => {
                 self.overran(overrun, core);
@@ -282,6 +288,36 @@ impl AppSupervisor {
                 error!(worker, pid, request, doing, backtrace, left_out, "{message}");
             });
             last.add(OverrunReport { worker, request, doing, backtrace, at: now });
+        });
+    }
+
+    /// A worker does not begin the requests that it is given: what it does instead is logged. Nothing is waited for here.
+    fn describe_unresponsive(&mut self, worker: u32, core: &Core) {
+        if !self.overrun_lines.allows(Instant::now()) || !hears(core, worker) {
+            return;
+        }
+        self.overrun_lines.spend(1);
+        let asked = self.workers.get_mut(&worker).and_then(|handle| handle.ask_threads(true).ok());
+        let (pid, span) = (self.pid_of_worker(worker), Span::current());
+        tokio::spawn(async move {
+            let answers = async {
+                match asked {
+                    Some(asked) => timeout(THREADS_TIME, asked).await.is_ok_and(|answer| answer.is_ok()),
+                    None => false,
+                }
+            };
+            let seen = async {
+                match pid {
+                    Some(pid) => look(pid).await,
+                    None => Vec::new(),
+                }
+            };
+            // Side by side: it may be killed in a moment.
+            let (answers, seen) = tokio::join!(answers, seen);
+            let doing = of_unresponsive(answers, &seen);
+            span.in_scope(|| {
+                error!(worker, pid, doing, "the worker does not begin the requests that it is given");
+            });
         });
     }
 

@@ -4,11 +4,13 @@ use super::app::AppSupervisor;
 use super::memory_sampler::MemorySampler;
 use super::Supervisor;
 use crate::core::app::{App as Core, Restart};
+use crate::core::crash_loop::Crashes;
 use crate::core::mold::Mold;
 use crate::core::restart::{Stage, Wish};
 use crate::core::sizing::Sizing;
 use crate::report::{
-    AppReport, MoldReport, ReforkReport, Report, RestartReport, SizingReport, UpgradeReport, WorkerReport,
+    AppReport, CrashLoopReport, MoldReport, ReforkReport, Report, RestartReport, SizingReport, UpgradeReport,
+    WorkerReport,
 };
 use std::time::{Duration, Instant};
 
@@ -60,6 +62,7 @@ impl AppSupervisor {
             wanted: core.staff.wanted,
             sizing: core.sizing.as_ref().map(|sizing| sizing_report(sizing, memory.available(), now)),
             workers: workers.collect(),
+            crash_loop: core.staff.crash_loop.crashes(now).map(crash_loop_report),
             replaced: core.replacements.done.by_name(),
             memory: memory.report(self, core),
             overruns: self.overruns.all(),
@@ -111,6 +114,11 @@ impl AppSupervisor {
         });
         going.or_else(|| core.reforks.last.clone())
     }
+}
+
+fn crash_loop_report(crashes: Crashes) -> CrashLoopReport {
+    let Crashes { deaths, within, .. } = crashes;
+    CrashLoopReport { deaths, within, what: crashes.to_string(), remedy: crashes.remedy() }
 }
 
 fn sizing_report(sizing: &Sizing, memory: Option<u64>, now: Instant) -> SizingReport {

@@ -26,6 +26,10 @@ pub(super) struct Chaos {
     pub(super) jump: u32,
     /// A process cannot be killed for a while.
     pub(super) unkillable: u32,
+    /// A worker dies a moment after it was ready.
+    pub(super) early_death: u32,
+    /// A worker does not begin the requests that it is given, and follows no order.
+    pub(super) stuck: u32,
     /// Things happen late, where they usually happen soon.
     pub(super) delay: u32,
 }
@@ -34,6 +38,7 @@ impl Chaos {
     /// One of several kinds of bad times.
     pub(super) fn any(rng: &mut Rng) -> Chaos {
         let level = [10, 100, 600, 2000][rng.usize(..4)];
+        let early_death = [0, 0, level, 9_500][rng.usize(..4)];
         let mut some = |most: u32| if rng.bool() { rng.u32(..=most.max(1)) } else { 0 };
         Chaos {
             death: some(level / 10),
@@ -48,6 +53,8 @@ impl Chaos {
             jump: some(level / 20),
             unkillable: some(level / 4),
             delay: some(level * 2),
+            early_death,
+            stuck: some(level),
         }
     }
 
@@ -66,6 +73,8 @@ impl Chaos {
             jump: 0,
             unkillable: 0,
             delay: 0,
+            early_death: 0,
+            stuck: 0,
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::world::World;
 use crate::core::app::{App, Condition, Failed, Phase};
+use crate::core::crash_loop::PROBATION;
 use crate::core::mold::{Mold, MoldState};
 use crate::core::refork::ReforkStage;
 use crate::core::replacement::{at_a_time, ReplacementCause, REST, SOON};
@@ -16,7 +17,7 @@ use crate::core::{
 };
 use highball_config::AppId;
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// What was ordered, announced and is being answered.
 #[derive(Debug, Default)]
@@ -41,10 +42,17 @@ pub(super) struct Books {
     rooms: BTreeMap<AppId, Option<Room>>,
     /// When replacements of workers began lately.
     replacements: BTreeMap<(AppId, &'static str), Vec<Instant>>,
+    /// When workers that served have died lately,
+    deaths: BTreeMap<AppId, Vec<Instant>>,
+    /// and when the first worker of each new version was ready.
+    canaries: BTreeMap<(AppId, u32), Instant>,
     has_ended: bool,
     /// How often each of these came about.
     pub(super) reached: BTreeMap<&'static str, u64>,
 }
+
+/// The longest time that a worker is missing because others have died.
+const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
 type Checked = Result<(), String>;
 
@@ -145,15 +153,21 @@ impl Books {
                         self.check_pace(app, *worker, *cause, server)?
                     }
                     AppLog::Resized(decision) => self.check_resized(app, *decision, server)?,
+                    AppLog::WorkerDied { state: WorkerState::Serving, .. } => self.check_deaths(app)?,
+                    AppLog::CanaryPassed { .. } => drop(self.deaths.remove(&app)),
+                    AppLog::Restarted { generation, .. } => self.check_proven(app, *generation)?,
                     _ => {}
                 }
+            }
+            AppAction::Notify(FrontNews::CanaryReady { worker, generation }) => {
+                self.canaries.extend(self.now.map(|now| ((app, *generation), now)));
+                let is_new = self.announced.insert((app, *worker));
+                ensure(is_new, || format!("worker {worker} was announced twice"))?;
             }
             AppAction::Notify(FrontNews::SiteOpened { .. }) => {
                 *self.reached.entry("site: found").or_default() += 1
             }
-            AppAction::Notify(
-                FrontNews::WorkerReady { worker, .. } | FrontNews::CanaryReady { worker, .. },
-            ) => {
+            AppAction::Notify(FrontNews::WorkerReady { worker, .. }) => {
                 let is_new = self.announced.insert((app, *worker));
                 ensure(is_new, || format!("worker {worker} was announced twice"))?;
             }
@@ -180,7 +194,12 @@ impl Books {
                 *leaving = Some(*worker);
                 "a worker whose ring ends is replaced"
             }
+            AppLog::CrashLoop(_) => "crash loop: found",
+            AppLog::CrashLoopOver => "crash loop: over",
             AppLog::Replaced { cause: ReplacementCause::TimedOut, .. } => "replacement: done, timed out",
+            AppLog::Replaced { cause: ReplacementCause::Unresponsive, .. } => {
+                "replacement: done, unresponsive"
+            }
             AppLog::Replaced { retires_first: true, .. } => "replacement: done, memory, the old one first",
             AppLog::Replaced { cause: ReplacementCause::OverMemory, .. } => "replacement: done, memory",
             AppLog::MemoryLimitTooSmall { .. } => "replacement: limit of memory too small",
@@ -262,6 +281,27 @@ impl Books {
         lately.push(now);
         let most = usize::from(self.most_wanted.get(&app).copied().unwrap_or_default()) + 1;
         ensure(lately.len() <= most, || format!("{} workers were replaced within {REST:?}", lately.len()))
+    }
+
+    /// However soon workers die, not too many of them do: the next ones are forked later.
+    fn check_deaths(&mut self, app: AppId) -> Checked {
+        const MINUTE: Duration = Duration::from_secs(60);
+        let Some(now) = self.now else { return Ok(()) };
+        let lately = self.deaths.entry(app).or_default();
+        lately.retain(|at| *at + MINUTE > now);
+        lately.push(now);
+        let pool = usize::from(self.most_wanted.get(&app).copied().unwrap_or_default());
+        // Each may die at once, one more, and each again that was forked for those; then one of each place in five seconds.
+        let most = 3 * pool + 4 + 12 * pool;
+        ensure(lately.len() <= most, || format!("{} of {pool} workers died in a minute", lately.len()))
+    }
+
+    /// A restart is a success when the first worker of the new version has lived for a while.
+    fn check_proven(&self, app: AppId, generation: u32) -> Checked {
+        let (Some(now), Some(ready_at)) = (self.now, self.canaries.get(&(app, generation))) else {
+            return Ok(());
+        };
+        ensure(now >= *ready_at + PROBATION, || format!("generation {generation} is a success too soon"))
     }
 
     /// One worker is replaced at a time, or several of a large pool for one cause.
@@ -443,6 +483,9 @@ fn check_staff(app: &App) -> Checked {
         Move::Fork if !is_serving && !matches!(app.condition, Condition::Booting) => Ok(()),
         Move::Fork => {
             let backs_off = app.staff.fork_due > app.now();
+            ensure(app.staff.fork_due <= app.now() + LONGEST_PAUSE, || {
+                "the next fork is too far away".into()
+            })?;
             let is_busy = app.staff.workers.in_state(WorkerState::Forking) >= 8;
             let mold = app.molds().find(|mold| mold.is_booted() && is_of_staying(app, mold));
             let boots = mold.is_none() && boot_is_coming(app);
@@ -491,6 +534,10 @@ fn check_known(world: &World, id: AppId, app: &App) -> Checked {
 
 /// Once nothing goes wrong any more.
 pub(super) fn check_at_rest(world: &World) -> Checked {
+    for (id, number) in &world.stuck {
+        let worker = world.server.apps.get(id).and_then(|app| app.staff.workers.get(*number));
+        ensure(worker.is_none(), || format!("worker {number} begins no requests, and is not replaced"))?;
+    }
     for (id, app) in &world.server.apps {
         ensure(app.is_at_rest(), || format!("application {id} is not at rest: {:?}", app.condition))?;
         ensure(app.boots.leaving.is_empty(), || "molds are still leaving".into())?;

@@ -23,7 +23,7 @@ const STEPS_OF_FULL_TESTS: u64 = 10_000_000;
 /// Steps of one run, before its world gets calm.
 const STEPS_OF_A_RUN: u64 = 2_000;
 /// Kinds of what a simulation of this length comes to (see `Books::note_reached`).
-const KINDS: usize = 36;
+const KINDS: usize = 39;
 /// How long a mutation may stay undetected.
 const MUTATION_TIME: Duration = Duration::from_secs(120);
 

@@ -38,6 +38,9 @@ const REST_TIME: Duration = Duration::from_secs(3600);
 /// Steps that this may take.
 const REST_STEPS: u64 = 50_000;
 
+/// How long the front waits for a worker to begin a request.
+const STUCK_TIME: Duration = Duration::from_secs(15);
+
 const MS: Duration = Duration::from_millis(1);
 
 /// An event on its way to the core.
@@ -81,6 +84,8 @@ pub(super) struct World {
     pub(super) steps: u64,
     pub(super) processes: BTreeMap<(AppId, Process), SimProcess>,
     pub(super) books: Books,
+    /// Workers that do not begin the requests that they are given.
+    pub(super) stuck: BTreeSet<(AppId, u32)>,
     rng: Rng,
     queue: BinaryHeap<Reverse<Delivery>>,
     deliveries: u64,
@@ -120,6 +125,7 @@ impl World {
             steps: 0,
             processes: BTreeMap::new(),
             books: Books::default(),
+            stuck: BTreeSet::new(),
             rng,
             queue: BinaryHeap::new(),
             deliveries: 0,
@@ -308,6 +314,7 @@ impl World {
             trace.push_back(format!("{:>12.3} {event:?}", at.as_secs_f64()));
         }
         self.books.note_event(&event, self.now);
+        self.front_reports_again(&event);
         let actions = self.server.step(event, self.now);
         if let Some(trace) = &mut self.trace {
             trace.extend(actions.iter().map(|action| format!("{:16}{action:?}", "")));
@@ -327,6 +334,23 @@ impl World {
             }
         }
         Ok(())
+    }
+
+    /// As long as a worker does not begin requests, the front says so again and again.
+    fn front_reports_again(&mut self, event: &Event) {
+        let Event::OfApp(app, AppEvent::ReplaceWorker { worker, cause: ReplacementCause::Unresponsive }) =
+            event
+        else {
+            return;
+        };
+        if self.stuck.contains(&(*app, *worker)) && self.lives(*app, Process::Worker(*worker)) {
+            self.front_finds_stuck(*app, *worker);
+        }
+    }
+
+    fn front_finds_stuck(&mut self, app: AppId, worker: u32) {
+        let event = AppEvent::ReplaceWorker { worker, cause: ReplacementCause::Unresponsive };
+        self.push(STUCK_TIME, None, Event::OfApp(app, event));
     }
 
     pub(super) fn trace(&self) -> String {
@@ -494,7 +518,9 @@ impl World {
         let workers = workers.filter(|workers| !workers.is_empty());
         let worker = workers.map_or(99, |workers| workers[self.rng.usize(..workers.len())]);
         match cause {
-            ReplacementCause::TimedOut | ReplacementCause::Asked => AppEvent::ReplaceWorker { worker, cause },
+            ReplacementCause::TimedOut | ReplacementCause::Unresponsive | ReplacementCause::Asked => {
+                AppEvent::ReplaceWorker { worker, cause }
+            }
             ReplacementCause::OverMemory if self.rng.u32(..8) == 0 => {
                 AppEvent::MemoryLimitTooSmall { over: self.any_excess() }
             }
@@ -722,6 +748,11 @@ impl World {
         }
         let ready = ready + MS * 20;
         self.sends(app, process, ready, AppEvent::WorkerReady { worker: number });
+        if self.chance(self.chaos.early_death) {
+            let lived = MS * self.rng.u32(..4000);
+            let ending = [Ending::Exited(0), Ending::Exited(1), Ending::Killed(11)][self.rng.usize(..3)];
+            self.exits(app, process, ready + lived, ending);
+        }
     }
 
     fn obey(&mut self, app: AppId, worker: u32, order: WorkerOrder) {
@@ -733,7 +764,7 @@ impl World {
             }
             return;
         }
-        if self.chance(self.chaos.hang) {
+        if self.chance(self.chaos.hang) || self.stuck.contains(&(app, worker)) {
             return;
         }
         let (done, fails) = (self.a_while(), self.chance(self.chaos.failure));
@@ -796,6 +827,10 @@ impl World {
         }
         let delay = self.a_while();
         match news {
+            FrontNews::WorkerReady { worker, .. } if self.chance(self.chaos.stuck) => {
+                self.stuck.insert((app, worker));
+                self.front_finds_stuck(app, worker);
+            }
             FrontNews::CanaryReady { worker, .. } => {
                 let answer = match (self.chance(self.chaos.failure), self.rng.bool()) {
                     (true, true) => Ok(500),

@@ -179,6 +179,7 @@ impl App {
     /// The version that is served is there.
     pub(super) fn current_booted(&mut self, app: Arc<Booted>) {
         self.current.app = Some(Arc::clone(&app));
+        self.boots.in_vain = 0;
         if self.is_present() {
             self.condition = Condition::Serving;
         }
@@ -248,7 +249,7 @@ impl App {
             (_, Some(step)) => self.boot_failed(died_while_booting(step, ending)),
             (MoldState::Booted, _) => {
                 self.log(AppLog::MoldDied { ending });
-                self.postpone_boot(Life::Ready(Duration::from_secs(1)));
+                self.postpone_boot(mold.life(self.now));
             }
             _ => {}
         }
@@ -256,17 +257,16 @@ impl App {
 
     /// One that boots cannot be waited for any more: its boot has failed.
     pub(super) fn mold_misbehaved(&mut self, boot: u32, error: &str) {
+        let now = self.now;
         let Some(mold) = self.mold_mut(boot) else { return };
         if mold.is_halted() {
             return; // that was noticed before
         }
-        let step = mold.step();
+        let (step, life) = (mold.step(), mold.life(now));
         self.halt_mold(boot);
         match step {
             Some(step) => self.boot_of_mold_failed(boot, not_understood(step, error)),
-            None if self.role_of(boot) == MoldRole::Current => {
-                self.postpone_boot(Life::Ready(Duration::from_secs(1)));
-            }
+            None if self.role_of(boot) == MoldRole::Current => self.postpone_boot(life),
             None => {}
         }
     }

@@ -1,16 +1,20 @@
 //! Processes that end, misbehave, or close their control sockets.
 
-use super::super::app::{App, Condition, Phase};
+use super::super::app::{App, Condition, Phase, Restart};
 use super::super::event::Process;
 use super::super::mold::Mold;
 use super::super::mutation::{is_mutated, Mutation};
 use super::super::worker::Worker;
 use super::super::{AppAction, AppLog, FrontNews};
 use super::boot::died_while_booting;
+use crate::core::crash_loop::{CrashLoop, Death};
 use crate::core::ending::Ending;
+use crate::core::restart::Stage;
+use crate::core::restart_policy::{Life, RestartPolicy};
 use crate::core::worker::{StartFailure, WorkerState};
 use crate::process::spawn_journey::Step;
 use crate::shell::message::BootFailure;
+use std::time::Instant;
 
 impl App {
     /// The kernel reports the end of a process. One that the core has given up already is only forgotten.
@@ -52,6 +56,18 @@ impl App {
                 }
             }
         }
+    }
+
+    /// A worker that serves has closed its control socket, and has not ended: no order reaches it any more.
+    pub(super) fn control_is_closed(&mut self, number: u32) {
+        let is_usual = self.staff.is_crashing;
+        if let Some(worker) = self.staff.workers.get_mut(number) {
+            let what =
+                "it has closed its control socket, by `exec` or by closing descriptors that are not its own";
+            worker.failure.get_or_insert_with(|| Box::new(StartFailure::of_ours(what.into())));
+        }
+        self.log(AppLog::ControlClosed { worker: number, is_usual });
+        self.halt_worker(number);
     }
 
     /// Kills a process after a protocol error; its end is noticed like any other.
@@ -115,7 +131,8 @@ impl App {
         if is_usual {
             return self.log(AppLog::WorkerGone { worker: number, ending });
         }
-        self.log(AppLog::WorkerDied { worker: number, ending, state });
+        let is_usual = self.staff.is_crashing;
+        self.log(AppLog::WorkerDied { worker: number, ending, state, is_usual });
         // If it has reported why, that is the failure.
         if worker.failure.is_none() {
             self.fails_with(format!("worker {number} died: {ending}"));
@@ -137,15 +154,63 @@ impl App {
             return self.not_staffed(worker.failure.as_deref().cloned(), ending);
         }
         let why = worker.failure.as_ref().map_or(ending.to_string(), |failure| failure.error.to_string());
-        let is_unborn = !worker.was_ready() && !expected;
-        if running && self.is_end_of_refork(number, worker.line, is_unborn, &why) {
+        let has_failed = !expected && !worker.is_retired();
+        if running && self.is_end_of_refork(number, worker, has_failed, &why) {
             return;
         }
         if running && self.is_next(worker.generation) && !expected {
             self.next_worker_gone(number, worker, ending);
-        } else if worker.generation == self.current.number && !self.has_ordered_workers_to_exit() && !expected
+        } else if worker.generation == self.current.number
+            && !self.has_ordered_workers_to_exit()
+            && has_failed
         {
-            self.postpone_fork(worker.life(self.now));
+            self.next_is_delayed(number, worker, ending);
+        }
+    }
+
+    /// The worker that is forked in the place of this one may have to wait.
+    fn next_is_delayed(&mut self, number: u32, worker: &Worker, ending: Ending) {
+        let (now, pool, life) = (self.now, self.staff.wanted, worker.life(self.now));
+        let failure = worker.failure.as_ref().map(|failure| failure.error.to_string());
+        let report = self.staff.crash_loop.died(Death { worker: number, life, ending, failure }, pool, now);
+        if let Some(crashes) = report {
+            self.log(AppLog::CrashLoop(crashes));
+            self.crash_loop_is(true);
+        }
+        let is_rolling = |restart: &Restart| restart.stage == Stage::Rolling;
+        if self.restarts.going.as_ref().is_some_and(is_rolling) || is_mutated(Mutation::ForkAtOnce) {
+            return; // its place is for one of the new version
+        }
+        match life {
+            Life::NeverReady => self.postpone_fork(life),
+            Life::Ready(_) => self.staff.fork_due = self.staff.fork_due.max(self.staff.crash_loop.due(pool)),
+        }
+    }
+
+    /// Workers have not died for long enough.
+    pub(super) fn end_crash_loop_if_over(&mut self) {
+        if self.crash_loop_over().is_some_and(|over_at| self.now >= over_at) {
+            self.log(AppLog::CrashLoopOver);
+            self.crash_loop_is(false);
+        }
+    }
+
+    /// When that will be, if there is a crash loop.
+    pub(super) fn crash_loop_over(&self) -> Option<Instant> {
+        self.staff.crash_loop.over_at().filter(|_| self.staff.is_crashing)
+    }
+
+    /// What is forked from now on has nothing to do with what has died.
+    pub(super) fn forget_crashes(&mut self) {
+        self.staff.crash_loop = CrashLoop::new(self.now);
+        self.staff.policy = RestartPolicy::new(self.config.max_boot_failures);
+        self.staff.fork_due = self.now;
+        self.crash_loop_is(false);
+    }
+
+    fn crash_loop_is(&mut self, is_on: bool) {
+        if std::mem::replace(&mut self.staff.is_crashing, is_on) != is_on {
+            self.notify(FrontNews::CrashLoop { is_on });
         }
     }
 

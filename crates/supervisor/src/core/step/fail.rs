@@ -21,6 +21,8 @@ use std::time::{Duration, Instant};
 /// Without a change of files a boot is repeated only after this time: the cause may lie elsewhere, for example with a
 /// database.
 const TRY_ANYWAY: Duration = Duration::from_secs(5);
+/// It doubles with each further boot in vain, up to this; but not where people wait for the page.
+const TRY_ANYWAY_MOST: Duration = TRY_UNASKED;
 /// How often the folder is looked at.
 const LOOK_EVERY: Duration = Duration::from_secs(3);
 /// No more than one part in this many of the time is spent with that, however large the folder is.
@@ -68,6 +70,7 @@ impl App {
             self.let_go(self.current.line, Some(mold));
         }
         let (since, due) = (self.now, self.now + LOOK_EVERY);
+        self.boots.in_vain = self.boots.in_vain.saturating_add(1);
         self.condition = Condition::Failed(Failed { files, since, due, look: None, is_wanted: false });
         self.begin_line(); // those that are still to end have nothing to do with the next attempt
         self.notify(FrontNews::Failed(diagnosis));
@@ -111,9 +114,10 @@ impl App {
         if !self.is_running() && !self.wakes_for_last_requests() {
             return;
         }
+        let pause = self.pause_after_boots();
         match &mut self.condition {
             Condition::Asleep => self.wake(),
-            Condition::Failed(failed) if self.now >= failed.since + TRY_ANYWAY => {
+            Condition::Failed(failed) if self.now >= failed.since + pause => {
                 self.try_again_as_configured();
             }
             Condition::Failed(failed) => {
@@ -123,6 +127,15 @@ impl App {
             // The front gets the outcome of the boot.
             Condition::Booting | Condition::Explaining(_) | Condition::Serving => {}
         }
+    }
+
+    /// The time after a failed boot in which requests are no reason for another one, if no file has changed.
+    fn pause_after_boots(&self) -> Duration {
+        if self.waits_for_people() {
+            return TRY_ANYWAY;
+        }
+        let doubled = self.boots.in_vain.saturating_sub(1).min(16);
+        TRY_ANYWAY.saturating_mul(1 << doubled).min(TRY_ANYWAY_MOST)
     }
 
     /// When the folder of an application that did not boot is looked at next.
@@ -168,6 +181,7 @@ impl App {
         }
         if files.is_some_and(|files| files != *failed.files.get_or_insert(files)) {
             self.log(AppLog::FolderChanged);
+            self.boots.in_vain = 0;
             return self.try_again_as_configured();
         }
         match (failed.is_wanted, look.is_for_request) {

@@ -132,6 +132,7 @@ impl App {
     /// One pass. What depends on something else comes after it.
     fn advance(&mut self) {
         self.enforce_deadlines();
+        self.end_crash_loop_if_over();
         match self.phase {
             Phase::Running => {
                 self.advance_restart();
@@ -189,6 +190,7 @@ impl App {
                 self.log(AppLog::WorkerUnkillable { worker: number });
                 self.worker_gone(number, Ending::Unknown);
             }
+            (WorkerState::Serving, None) => self.control_is_closed(number),
             (state, None) => {
                 self.log(AppLog::Overdue { worker: number, state });
                 self.halt_worker(number);
@@ -242,6 +244,10 @@ impl App {
         let replacements = self.replacements_due();
         let sizing = self.sizing_due();
         let rest = self.rest_due();
+        let crash_loop = self.crash_loop_over();
+        let of_restart = self.restarts.going.as_ref().and_then(|restart| restart.proven_at);
+        let of_refork = self.reforks.going.as_ref().and_then(|refork| refork.proven_at);
+        let proven = of_restart.or(of_refork).filter(|at| running && *at > self.now);
         [
             phase,
             boot,
@@ -255,6 +261,8 @@ impl App {
             replacements,
             sizing,
             rest,
+            crash_loop,
+            proven,
             self.staff.workers.next_deadline(),
         ]
         .into_iter()

@@ -7,6 +7,8 @@ use super::super::mold::Mold;
 use super::super::mutation::{is_mutated, Mutation};
 use super::super::worker::Worker;
 use super::super::{AppAction, AppLog, FrontNews, WorkerOrder};
+use super::restart::is_proven;
+use crate::core::crash_loop::PROBATION;
 use crate::core::ending::Ending;
 use crate::core::refork::{ReforkCause, ReforkStage};
 use crate::core::worker::WorkerState;
@@ -67,6 +69,7 @@ impl App {
             cause,
             began: self.now,
             deadline: Some(self.now + ANSWER_TIME),
+            proven_at: None,
             worker: 0,
             line: self.restarts.last_line,
             mold: None,
@@ -124,7 +127,7 @@ impl App {
             ReforkStage::Relieving if tally.serving >= tally.wanted || is_mutated(Mutation::RelieveEarly) => {
                 self.relieve(worker);
             }
-            ReforkStage::Rolling if tally.is_settled() => {
+            ReforkStage::Rolling if tally.is_settled() && is_proven(refork.proven_at, self.now) => {
                 self.refork_succeeded();
                 self.checkpoint("refork.done");
             }
@@ -225,8 +228,9 @@ impl App {
         self.notify(FrontNews::WorkerGone { worker, killed: false }); // and its ring with it
         self.log(AppLog::Promoted { worker, boot });
         if let Some(refork) = &mut self.reforks.going {
-            refork.mold = Some(Mold::promoted(boot, worker));
+            refork.mold = Some(Mold::promoted(boot, worker, self.now));
             refork.stage = ReforkStage::Rolling;
+            refork.proven_at = Some(self.now + PROBATION);
             self.set_surge();
         }
         self.checkpoint("refork.promoted");
@@ -234,12 +238,15 @@ impl App {
 
     /// A worker has died, or cannot start. Whether that ends the refork: it was to be promoted, or it is one of those
     /// that the promoted mold cannot bring to serve.
-    pub(super) fn is_end_of_refork(&mut self, worker: u32, line: u32, never_ready: bool, why: &str) -> bool {
+    pub(super) fn is_end_of_refork(&mut self, number: u32, worker: &Worker, failed: bool, why: &str) -> bool {
         let Some(refork) = &self.reforks.going else { return false };
-        let what = if refork.is_about(worker) {
+        let never_ready = failed && !worker.was_ready();
+        let what = if refork.is_about(number) {
             format!("the worker that was to be promoted died: {why}")
-        } else if refork.line == line && never_ready {
-            format!("worker {worker}, forked from the promoted mold, did not come to serve: {why}")
+        } else if refork.line == worker.line && never_ready {
+            format!("worker {number}, forked from the promoted mold, did not come to serve: {why}")
+        } else if refork.line == worker.line && failed {
+            format!("worker {number}, forked from the promoted mold, died: {why}")
         } else {
             return false;
         };

@@ -17,6 +17,9 @@ use std::time::{Duration, Instant};
 impl App {
     /// This worker should be replaced. One that does not serve is on its way already.
     pub(super) fn replace_worker(&mut self, number: u32, cause: ReplacementCause) {
+        if cause == ReplacementCause::Unresponsive && is_mutated(Mutation::KeepUnresponsive) {
+            return;
+        }
         let serves = |worker: &&mut Worker| worker.state == WorkerState::Serving;
         let worker = self.staff.workers.get_mut(number).filter(serves);
         if let Some(worker) = worker {
@@ -146,7 +149,9 @@ impl App {
         let (memory, retires_first) = (replacement.memory, replacement.retires_first());
         replacement.relieved_by = Some(if retires_first { now + RETIRE_FIRST_TIME } else { deadline });
         match cause {
-            ReplacementCause::TimedOut | ReplacementCause::Asked => self.replacements.pace.begin(now),
+            ReplacementCause::TimedOut | ReplacementCause::Unresponsive | ReplacementCause::Asked => {
+                self.replacements.pace.begin(now);
+            }
             ReplacementCause::OverMemory => self.replacements.memory.begin(served, pool, now),
         }
         self.log(AppLog::Replacing { worker: number, cause, memory });

@@ -9,14 +9,21 @@ use super::super::mutation::{is_mutated, Mutation};
 use super::super::worker::Worker;
 use super::super::{AppAction, AppLog, FrontNews};
 use super::boot::died_while_booting;
+use crate::core::crash_loop::PROBATION;
 use crate::core::ending::Ending;
 use crate::core::restart::{Asked, Failure, Stage, Wish, BACKTRACE_LINES};
+use crate::core::restart_policy::{Life, RestartPolicy};
 use crate::core::worker::{StartFailure, WorkerState};
 use crate::diagnosis::Diagnosis;
 use crate::probe::Probe;
 use crate::shell::message::{BootFailure, Booted};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+/// Whether what is new has lived for long enough to be a success.
+pub(super) fn is_proven(proven_at: Option<Instant>, now: Instant) -> bool {
+    proven_at.is_some_and(|at| now >= at) || is_mutated(Mutation::SucceedAtOnce)
+}
 
 const TRY_AGAIN: &str = "Look at what its processes logged above; fix it, and restart again.";
 
@@ -76,7 +83,10 @@ impl App {
                     self.fork(line);
                     self.checkpoint("restart.canary_forked");
                 }
-                Stage::Rolling if self.staff.workers.tally(line, wanted, 0).is_settled() => {
+                Stage::Rolling
+                    if self.staff.workers.tally(line, wanted, 0).is_settled()
+                        && is_proven(restart.proven_at, self.now) =>
+                {
                     self.restart_succeeded();
                 }
                 Stage::Rolling => {}
@@ -114,10 +124,10 @@ impl App {
         } else {
             Some(self.spawn_mold(None))
         };
-        let folder = self.current.folder.clone(); // until the mold has started
+        let (folder, began) = (self.current.folder.clone(), self.now); // until the mold has started
         let next = Version { number, line, folder, follows_link: false, app: None, mold };
         self.restarts.going =
-            Some(Restart { stage: Stage::Booting, next, asked, began: self.now, explaining: None });
+            Some(Restart { stage: Stage::Booting, next, asked, began, proven_at: None, explaining: None });
     }
 
     /// Whether this is the generation that a restart brings, and nothing has failed so far.
@@ -188,12 +198,18 @@ impl App {
     }
 
     fn canary_passed(&mut self, worker: u32) {
+        let (now, mut lived) = (self.now, Duration::ZERO);
         if let Some(worker) = self.staff.workers.get_mut(worker) {
             worker.admit();
+            if let Life::Ready(time) = worker.life(now) {
+                lived = time;
+            }
         }
         let Some(restart) = &mut self.restarts.going else { return };
         restart.stage = Stage::Rolling;
+        restart.proven_at = Some(now + PROBATION.saturating_sub(lived));
         self.set_surge();
+        self.staff.fork_due = now; // that workers of the old version die is no reason to wait
         let Some(restart) = &self.restarts.going else { return };
         if let Some(app) = restart.next.app.clone() {
             self.notify(FrontNews::Booted(app)); // its static files come with it
@@ -240,7 +256,8 @@ impl App {
         self.log(AppLog::Restarted { generation, workers: self.staff.wanted, took });
         self.past_restart(Wish { generation, asked: restart.asked }, took, None);
         let old = std::mem::replace(&mut self.current, restart.next);
-        self.boots.policy.ready();
+        self.boots.policy = RestartPolicy::new(self.config.max_boot_failures);
+        self.forget_crashes();
         self.boots.explaining = None;
         self.boots.rests = false;
         self.boots.was_missed = false;

@@ -59,9 +59,10 @@ impl App {
     pub(super) fn begin_line(&mut self) {
         self.restarts.last_line += 1;
         self.current.line = self.restarts.last_line;
-        self.boots.due = self.now;
+        let due = self.now.max(self.staff.crash_loop.due(self.staff.wanted)); // requests do not speed a crash loop up
+        self.boots.due = due;
         self.boots.rests = false; // the mold that boots now is none that was missed
-        self.staff.fork_due = self.now;
+        self.staff.fork_due = due;
         self.has_changed = true;
     }
 }

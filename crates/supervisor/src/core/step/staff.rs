@@ -157,8 +157,7 @@ impl App {
         if self.is_next(worker.generation) {
             let remedy = "The system refused it; see the message. Make room, and restart again.";
             self.restart_failed(Failure::new(format!("forking a worker failed: {error}"), remedy));
-        } else if !self.is_end_of_refork(number, worker.line, true, &error) && self.now >= self.staff.fork_due
-        {
+        } else if !self.is_end_of_refork(number, &worker, true, &error) && self.now >= self.staff.fork_due {
             self.postpone_fork(Life::NeverReady); // several that were refused together count once
         }
     }
@@ -243,7 +242,8 @@ impl App {
         if !worker.becomes(state, deadline, now) {
             return;
         }
-        self.log(AppLog::WorkerReady { worker: number, took });
+        let is_usual = self.staff.is_crashing && !self.is_next(generation);
+        self.log(AppLog::WorkerReady { worker: number, took, is_usual });
         if is_canary {
             self.notify(FrontNews::CanaryReady { worker: number, generation });
             return self.checkpoint("restart.canary_ready");
