@@ -52,7 +52,9 @@ module Highball
       opened = Native.open_within(path, folders)
       return opened unless opened.is_a?(String)
 
-      raise Refused, "#{opened}; it must lie in #{folders.join(' or ')}"
+      # Paths are bytes, and the log is text.
+      within = folders.map { |folder| folder.dup.force_encoding(Encoding::UTF_8).scrub }
+      raise Refused, "#{opened}; it must lie in #{within.join(' or ')}"
     end
 
     # The longest prefix counts. What has none is a path.

@@ -24,10 +24,17 @@ class SendfileTest < ServerTestCase
     assert_match(/x-sendfile names .*it is no absolute path/, log)
   end
 
+  # The words with the folder's name reach the log.
+  def test_a_folder_with_letters_beyond_ascii
+    answer = sent({ "x-sendfile" => "/größe/none" }, "/größe")
+    assert_equal [404, "Not Found\n"], [answer.status, answer.body]
+    assert_includes log, "it must lie in /größe/lib or /größe/test/support"
+  end
+
   private
 
-  def sent(headers)
-    serve(sendfile: Highball::Sendfile.new(FOLDERS, below: File.expand_path("../..", __dir__))) { [200, headers, []] }
+  def sent(headers, below = File.expand_path("../..", __dir__))
+    serve(sendfile: Highball::Sendfile.new(FOLDERS, below: below)) { [200, headers, []] }
     ask
   end
 end
