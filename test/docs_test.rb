@@ -106,7 +106,7 @@ class DocsTest < Minitest::Test
   end
 
   def test_steps_of_bin_test_exist
-    steps = `#{File.join(ROOT, "bin/test")} --list`.split
+    steps = IO.popen([File.join(ROOT, "bin/test"), "--list"], &:read).split
     each_command("bin/test") do |document, step|
       assert_includes steps + ["--quick", "--full", "--list"], step, document
     end

@@ -40,7 +40,7 @@ class PStoreAsRubysTest < Minitest::Test
 
   # (Processes that the tests start have the PStore of Highball, too.)
   def run_ruby(folder, file)
-    environment = { "RUBYOPT" => "-I#{LIB} -r#{folder}/install", "RUBYLIB" => nil, "TMPDIR" => folder }
+    environment = { "RUBYOPT" => "-rinstall", "RUBYLIB" => "#{LIB}:#{folder}", "TMPDIR" => folder }
     IO.popen([environment, "ruby", "-r#{folder}/helper", "#{folder}/#{file}", { err: %i[child out] }], &:read)
   end
 end

@@ -11,12 +11,19 @@ class UserModeLinux
   ROOT = File.expand_path("../..", __dir__)
   PROGRAM = "linux.uml"
   MEMORY = "1280M"
-  # Its first process. The folders that tests write to are in its memory.
+  # What tests write to: these are in its memory, and hide this machine's.
+  WRITTEN = %w[/run /tmp /var/tmp /dev/shm].freeze
+  # Where what they would hide waits meanwhile: every Debian has this folder.
+  HELD = "/mnt"
+  # Its first process.
   INIT = <<~'SH'
     #!/bin/sh
     export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
     mount -t proc proc /proc && mount -t sysfs sysfs /sys && mount -t cgroup2 none /sys/fs/cgroup
-    for folder in /run /tmp /var/tmp /dev/shm; do mount -t tmpfs -o mode=1777 tmpfs $folder; done
+    mount -t tmpfs tmpfs %<held>s && mkdir %<holders>s
+    %<hold>s
+    for folder in %<written>s; do mount -t tmpfs -o mode=1777 tmpfs $folder; done
+    %<put_back>s
     chmod 755 /run && mkdir -p /dev/pts && mount -t devpts devpts /dev/pts
     ln -sf /proc/self/fd /dev/fd
     ip link set lo up
@@ -52,7 +59,23 @@ class UserModeLinux
 
   def self.init_script(folder, command, env)
     environment = env.map { |name, value| "#{name}=#{value}" }
-    format(INIT, root: ROOT, folder: folder, environment: environment.shelljoin, command: command.shelljoin)
+    holders = kept(command, env).each_with_index.to_h { |path, index| [path, "#{HELD}/#{index}"] }
+    hold = holders.map { |path, holder| ["mount", "--bind", path, holder].shelljoin }
+    put_back = holders.map { |path, at| format("mkdir -p %<to>s && mount --bind #{at} %<to>s", to: path.shellescape) }
+    format(INIT, root: ROOT.shellescape, folder: folder, environment: environment.shelljoin, command: command.shelljoin,
+                 held: HELD, holders: holders.values.push("#{HELD}/none").join(" "), hold: hold.join("\n"),
+                 put_back: put_back.join("\n"), written: WRITTEN.join(" "))
   end
   private_class_method :init_script
+
+  # Folders that the command needs, where this machine has them below one that is hidden: a clone of this tree, or what
+  # was built elsewhere.
+  def self.kept(command, env)
+    files = [*command, *env.values].grep(%r{\A/}).select { |path| File.exist?(path) }
+    folders = [ROOT, *files.map { |path| File.directory?(path) ? path : File.dirname(path) }]
+    folders = folders.map { |path| File.realpath(path) }
+    hidden = folders.uniq.select { |path| WRITTEN.any? { |written| path.start_with?("#{written}/") } }
+    hidden.reject { |path| hidden.any? { |around| path.start_with?("#{around}/") } }
+  end
+  private_class_method :kept
 end
