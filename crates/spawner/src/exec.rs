@@ -1,12 +1,37 @@
-//! What happens between fork and exec, and descriptors that stay open over exec. The only `unsafe` of this crate.
+//! What happens between fork and exec, and what a process inherits over exec: descriptors, and how it takes signals. The only
+//! `unsafe` of this crate.
 #![allow(unsafe_code)]
 
 use rustix::io::{fcntl_setfd, FdFlags};
 use rustix::process::getpid;
 use std::io;
+use std::mem::zeroed;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
+use std::ptr::{null, null_mut};
+
+/// Lets signals arrive that the process which started this one had blocked or ignored, as both last over exec: the server would
+/// follow none of them, and its children would end unseen. To be called before there are threads.
+///
+/// `SIGHUP` stays ignored until the server listens to it, which looks whether it is (`nohup`). `SIGPIPE` is the Rust runtime's.
+pub fn receive_signals() {
+    // SAFETY: each call changes only how this process, which has one thread, takes signals. It reads and writes nothing but
+    // these values, for which zeros are valid; handlers are left alone.
+    unsafe {
+        let mut none: libc::sigset_t = zeroed();
+        libc::sigemptyset(&mut none);
+        libc::sigprocmask(libc::SIG_SETMASK, &none, null_mut());
+        for signal in (1..=libc::SIGRTMAX()).filter(|one| ![libc::SIGHUP, libc::SIGPIPE].contains(one)) {
+            let mut action: libc::sigaction = zeroed();
+            let is_known = libc::sigaction(signal, null(), &mut action) == 0;
+            if is_known && action.sa_sigaction == libc::SIG_IGN {
+                action = zeroed(); // SIG_DFL
+                libc::sigaction(signal, &action, null_mut());
+            }
+        }
+    }
+}
 
 /// Leaves a descriptor open for the program that the command runs, and its number in this variable.
 pub fn inherits(command: &mut Command, variable: &str, descriptor: OwnedFd) {

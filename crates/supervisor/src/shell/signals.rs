@@ -10,7 +10,7 @@
 //! | TTIN, TTOU | one worker more, one fewer |
 //! | PWR | the backtraces of all threads go to the log |
 //! | CHLD | a child has ended |
-//! | HUP | from a terminal that closes: the same as TERM; without a terminal: log files are reopened |
+//! | HUP | from a terminal that closes: the same as TERM; without a terminal, or with `nohup`: log files are reopened |
 
 use crate::core::event::ReceivedSignal;
 use std::io::{self, IsTerminal};
@@ -33,6 +33,15 @@ pub(crate) fn to_pass_on(signal: ReceivedSignal) -> Option<rustix::process::Sign
     }
 }
 
+/// Whether this process ignores the signal, as the one that started it did (nohup(1)). See proc(5), `SigIgn`.
+#[allow(clippy::disallowed_methods)] // a file of the kernel's
+fn ignores(signal: rustix::process::Signal) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    mask.is_some_and(|mask| mask & (1 << (signal.as_raw() - 1)) != 0)
+}
+
 /// The listening side of the signals.
 #[derive(Debug)]
 pub(crate) struct Signals {
@@ -47,12 +56,13 @@ pub(crate) struct Signals {
     ttou: Signal,
     pwr: Signal,
     child: Signal,
-    /// Looked at once: a terminal that has closed is none any more.
-    has_terminal: bool,
+    /// Whether it ends with its terminal. Looked at once: a terminal that has closed is none any more.
+    ends_with_terminal: bool,
 }
 
 impl Signals {
     pub(crate) fn listen() -> io::Result<Signals> {
+        let outlives_terminal = ignores(rustix::process::Signal::HUP);
         Ok(Signals {
             term: signal(SignalKind::terminate())?,
             quit: signal(SignalKind::quit())?,
@@ -65,7 +75,7 @@ impl Signals {
             ttou: signal(SignalKind::from_raw(rustix::process::Signal::TTOU.as_raw()))?,
             pwr: signal(SignalKind::from_raw(rustix::process::Signal::POWER.as_raw()))?,
             child: signal(SignalKind::child())?,
-            has_terminal: io::stdin().is_terminal(),
+            ends_with_terminal: io::stdin().is_terminal() && !outlives_terminal,
         })
     }
 
@@ -74,7 +84,7 @@ impl Signals {
             _ = self.term.recv() => ReceivedSignal::Terminate,
             _ = self.quit.recv() => ReceivedSignal::Terminate,
             _ = self.int.recv() => ReceivedSignal::Interrupt,
-            _ = self.hup.recv() => if self.has_terminal { ReceivedSignal::Terminate } else { ReceivedSignal::Hangup },
+            _ = self.hup.recv() => if self.ends_with_terminal { ReceivedSignal::Terminate } else { ReceivedSignal::Hangup },
             _ = self.usr1.recv() => ReceivedSignal::Restart,
             _ = self.urg.recv() => ReceivedSignal::Refork,
             _ = self.usr2.recv() => ReceivedSignal::Upgrade,
