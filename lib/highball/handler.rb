@@ -2,6 +2,7 @@
 
 require_relative "../highball"
 require_relative "binary"
+require_relative "given_path"
 require_relative "rails_server"
 
 module Highball
@@ -66,10 +67,10 @@ module Highball
     # to `/` by now.)
     def folder_of(options)
       config = options[:config] or return
-      places = [Dir.pwd, *(::Rails.root if defined?(::Rails.root)), *ENV.fetch("PWD", nil)]
+      places = [GivenPath.folder, Dir.pwd, *(::Rails.root if defined?(::Rails.root)), *ENV.fetch("PWD", nil)]
       files = places.map { |place| File.expand_path(config, place) }
       file = files.find { |path| File.basename(path) == "config.ru" && File.file?(path) }
-      File.dirname(file) if file
+      GivenPath.of(File.dirname(file)) if file
     end
 
     private
@@ -107,7 +108,7 @@ module Highball
 
     def value(key, value)
       case key
-      when :pid then File.expand_path(value)
+      when :pid then GivenPath.absolute(value)
       when :Threads then value.to_s[/\d+\z/] # "0:16" for Puma
       when :early_hints then ["on", true].include?(value) ? "on" : "off"
       when :Host then value.to_s.sub(/\A\*\z/, "0.0.0.0")

@@ -30,8 +30,8 @@ module Highball
       set_up_gems
       file.read(path)
       hooks = file.hooks.map { |hook| hook.to_h.slice(:statement, :moment, :file, :line) }
-      { settings: file.settings.map(&:to_h), notes: file.notes.map(&:to_h), rackup: file.rackup&.to_h, hooks: hooks,
-        skipped: file.skipped.map(&:to_h), error: nil }
+      { settings: file.settings.map(&:to_h), notes: file.notes.map(&:to_h), rackup: file.rackup&.to_h,
+        directory: file.directory&.to_h, hooks: hooks, skipped: file.skipped.map(&:to_h), error: nil }
     rescue Exception => e # rubocop:disable Lint/RescueException -- the file may raise anything, or exit
       { settings: [], notes: [], rackup: nil, error: error(e, file) }
     end

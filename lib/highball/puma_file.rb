@@ -22,7 +22,7 @@ module Highball
     # A statement for which there is nothing to do.
     Skip = Struct.new(:statement, :file, :line, keyword_init: true)
 
-    attr_reader :settings, :hooks, :notes, :skipped, :rackup, :options
+    attr_reader :settings, :hooks, :notes, :skipped, :directory, :options
 
     # folder:: the application's
     def initialize(folder = Dir.pwd)
@@ -112,9 +112,17 @@ module Highball
     def run_later(block) = @clusters << block
 
     def start_from(path)
-      file, line = place
-      found = Place.new(path: File.expand_path(path, @folder), file: file, line: line)
-      @rackup = [@rackup, found].compact.first # the first one counts, as in Puma
+      @rackup = [@rackup, named(path)].compact.first # the first one counts, as in Puma
+    end
+
+    # The last one counts.
+    def live_in(path)
+      @directory = named(path)
+    end
+
+    # Relative to where the application lives, which a later statement may say.
+    def rackup
+      @rackup&.then { |found| found.dup.tap { |one| one.path = File.expand_path(one.path, home) } }
     end
 
     def same_folder?(path)
@@ -124,6 +132,13 @@ module Highball
     end
 
     private
+
+    def named(path)
+      file, line = place
+      Place.new(path: path, file: file, line: line)
+    end
+
+    def home = File.expand_path(@directory ? @directory.path : ".", @folder)
 
     # A port alone leaves the address to Highball. Beside others, or with a host, it is an address.
     def settle_addresses

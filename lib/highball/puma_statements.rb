@@ -146,7 +146,8 @@ module Highball
                            "reported, with what to do instead."),
       file("rackup", here: "The rackup file, if it lies in the application's folder; else it is reported."),
       file("directory", "worker_directory",
-           here: "If it leads to the application's folder, there is nothing to do; else it is reported."),
+           here: "The application is served from this folder; a restart follows the links on its path. A folder that is named on " \
+                 "the command line outweighs it; then it is reported."),
       file("set_default_host", here: "The host of `port` statements that come after it."),
       file("default_host", here: "The host that was set."),
       file("clear_binds!", here: "Forgets the addresses that the file has given so far."),

@@ -12,6 +12,7 @@ use crate::deployment::{self, Asked};
 use crate::error::ConfigError;
 use crate::form::Form;
 use crate::given::{Given, Origin, Raw};
+use crate::given_path::{absolute, working_folder};
 use crate::help;
 use crate::options::{did_you_mean, Opt, Section, OPTIONS};
 use crate::resolve::split_file;
@@ -329,19 +330,15 @@ fn selector(matches: &ArgMatches) -> Selector {
 }
 
 fn app_selector(path: &Path) -> AppSelector {
-    let folder = match split_file(Some(path.to_owned())) {
-        (Some(folder), Some(_)) => folder,
-        (None, Some(_)) => PathBuf::from("."),
-        (_, None) => path.to_owned(),
-    };
-    let given = std::path::absolute(&folder).unwrap_or_else(|_| folder.clone());
+    let current = working_folder().unwrap_or_default();
+    let (given, _) = split_file(absolute(&current, path));
     let by_resolved_parent = given
         .parent()
         .zip(given.file_name())
         .and_then(|(parent, name)| Some(parent.canonicalize().ok()?.join(name)));
     AppSelector {
         text: path.display().to_string(),
-        folder: folder.canonicalize().unwrap_or_else(|_| given.clone()),
+        folder: given.canonicalize().unwrap_or_else(|_| given.clone()),
         links: std::iter::once(given).chain(by_resolved_parent).collect(),
     }
 }

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use crate::error::ConfigError;
 use crate::given::Given;
+use crate::given_path::absolute;
 use crate::machines::{self, Machine};
 use crate::ownership::owner;
 use crate::puma::AskRuby;
@@ -232,7 +233,7 @@ impl Deployment {
 
     fn values(&self, highball: &Path) -> Result<Values, ConfigError> {
         let App { limits, process, static_files, hosts, prefix, .. } = &*self.app;
-        let app = tidy(&self.app.link);
+        let app = &self.app.link;
         let name = name_of(&app);
         let host = self.host.as_ref().or(hosts.first());
         let host = host.cloned().unwrap_or_else(|| format!("{name}.localhost"));
@@ -322,7 +323,7 @@ impl Deployment {
 
     /// What only systemd needs to know.
     fn service_values(&self, highball: &Path) -> Result<Values, ConfigError> {
-        let (app, highball) = (tidy(&self.app.link), tidy(highball));
+        let (app, highball) = (&self.app.link, absolute(Path::new(""), highball));
         let file = self.app.file.as_ref().map_or_else(|| app.clone(), |file| app.join(file));
         let mut command = vec![plain_path(&highball)?, "serve".into()];
         for argument in &self.arguments {
@@ -483,16 +484,6 @@ fn name_of(app: &Path) -> String {
         None => "app".into(),
         Some(first) if first.is_ascii_digit() => format!("app-{name}"),
         Some(_) => name.into(),
-    }
-}
-
-/// A path without `.` and `..`; links stay, as what they lead to may change.
-fn tidy(path: &Path) -> PathBuf {
-    let leads_up = path.components().any(|part| part == Component::ParentDir);
-    let folder = path.parent().filter(|_| leads_up).and_then(|folder| folder.canonicalize().ok());
-    match (folder, path.file_name()) {
-        (Some(folder), Some(name)) => folder.join(name),
-        _ => path.components().collect(),
     }
 }
 

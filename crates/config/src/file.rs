@@ -11,6 +11,7 @@ use crate::error::{reason, ConfigError};
 use crate::foreign;
 use crate::form::Form;
 use crate::given::{Given, Origin, Raw};
+use crate::given_path::absolute;
 use crate::options::{did_you_mean, named, Opt, Scope, OPTIONS};
 use crate::trust::{Author, Stranger};
 
@@ -105,18 +106,23 @@ pub(crate) fn is_there(folder: &TenantFolder, place: impl AsRef<Path>) -> Result
     }
 }
 
-/// Reads the file at this place in an application's folder, if there is one that its reader can find.
-pub(crate) fn read_own(app: &Path, place: &str, rights: &Rights) -> Result<Option<File>, ConfigError> {
-    let path = app.join(place);
+/// Reads the file at this place in an application's folder, if there is one that its reader can find. Relative paths in it begin
+/// at `link`, by which the application is reached: that may lead to another release later.
+pub(crate) fn read_own(
+    (folder, link): (&Path, &Path),
+    place: &str,
+    rights: &Rights,
+) -> Result<Option<File>, ConfigError> {
+    let path = link.join(place);
     let wrong = |problem| ConfigError::File { path: path.clone(), line: None, problem };
     let unread = |error| wrong(format!("cannot be read: {error}"));
-    let Ok(folder) = TenantFolder::open(app, rights.reader.as_ref()) else { return Ok(None) };
+    let Ok(folder) = TenantFolder::open(folder, rights.reader.as_ref()) else { return Ok(None) };
     if !is_there(&folder, place).map_err(unread)? {
         return Ok(None);
     }
     let text = folder.read_text(place, Links::Anywhere, FILE_BYTES).map_err(unread)?;
     not_foreign(&path, &text)?;
-    let file = read(&text, &path, app, rights)?;
+    let file = read(&text, &path, link, rights)?;
     Ok(Some(File { path: Some(path), ..file }))
 }
 
@@ -166,7 +172,7 @@ impl Reader<'_> {
 
     fn entry(&self, table: &DeTable<'_>, line: usize, folder: &Path) -> Result<Entry, ConfigError> {
         let path = match table.get("path").map(|path| path.get_ref()) {
-            Some(DeValue::String(path)) => folder.join(path.as_ref()),
+            Some(DeValue::String(path)) => absolute(folder, Path::new(path.as_ref())),
             Some(_) => return Err(self.wrong(line, "path takes one value, such as \"/srv/blog\"".into())),
             None => {
                 let problem = "the entry has no `path`; write the folder of the application, such as path = \"/srv/blog\"";

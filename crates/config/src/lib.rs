@@ -37,6 +37,7 @@ mod foreign;
 mod form;
 mod free_memory;
 mod given;
+mod given_path;
 mod help;
 mod machines;
 mod manual;
@@ -64,6 +65,7 @@ pub use deployment::Deployment;
 pub use environments::unknown_environment;
 pub use error::{ConfigError, Fault};
 pub use free_memory::free_memory;
+pub use given_path::{keep_working_folder, working_folder, STARTED_IN};
 pub use highball_cgroups::{CpuMax, Limits as KernelLimits};
 pub use manual::manual;
 pub use memory::{available as available_memory, oom_kills};
@@ -211,10 +213,16 @@ pub struct AppSelector {
 }
 
 impl AppSelector {
-    /// Whether this application is meant: it has this name, is served from this folder, and was started by the path `link`.
+    /// Whether this application is meant: it has this name, is served from this folder, or was started by the path `link`, which
+    /// may lead to this folder by now.
     pub fn is(&self, name: &str, folder: &Path, link: &Path) -> bool {
         let is_folder = self.folder == folder || self.folder == link;
-        self.text == name || is_folder || self.links.iter().any(|one| one == link)
+        // A new release is known before a restart has brought it up. (Links are looked at near the folder alone.)
+        let is_next = || {
+            let is_near = link.parent().is_some_and(|around| self.folder.starts_with(around));
+            is_near && link.canonicalize().is_ok_and(|next| next == self.folder)
+        };
+        self.text == name || is_folder || self.links.iter().any(|one| one == link) || is_next()
     }
 }
 

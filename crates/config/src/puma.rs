@@ -13,6 +13,7 @@ use crate::error::ConfigError;
 use crate::file::{is_there, not_foreign};
 use crate::foreign;
 use crate::given::{Given, Origin, Raw};
+use crate::given_path::absolute;
 use crate::options::{named, Opt, Scope};
 use crate::ownership::Starter;
 use crate::settings::{App, PumaNote};
@@ -51,6 +52,8 @@ pub struct PumaAnswer {
     settings: Vec<Setting>,
     notes: Vec<PumaNote>,
     rackup: Option<NamedFile>,
+    #[serde(default)]
+    directory: Option<NamedFile>,
     error: Option<Raised>,
 }
 
@@ -63,7 +66,7 @@ struct Setting {
     line: Option<usize>,
 }
 
-/// A file that a statement names.
+/// A file or folder that a statement names.
 #[derive(Debug, Deserialize)]
 struct NamedFile {
     path: PathBuf,
@@ -114,7 +117,48 @@ pub(crate) struct Layer {
     pub(crate) file: Option<PathBuf>,
     /// The file to load the application from, below its folder.
     pub(crate) rackup: Option<PathBuf>,
+    pub(crate) directory: Option<Directory>,
     pub(crate) notes: Vec<PumaNote>,
+}
+
+/// The folder of the application, as the file names it.
+#[derive(Debug)]
+pub(crate) struct Directory {
+    /// As it is given, absolute: a restart looks there again.
+    pub(crate) path: PathBuf,
+    /// Whether it depends on the folder that the file is read in.
+    pub(crate) is_relative: bool,
+    /// What that leads to by now.
+    folder: PathBuf,
+    file: PathBuf,
+    line: Option<usize>,
+}
+
+impl Directory {
+    fn of(named: NamedFile, app: &App) -> Directory {
+        let path = absolute(&app.link, &named.path);
+        let folder = path.canonicalize().unwrap_or_else(|_| path.clone());
+        Directory { path, is_relative: named.path.is_relative(), folder, file: named.file, line: named.line }
+    }
+
+    pub(crate) fn is_of(&self, folder: &Path) -> bool {
+        self.folder == folder
+    }
+
+    /// Where the application stays where it is.
+    pub(crate) fn unused(self, app: &Path) -> PumaNote {
+        PumaNote {
+            statement: "directory".into(),
+            what: format!(
+                "The application is served from {}, and not from {}.",
+                app.display(),
+                self.path.display()
+            ),
+            remedy: format!("Name the folder on the command line: highball {}.", self.path.display()),
+            file: self.file,
+            line: self.line,
+        }
+    }
 }
 
 /// Whether this configuration file is one of Puma's.
@@ -133,7 +177,7 @@ impl Source {
         ask: AskRuby<'_>,
     ) -> Result<Option<Layer>, ConfigError> {
         let Some(file) = self.find(app)? else { return Ok(None) };
-        let path = app.folder.join(&file);
+        let path = app.link.join(&file);
         let standing = self.standing(app, &file, has_server_user);
         if let (Source::Named(_), Standing::Hooks(why) | Standing::Nothing(why)) = (self, &standing) {
             let problem = format!("it is not evaluated, as {why}; write a highball.toml, and name that");
@@ -311,7 +355,14 @@ impl Layer {
             };
             let (of_option, others) = settings.into_iter().partition(|other| other.name == option.name);
             settings = others;
-            layer.add(option, of_option, &app.folder, &standing);
+            layer.add(option, of_option, &app.link, &standing);
+        }
+        match (answer.directory.map(|named| Directory::of(named, app)), &standing) {
+            (Some(directory), Standing::Whole) => layer.directory = Some(directory),
+            (Some(directory), _) if directory.folder != app.folder => {
+                layer.notes.push(directory.unused(&app.link));
+            }
+            _ => {}
         }
         if let Some(rackup) = answer.rackup {
             layer.start_from(rackup, app, &standing);
@@ -346,7 +397,8 @@ impl Layer {
     fn start_from(&mut self, rackup: NamedFile, app: &App, standing: &Standing) {
         let folder = rackup.path.parent().and_then(|folder| folder.canonicalize().ok());
         let name = rackup.path.file_name().map(PathBuf::from);
-        let name = name.filter(|_| folder.as_ref() == Some(&app.folder));
+        let home = self.directory.as_ref().map_or(&app.folder, |directory| &directory.folder);
+        let name = name.filter(|_| folder.as_ref() == Some(home));
         let of_another = Starter::now().changes_users() && Starter::now().is_of_another(&rackup.path);
         match name {
             Some(name) if name == Path::new("config.ru") => {}

@@ -14,6 +14,7 @@ use crate::fields::{AppFields, Fields, ServerFields};
 use crate::file::{self, File, Rights, PLACES};
 use crate::form::{Form, Place};
 use crate::given::{Given, Origin};
+use crate::given_path::{absolute, move_working_folder, working_folder, HERE};
 use crate::memory;
 use crate::options::{Opt, Scope};
 use crate::ownership::{maker_of_link, owner, Owner, Starter};
@@ -56,7 +57,7 @@ pub(crate) fn gather<'a>(
     env: &'a dyn Fn(&str) -> Option<String>,
     ask: Option<AskRuby<'a>>,
 ) -> Result<Sources<'a>, ConfigError> {
-    let current = std::env::current_dir().map_err(ConfigError::CurrentFolder)?;
+    let current = working_folder().map_err(ConfigError::CurrentFolder)?;
     given.add_environment(env)?;
     let place = Place { current, env };
     let named = given.fields(&place, |option| option.scope == Scope::Start)?.server.config;
@@ -85,7 +86,7 @@ pub(crate) fn gather<'a>(
         let entries = file.entries.into_iter().map(|entry| (entry.path, entry.given));
         several(entries.collect(), &given, &file.top, &place)?
     } else if paths.len() > 1 {
-        let paths = paths.into_iter().map(|path| (current.join(path), Given::default()));
+        let paths = paths.into_iter().map(|path| (absolute(current, &path), Given::default()));
         several(paths.collect(), &given, &file.top, &place)?
     } else {
         let app = Where::of(paths.into_iter().next(), current)?;
@@ -112,7 +113,8 @@ impl Sources<'_> {
     pub(crate) fn settings(self) -> Result<Settings, ConfigError> {
         let Sources { mut given, mut top, mut apps, named, place, ask } = self;
         let many = apps.len() > 1;
-        apps.iter_mut().for_each(|app| app.read_puma(&given, &top, many, &place, ask));
+        let is_named = !matches!(named, Named::Nowhere { .. });
+        apps.iter_mut().for_each(|app| app.read_puma(&given, &top, (many, is_named), &place, ask));
         for layer in apps.iter().filter_map(|app| app.layer.as_ref()) {
             given.yield_to(&layer.server);
             top.add_all(&layer.server, |_| true);
@@ -169,13 +171,40 @@ struct Where {
 impl Where {
     fn of(path: Option<PathBuf>, current: &Path) -> Result<Where, ConfigError> {
         let changes_users = Starter::now().changes_users();
-        let maker = path.as_ref().filter(|_| changes_users);
-        let maker = maker.and_then(|path| maker_of_link(&current.join(path)));
-        let (path, file) = split_file(path);
-        let link = current.join(path.clone().unwrap_or_default());
-        let folder = app_folder(path, maker.as_ref())?;
+        let given = path.unwrap_or_else(|| PathBuf::from("."));
+        let whole = absolute(current, &given);
+        let maker = if changes_users { maker_of_link(&whole) } else { None };
+        let (link, file) = split_file(whole);
+        let folder = app_folder(&given, &link, maker.as_ref())?;
         let owner = if changes_users { owner(&link, &folder, file.as_deref()) } else { Owner::default() };
         Ok(Where { folder, link, file, owner })
+    }
+
+    /// Takes up the `directory` of a Puma configuration: as with Puma, restarts find the application there. What people have named
+    /// for this start stays, unless the other path leads to the same folder, and may lead to another one later. So does a
+    /// link by which the folder of a relative one was found.
+    fn move_into(&mut self, layer: &mut Layer, is_named: bool) {
+        let Some(directory) = layer.directory.take() else { return };
+        let is_same = directory.is_of(&self.folder);
+        let is_by_link = self.link != self.folder;
+        let keeps_own =
+            (is_named && !is_same) || (is_same && is_by_link && (is_named || directory.is_relative));
+        let there = if keeps_own { None } else { Where::of(Some(directory.path.clone()), &self.link).ok() };
+        // Root's configuration, which lists who runs as whom, does not know the file.
+        let there =
+            there.filter(|there| there.owner.user == self.owner.user && there.owner.stray_link.is_none());
+        match there {
+            Some(there) => {
+                // A hot restart reads the file there, as this folder may have been removed by then.
+                if is_same && !is_named {
+                    move_working_folder(&there.link);
+                }
+                layer.file = layer.file.take().map(|file| if is_same { file } else { self.link.join(file) });
+                *self = Where { file: self.file.take(), ..there };
+            }
+            None if is_same => {}
+            None => layer.notes.push(directory.unused(&self.link)),
+        }
     }
 
     /// Of a folder that cannot be used.
@@ -214,7 +243,7 @@ impl AppSources {
         &mut self,
         cli_and_env: &Given,
         top: &Given,
-        many: bool,
+        (many, is_named): (bool, bool),
         place: &Place<'_>,
         ask: Option<AskRuby<'_>>,
     ) {
@@ -230,7 +259,10 @@ impl AppSources {
                 restriction::check_notes(notes, &[cli_and_env, &self.entry, top]).map(|()| layer)
             });
         match read {
-            Ok(layer) => {
+            Ok(mut layer) => {
+                if let Some(layer) = &mut layer {
+                    self.app.move_into(layer, is_named);
+                }
                 self.app.file =
                     self.app.file.take().or(layer.as_ref().and_then(|layer| layer.rackup.clone()));
                 self.layer = layer;
@@ -257,7 +289,7 @@ fn server_file(
     // What is named need not lie in an application: that of a server with several applications does not.
     match (named, Where::of(paths.first().cloned(), current)) {
         (Some(path), app) => {
-            let file = file::read_named(&path, app.as_ref().map_or(current, |app| &app.folder))?;
+            let file = file::read_named(&path, app.as_ref().map_or(current, |app| &app.link))?;
             if file.entries.is_empty() {
                 app?;
             }
@@ -289,9 +321,9 @@ fn own_file(
         let reader = starter.reader(runs_as.as_ref(), app.owner.user.as_ref(), &author);
         let server_routes = many && starter.is_root();
         let rights = Rights { author, owner: user.map(|user| user.uid), server_routes, reader };
-        let Some(file) = file::read_own(&app.folder, name, &rights)? else { continue };
+        let Some(file) = file::read_own((&app.folder, &app.link), name, &rights)? else { continue };
         if let Some((first, _)) = found {
-            return Err(file::two_files(&app.folder.join(first), app.folder.join(name)));
+            return Err(file::two_files(&app.link.join(first), app.link.join(name)));
         }
         found = Some((name, file));
     }
@@ -826,25 +858,21 @@ fn twice_given(path: &Path) -> String {
 }
 
 /// The folder and the Ruby file in it, where such a file was given instead of a folder.
-pub(crate) fn split_file(path: Option<PathBuf>) -> (Option<PathBuf>, Option<PathBuf>) {
-    let is_ruby = |path: &PathBuf| matches!(path.extension(), Some(end) if end == "rb" || end == "ru");
-    match path {
-        Some(path) if is_ruby(&path) && path.is_file() => {
-            let folder = path.parent().map(Path::to_owned);
-            let folder = folder.filter(|folder| !folder.as_os_str().is_empty());
-            (folder, path.file_name().map(PathBuf::from))
-        }
-        path => (path, None),
+pub(crate) fn split_file(path: PathBuf) -> (PathBuf, Option<PathBuf>) {
+    let is_ruby = matches!(path.extension(), Some(end) if end == "rb" || end == "ru");
+    match (path.parent(), path.file_name()) {
+        (Some(folder), Some(name)) if is_ruby && path.is_file() => (folder.to_owned(), Some(name.into())),
+        _ => (path, None),
     }
 }
 
-/// The application folder, absolute, links resolved, with the rights of `maker` where one is given; it can be listed.
-fn app_folder(path: Option<PathBuf>, maker: Option<&User>) -> Result<PathBuf, ConfigError> {
-    let given = path.unwrap_or_else(|| PathBuf::from("."));
-    let wrong = |problem: String| ConfigError::App { path: given.clone(), problem };
-    let found = with_rights_of(maker, || given.canonicalize().map(|folder| (folder.is_dir(), folder)));
+/// The folder that an application's path leads to by now, with the rights of `maker` where one is given; it can be listed.
+fn app_folder(given: &Path, link: &Path, maker: Option<&User>) -> Result<PathBuf, ConfigError> {
+    let wrong = |problem: String| ConfigError::App { path: given.to_owned(), problem };
+    let found = with_rights_of(maker, || link.canonicalize().map(|folder| (folder.is_dir(), folder)));
     let (is_folder, folder) =
-        found.and_then(|found| found).map_err(|error| match misspelt_command(&given) {
+        found.and_then(|found| found).map_err(|error| match misspelt_command(given) {
+            _ if link.starts_with(HERE) => ConfigError::CurrentFolder(error),
             Some(command) => {
                 wrong(format!("{}; did you mean the command `highball {command}`?", reason(&error)))
             }

@@ -10,6 +10,7 @@ use crate::error::ConfigError;
 use crate::file::{self, File};
 use crate::form::Place;
 use crate::given::Given;
+use crate::given_path::{absolute, working_folder};
 use crate::options::Scope;
 use crate::ownership::{owner, Starter};
 use crate::puma::is_puma;
@@ -44,7 +45,7 @@ pub fn root_table(
     env: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Option<RootTable>, ConfigError> {
     let Command::Serve { paths, mut given } = command_line::read(args)? else { return Ok(None) };
-    let current = std::env::current_dir().map_err(ConfigError::CurrentFolder)?;
+    let current = working_folder().map_err(ConfigError::CurrentFolder)?;
     given.add_environment(env)?;
     let place = Place { current: current.clone(), env };
     let named = given.fields(&place, |option| option.scope == Scope::Start)?.server.config;
@@ -72,8 +73,7 @@ pub fn root_table(
         all.add_all(&own, |option| option.scope != Scope::Server);
         all.add_all(&file.top, |option| single || option.scope.is_shared());
         logs.extend(own.fields(&place, |option| option.scope == Scope::ServerAndApp)?.access_log.flatten());
-        let (folder, name) = split_file(Some(path));
-        let link = current.join(folder.unwrap_or_default());
+        let (link, name) = split_file(absolute(&current, &path));
         // One that is not there is not started.
         if let Ok(folder) = link.canonicalize() {
             let asked = all.fields(&place, |option| option.scope == Scope::Privileged)?.app;
@@ -104,14 +104,13 @@ fn own_file_of_root(paths: &[PathBuf], current: &Path) -> Option<(PathBuf, PathB
     if paths.len() > 1 {
         return None;
     }
-    let (folder, _) = split_file(paths.first().cloned());
-    let link = current.join(folder.unwrap_or_default());
+    let (link, _) = split_file(absolute(current, paths.first().map_or(Path::new(""), PathBuf::as_path)));
     let folder = link.canonicalize().ok()?;
     let is_roots = |place: &str| {
         Starter::now().author(&folder, &link.join(place)) == Author::Server && folder.join(place).is_file()
     };
     let place = file::PLACES.into_iter().find(|place| is_roots(place))?;
-    Some((folder.clone(), folder.join(place)))
+    Some((link.clone(), link.join(place)))
 }
 
 #[cfg(test)]

@@ -107,10 +107,15 @@ pub(crate) fn read_configuration(launcher: &Launcher) -> Result<Invocation, Unre
     }
 }
 
+/// A variable of this process. Bytes that are no text are replaced: what was given must not count as not given.
+pub(crate) fn variable(name: &str) -> Option<String> {
+    std::env::var_os(name).map(|value| value.to_string_lossy().into_owned())
+}
+
 pub(crate) fn read_here() -> Result<Invocation, ConfigError> {
     // An application that was given as an object is loaded already, with what configures it.
     let ask: Option<AskRuby<'_>> = if crate::is_given_as_object() { None } else { Some(&puma::ask) };
-    let asked = highball_config::parse_asking(std::env::args_os(), &|name| std::env::var(name).ok(), ask)?;
+    let asked = highball_config::parse_asking(std::env::args_os(), &variable, ask)?;
     if let Invocation::Serve(_) | Invocation::Doctor { .. } | Invocation::Config(_) = asked {
         let variables: Vec<_> = std::env::vars_os().collect();
         highball_config::check_variables(variables.iter().map(|(name, value)| (&**name, &**value)))?;

@@ -97,6 +97,8 @@ use zeroize::Zeroizing;
 const EXIT_TIMEOUT: Duration = Duration::from_secs(1);
 
 fn main() -> ExitCode {
+    exec::receive_signals();
+    highball_config::keep_working_folder();
     front::activate(exec::take_activated());
     if let Err(error) = highball_spawner::become_user() {
         complain(format_args!("cannot become the user that this process was started for: {error}"));

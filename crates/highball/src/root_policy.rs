@@ -1,7 +1,7 @@
 //! Where root starts the server: the process that stays root, and what it may be ordered to do.
 
 use crate::app_cgroups;
-use crate::at_root::read_configuration;
+use crate::at_root::{read_configuration, variable};
 use crate::control_places::ControlPlaces;
 use crate::instance::{InstanceSocket, MadeSocket};
 use crate::output::complain;
@@ -84,7 +84,7 @@ fn misread(error: highball_config::ConfigError) -> ExitCode {
 }
 
 fn read_table() -> Result<Option<RootTable>, highball_config::ConfigError> {
-    root_table(std::env::args_os(), &|name| std::env::var(name).ok())
+    root_table(std::env::args_os(), &variable)
 }
 
 /// The user that the server runs as; `None`: root.

@@ -1,6 +1,7 @@
 //! The path that this process was started by: what stands there later may be a newer version. Where a script has run this
 //! program in its place (that of the gem, whose programs lie in a folder of their version), it is the script's path.
 
+use highball_config::working_folder;
 use std::env;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -22,7 +23,7 @@ pub(crate) fn started_path() -> Option<PathBuf> {
     let program = env::current_exe().ok()?;
     let given = env::args_os().next().unwrap_or_default();
     let search = env::var_os("PATH").unwrap_or_default();
-    let current = env::current_dir().ok();
+    let current = working_folder().ok();
     let found = candidates(&given, &search, current.as_deref())
         .find(|path| path.canonicalize().is_ok_and(|path| path == program));
     Some(found.unwrap_or(program))

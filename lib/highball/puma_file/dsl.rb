@@ -164,10 +164,8 @@ module Highball
 
       def directory(path)
         @options[:directory] = path.to_s
-        return @file.skip("directory") if @file.same_folder?(path.to_s)
-
-        @file.note("directory", "The application is served from #{Dir.pwd}, and not from #{path}.",
-                   "Name the folder on the command line: highball #{path}.")
+        @file.skip("directory") if @file.same_folder?(path.to_s)
+        @file.live_in(path.to_s)
       end
       alias worker_directory directory
 

@@ -5,7 +5,7 @@
 //! gets a login's variables and those of a short list: what else stands in the environment of root may be a secret, or
 //! lead to what is root's.
 
-use highball_config::App;
+use highball_config::{App, STARTED_IN};
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -15,13 +15,14 @@ pub(crate) type Environment = BTreeMap<OsString, OsString>;
 
 /// What the service manager tells Highball, and what Highball was started with. A process that believed them would take
 /// descriptors for sockets that are something else, or speak to the service manager in Highball's name.
-const HIGHBALLS_OWN: [&str; 13] = [
+const HIGHBALLS_OWN: [&str; 14] = [
     "FDSTORE",
     "HIGHBALL_LAUNCHER",
     "HIGHBALL_LAUNCHER_RUBY",
     "HIGHBALL_LEAST_FREE_SLOTS",
     "HIGHBALL_MOLD",
     "HIGHBALL_PREDECESSOR_FD",
+    STARTED_IN,
     "LISTEN_FDNAMES",
     "LISTEN_FDS",
     "LISTEN_PID",
@@ -103,6 +104,8 @@ pub(crate) fn of_app(app: &App, folder: &Path, server: Environment) -> Environme
         // For the paths of its assets; all others it knows by SCRIPT_NAME.
         environment.insert("RAILS_RELATIVE_URL_ROOT".into(), app.prefix.clone().into());
     }
+    // As a shell names the folder that the processes begin in; the one that Highball was started in is another.
+    environment.insert("PWD".into(), app.link.clone().into());
     environment.extend(app.env.iter().map(|(name, value)| (name.into(), value.into())));
     for name in ["RAILS_ENV", "RACK_ENV", "APP_ENV"] {
         environment.insert(name.into(), app.environment.clone().into());

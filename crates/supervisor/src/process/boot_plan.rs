@@ -5,7 +5,7 @@ use crate::child;
 use crate::process::interpreter::Interpreter;
 use crate::process::site::Site;
 use highball_config::App;
-use highball_tenant::TenantFolder;
+use highball_tenant::{OpenError, TenantFolder};
 use highball_users::OutOfReach;
 use std::ffi::OsStr;
 use std::io;
@@ -16,8 +16,9 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub(crate) struct BootPlan {
     pub(crate) app: Arc<App>,
-    /// The folder, or a link to it.
-    pub(crate) path: PathBuf,
+    /// The folder of the version that is served, unless what the application's path leads to by now is to be booted. Where it
+    /// has been removed, such as an old release, that is booted as well.
+    pub(crate) served: Option<PathBuf>,
     /// Highball's own Ruby code; none for a static site.
     pub(crate) boot_file: Option<PathBuf>,
 }
@@ -52,9 +53,13 @@ pub(crate) enum NotStarted {
 impl BootPlan {
     /// The folder, without links, and what is started in it.
     pub(crate) fn made(self) -> (PathBuf, Result<Start, NotStarted>) {
-        let opened = TenantFolder::open(&self.path, self.app.runs_as.another());
+        let open = |path: &Path| TenantFolder::open(path, self.app.runs_as.another());
+        let served = self.served.as_deref().map(|served| (served, open(served)));
+        let served = served
+            .filter(|(_, opened)| !opened.as_ref().is_err_and(|error| matches!(error, OpenError::NotFound)));
+        let (path, opened) = served.unwrap_or_else(|| (&self.app.link, open(&self.app.link)));
         let real_path = opened.as_ref().ok().and_then(|folder| folder.real_path().ok());
-        let folder = real_path.unwrap_or_else(|| self.path.clone());
+        let folder = real_path.unwrap_or_else(|| path.to_owned());
         let start = match &self.boot_file {
             Some(boot_file) => self.ruby(&folder, boot_file, opened.map_err(io::Error::from)),
             None => self.site(&folder),

@@ -229,10 +229,11 @@ impl AppSupervisor {
     /// Finds out where and how to boot.
     fn plan(&self, what: Planned, asked: Option<PathBuf>) {
         let app = Arc::clone(&self.app);
-        let path = asked.clone().unwrap_or_else(|| app.link.clone());
         let plan =
             move |app, asked, folder, start| Found::Plan(Box::new(Plan { what, app, asked, folder, start }));
-        let work = BootPlan { path: path.clone(), boot_file: self.source.boot_file(), app: Arc::clone(&app) };
+        let path = asked.clone().unwrap_or_else(|| app.link.clone());
+        let work =
+            BootPlan { served: asked.clone(), boot_file: self.source.boot_file(), app: Arc::clone(&app) };
         let (same_app, same_asked) = (Arc::clone(&app), asked.clone());
         let otherwise = move || {
             let panicked = io::Error::other("looking at its files failed; see the log");
@@ -258,6 +259,10 @@ impl AppSupervisor {
         if !Arc::ptr_eq(&app, &self.app) {
             self.plan(what, asked);
             return None;
+        }
+        if let (Some(served), Ok(_)) = (asked.filter(|served| *served != folder), &start) {
+            let (served, now) = (served.display(), folder.display());
+            warn!("{served} has been removed, and {now} is served in its place: restart after a deployment, before the old release goes");
         }
         Some(match (what, start) {
             (Planned::Site(generation), Ok(Start::Site(site))) => {
