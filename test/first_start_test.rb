@@ -22,7 +22,7 @@ class FirstStartTest < Minitest::Test
   SH
 
   def setup
-    @root = Dir.mktmpdir("highball-first-start")
+    @root = Dir.mktmpdir("highball's first start, größe") # a tree may lie anywhere
     FileUtils.mkdir_p(%w[crates ext lib tools target].map { |name| File.join(@root, name) })
     FileUtils.cp_r(File.join(ROOT, "bin"), @root)
     FileUtils.touch(%w[Cargo.toml Cargo.lock].map { |name| File.join(@root, name) })
