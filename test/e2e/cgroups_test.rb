@@ -120,7 +120,7 @@ class CgroupsTest < SpawnerTestCase
     daemons = ask_attacker(server, "/burn", within: SLOWLY).body.split.map(&:to_i)
     before = [@unit.number(@attackers, "cpu.stat", "usage_usec"), Deadline.now]
     20.times { assert_victim_serves(server) }
-    wait_for("a pause", within: 30) { @unit.number(@attackers, "cpu.stat", "nr_throttled") > 20 }
+    wait_for("a pause") { @unit.number(@attackers, "cpu.stat", "nr_throttled") > 20 }
     used = @unit.number(@attackers, "cpu.stat", "usage_usec") - before.first
     seconds = Deadline.now - before.last
     # Up to two periods are begun, of 20 ms each.
@@ -136,7 +136,7 @@ class CgroupsTest < SpawnerTestCase
     before = app_metrics
     daemons = ask_attacker(server, "/burn", within: SLOWLY).body.split.map(&:to_i)
     name = 'cpu_throttled_periods_total{app="attacker"}'
-    wait_for("a pause", within: 30) { app_metrics.fetch(name) > before.fetch(name) + 5 }
+    wait_for("a pause") { app_metrics.fetch(name) > before.fetch(name) + 5 }
     assert_limits_in_metrics(@unit.read(@attackers, "memory.current").to_i)
     assert_victim_serves(server)
     shown = /^  attacker +\d+ of 300 MiB +0\.\d of 0\.2 +\d+ % +0\n\n/
@@ -174,9 +174,9 @@ class CgroupsTest < SpawnerTestCase
       seen = memory_seen(server)
       break if ask_attacker(server, "/keep?#{mib}", within: SLOWLY).body != old
 
-      wait_for("a look", within: 30) { memory_seen(server) > seen || ask_attacker(server).body != old }
+      wait_for("a look") { memory_seen(server) > seen || ask_attacker(server).body != old }
     end
-    wait_for("another worker", within: 30) { ask_attacker(server).body != old }
+    wait_for("another worker") { ask_attacker(server).body != old }
     assert_match(/limit=memory_max/, server.log)
     assert_equal 0, kernel_limits(server)["oom_kills"]
   end
@@ -185,7 +185,7 @@ class CgroupsTest < SpawnerTestCase
     server = serve_limited(ATTACKER => "memory_max = '80m'\n")
     victim = victims_worker(server)
     assert_equal 502, ask_attacker(server, "/keep?100", within: SLOWLY).status
-    wait_for("a worker", within: 30) { ask_attacker(server).status == 200 }
+    wait_for("a worker") { ask_attacker(server).status == 200 }
     assert_operator kernel_limits(server)["oom_kills"], :>=, 1
     assert_match(/OOM killer/, server.log)
     killed = %w[oom_kills memory_limit_hits].map { |one| app_metrics.fetch("#{one}_total{app=\"attacker\"}") }
@@ -221,7 +221,7 @@ class CgroupsTest < SpawnerTestCase
     path = File.join(@place, "highball.toml")
     File.write(path, File.read(path).sub(/\[\[app\]\]\npath = '#{@victim}'.*/m, ""))
     server.signal("HUP")
-    wait_for("the end of the cgroup", within: 30) { !@unit.children.include?(@victims) }
+    wait_for("the end of the cgroup") { !@unit.children.include?(@victims) }
     assert_equal 200, ask_attacker(server).status
   end
 
@@ -230,7 +230,7 @@ class CgroupsTest < SpawnerTestCase
     ask_attacker(server)
     Process.kill("KILL", server.pid)
     server.wait
-    wait_for("the end of all", within: 30) { @unit.children.all? { |child| @unit.pids(child).empty? } }
+    wait_for("the end of all") { @unit.children.all? { |child| @unit.pids(child).empty? } }
     assert_includes @unit.children, @attackers
     server = serve_limited(VICTIM => "cpu_max = 0.7\n")
     assert_includes @unit.pids(@victims), victims_worker(server)
@@ -248,9 +248,9 @@ class CgroupsTest < SpawnerTestCase
     output, ended = HighballServer.run("upgrade", *server.which, env: server_env, within: 90)
     assert_predicate ended, :success?, output
     new = nil
-    wait_for("a worker of the new server", within: 30) { (new = ask_attacker(server).body.to_i) != old }
+    wait_for("a worker of the new server") { (new = ask_attacker(server).body.to_i) != old }
     assert_includes @unit.pids(@attackers), new
-    wait_for("the end of the old one", within: 60) { !ProcessFacts.alive?(old) }
+    wait_for("the end of the old one") { !ProcessFacts.alive?(old) }
     assert_equal ["50000 100000", "max"], limits_of(@attackers)
     server.stop
     assert_empty @unit.children

@@ -28,7 +28,7 @@ class SizingTest < E2ETest
     server = serve_app("--max-workers", "3", threads: 1)
     assert_equal({ "min" => 1, "max" => 3 }, sizing(server).slice("min", "max"))
     under_load(server, "/sleep", per_second: 120) do
-      wait_for("more workers", within: 30) { server.status["workers_wanted"] == 3 && server.settled? }
+      wait_for("more workers") { server.status["workers_wanted"] == 3 && server.settled? }
     end
     assert_match(/worker count changed from \d to \d: (requests wait in the queue for \d+ ms|\d+% of the threads)/,
                  server.log)
@@ -67,7 +67,7 @@ class SizingTest < E2ETest
     server = serve_app("--max-workers", "4", "--memory-budget", "150m", threads: 1, app: fat, start: 1)
     wait_for("a look at the memory") { server.status["workers"].all? { |worker| worker["memory_bytes"] } }
     under_load(server, "/sleep", per_second: 120) do
-      wait_for("the reason", within: 30) { sizing(server)["hindered"] }
+      wait_for("the reason") { sizing(server)["hindered"] }
     end
     assert_match(/a worker takes \d+ MiB, and \d+ MiB are left/, sizing(server)["hindered"])
     assert_match(/more workers would serve the load sooner, but a worker takes/, server.log)
@@ -80,13 +80,13 @@ class SizingTest < E2ETest
     server = serve_app("--max-workers", "8", threads: 1, app: broken + APP, start: 1)
     FileUtils.touch(File.join(server.app, "broken"))
     under_load(server, "/sleep", per_second: 120) do
-      wait_for("the attempt", within: 30) { server.log.include?("worker count changed") }
-      wait_for("several failures", within: 30) { server.log.scan("broken").length >= 3 }
+      wait_for("the attempt") { server.log.include?("worker count changed") }
+      wait_for("several failures") { server.log.scan("broken").length >= 3 }
     end
     assert_equal 1, server.log.scan("worker count changed").length
     assert_equal 200, server.get("/").status
     FileUtils.rm(File.join(server.app, "broken"))
-    wait_for("the workers", within: 60) { server.settled? }
+    wait_for("the workers") { server.settled? }
   end
 
   def test_a_fixed_number_stays_what_it_is

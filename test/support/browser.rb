@@ -6,7 +6,7 @@ require_relative "deadline"
 
 # Headless Chromium with an empty profile, used as a person would: by the visible text of pages.
 class Browser
-  WITHIN = 20 # seconds for anything to show up
+  WITHIN = Deadline::WITHIN # for anything to show up
   SWITCHES = %w[--headless=new --no-sandbox --disable-gpu --disable-quic --disable-dev-shm-usage --no-first-run
                 --disable-background-networking --disable-component-update --disable-sync
                 --disable-default-apps --window-size=1200,1000].freeze

@@ -53,7 +53,7 @@ class E2ETest < Minitest::Test
     folder
   end
 
-  def wait_for(what, within: 10, &condition)
+  def wait_for(what, within: Deadline::WITHIN, &condition)
     Deadline.wait(what, within: within, &condition)
   end
 
