@@ -234,7 +234,7 @@ impl Deployment {
     fn values(&self, highball: &Path) -> Result<Values, ConfigError> {
         let App { limits, process, static_files, hosts, prefix, .. } = &*self.app;
         let app = &self.app.link;
-        let name = name_of(&app);
+        let name = name_of(app);
         let host = self.host.as_ref().or(hosts.first());
         let host = host.cloned().unwrap_or_else(|| format!("{name}.localhost"));
         let sends_files = static_files.enabled && prefix.is_empty();
@@ -249,7 +249,7 @@ impl Deployment {
             ("ident", Some(name.replace('-', "_"))),
             ("caddy_scheme", Some(if is_local(&host) { "http://" } else { "" }.into())),
             ("host", Some(plain(&host, "the host name")?)),
-            ("app", Some(plain_path(&app)?)),
+            ("app", Some(plain_path(app)?)),
             ("body_limit", Some(limits.body_bytes.unwrap_or(0).to_string())),
             ("body_limit_kib", Some(limits.body_bytes.unwrap_or(0).div_ceil(1024).to_string())),
             ("limited", when(limits.body_bytes.is_some())),
