@@ -17,12 +17,12 @@ class WebServersTest < E2ETest
   HOST = { "Host" => "probe.localhost" }.freeze
 
   { "nginx" => "nginx", "apache" => "apache2", "caddy" => "caddy", "haproxy" => "haproxy" }.each do |program, command|
-    define_method("test_#{program}_over_tcp") { check(program, command, serve("probe", "--max-body", "40m")) }
+    define_method("test_#{program}_over_tcp") { check(program, command, serve(probe, "--max-body", "40m")) }
 
     define_method("test_#{program}_over_a_unix_socket") do
       folder = folder_with
       File.chmod(0o755, folder)
-      server = serve("probe", "--max-body", "40m", bind: File.join(folder, "highball.sock"))
+      server = serve(probe, "--max-body", "40m", bind: File.join(folder, "highball.sock"))
       File.chmod(0o777, server.socket_path) # the web server's user is another one
       check(program, command, server)
     end
@@ -73,7 +73,7 @@ class WebServersTest < E2ETest
   end
 
   def over_fastcgi(program, command, bind)
-    server = serve("probe", "--max-body", "40m", "-b", bind)
+    server = serve(probe, "--max-body", "40m", "-b", bind)
     address = server.status["binds"].find { |one| one.start_with?("fastcgi") }
     path = address[/\Afastcgi\+unix:(.*)/, 1]
     File.chmod(0o777, path) if path # the web server's user is another one

@@ -29,6 +29,14 @@ module BehindWebServers
     WebServer.start(command, site).tap { |web_server| @web_servers << web_server }
   end
 
+  # The application of tests, in a folder that configurations can name: this tree may lie anywhere.
+  def probe
+    @probe ||= folder_with.then do |folder|
+      FileUtils.cp_r(File.join(HighballServer::APPS, "probe"), folder)
+      File.join(folder, "probe")
+    end
+  end
+
   # The configuration that `highball config` prints.
   def printed_for(program, *options)
     printed, ended = HighballServer.run("config", program, *options)
