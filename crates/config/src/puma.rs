@@ -157,6 +157,7 @@ impl Directory {
             remedy: format!("Name the folder on the command line: highball {}.", self.path.display()),
             file: self.file,
             line: self.line,
+            narrows: None,
         }
     }
 }
