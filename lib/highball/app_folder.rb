@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require_relative "text"
+
 module Highball
   # An application's files, before any of them is loaded. Reads only enough of them to recognise a framework.
   class AppFolder
@@ -26,12 +28,7 @@ module Highball
 
     # The beginning of the file; empty if it cannot be read.
     def read(name)
-      @texts[name] ||= begin
-        text = File.binread(join(name), READ_BYTES) if file?(name)
-        text.to_s.dup.force_encoding(Encoding::UTF_8).scrub("?")
-      rescue SystemCallError
-        ""
-      end
+      @texts[name] ||= Text.read(join(name), READ_BYTES)
     end
 
     # The .ru file to load, or nil.
@@ -61,7 +58,7 @@ module Highball
     # config.ru and the files beside it that it loads: where an application shows which framework it uses.
     def sources
       loaded = ruby_files.select do |name|
-        %r{["'/]#{Regexp.escape(File.basename(name, '.rb'))}(?:\.rb)?["']}.match?(read(rackup_file))
+        %r{["'/]#{Regexp.escape(Text.of(File.basename(name, '.rb')))}(?:\.rb)?["']}.match?(read(rackup_file))
       end
       [rackup_file, *loaded]
     end

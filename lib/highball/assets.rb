@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require_relative "exception_words"
+
 module Highball
   # The assets of a Rails application that the front may serve: the path below which they are, and, where the asset
   # pipeline serves source files (in development), which of these it serves unchanged. The pipeline serves all others.
@@ -20,7 +22,8 @@ module Highball
       prefix = assets&.prefix
       prefix && { prefix: prefix.to_s, pipeline: new(application).pipeline }
     rescue StandardError => e # an unknown kind of pipeline: the application can still serve all its assets
-      warn "highball: the application serves its assets itself: #{e.class}: #{e.message} (#{e.backtrace&.first})"
+      warn "highball: the application serves its assets itself: #{ExceptionWords.summary(e)} " \
+           "(#{ExceptionWords.new(e).lines.first})"
       nil
     end
 

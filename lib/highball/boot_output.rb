@@ -1,11 +1,17 @@
 # frozen_string_literal: true
 
+require_relative "message"
+require_relative "text"
+
 module Highball
   # Keeps the last lines that an application prints while it boots, for the diagnosis. They are still printed. (Output
   # of native extensions and child processes is not seen.)
   class BootOutput
     LINES = 30
     CHARACTERS = 300
+    BYTES = LINES * CHARACTERS
+    # The most that they take of a message.
+    MESSAGE_BYTES = 32 * 1024
 
     # Wraps `write` of standard output and standard error.
     module Tap
@@ -41,10 +47,10 @@ module Highball
     end
 
     def add(texts)
-      @text << texts.join
-      @text = @text.byteslice(-LINES * CHARACTERS, LINES * CHARACTERS) if @text.bytesize > 2 * LINES * CHARACTERS
+      texts.each { |text| @text << Text.of(last(text.to_s)) }
+      @text = last(@text).scrub("") if @text.bytesize > 2 * BYTES
     rescue StandardError
-      @text = +"" # the text has an incompatible encoding; it is printed all the same
+      nil # it has no text; it is printed all the same
     end
 
     # Stops keeping lines.
@@ -59,7 +65,13 @@ module Highball
 
     # The last lines.
     def to_a
-      @text.dup.force_encoding(Encoding::UTF_8).scrub("?").lines.last(LINES).map { |line| line.chomp[0, CHARACTERS] }
+      lines = @text.lines.last(LINES).map { |line| line.chomp[0, CHARACTERS] }
+      lines.shift while Message.encode(lines).bytesize > MESSAGE_BYTES
+      lines
     end
+
+    private
+
+    def last(text) = text.bytesize > BYTES ? text.byteslice(-BYTES, BYTES) : text
   end
 end

@@ -8,20 +8,18 @@ module Highball
   # changes, a remedy in a sentence, and a command if there is one. Exception classes are given by name, because most of
   # them are not loaded.
   module Causes
-    # One row. `remedy` and `command` are texts, or are called with the exception.
+    # One row. `remedy` and `command` are texts, or are called with the ExceptionWords of the exception.
     Cause = Struct.new(:name, :classes, :pattern, :remedy, :command, keyword_init: true) do
-      def fits?(exception)
-        names = exception.class.ancestors.map(&:name)
-        (classes.empty? || classes.any? { |name| names.include?(name) }) &&
-          (pattern.nil? || pattern.match?(ExceptionWords.message(exception)))
+      def fits?(error)
+        (classes.empty? || classes.any? { |name| error.is?(name) }) && (pattern.nil? || pattern.match?(error.message))
       end
 
       # The same with texts for this exception.
-      def of(exception) = Found.new(name, text(remedy, exception), text(command, exception))
+      def of(error) = Found.new(name, text(remedy, error), text(command, error))
 
       private
 
-      def text(words, exception) = words.respond_to?(:call) ? words.call(exception) : words
+      def text(words, error) = words.respond_to?(:call) ? words.call(error) : words
     end
 
     # A cause with its texts for one exception: its name, the remedy, and the command or nil.
@@ -47,7 +45,7 @@ module Highball
                  /memcache|11211/i => "memcached", /mongo|27017/i => "mongod" }.freeze
 
     def self.start_service(error)
-      text = "#{error.class.name} #{error.message} #{error.cause&.message}"
+      text = "#{error.class_name} #{error.message} #{error.causes.first&.message}"
       name = SERVICES.find { |pattern, _service| pattern.match?(text) }&.last
       name && "sudo systemctl start #{name}"
     end
@@ -142,6 +140,10 @@ module Highball
       cause(:missing_constant, %w[NameError],
             pattern: /uninitialized constant|to define constant/,
             remedy: LoadErrors::MISSING_CONSTANT),
+      cause(:wrong_encoding, %w[ArgumentError EncodingError RegexpError],
+            pattern: /invalid byte sequence in |invalid multibyte|incompatible (?:character )?encoding/,
+            remedy: "A text has bytes that are not valid in its encoding: save the file in UTF-8, or name its " \
+                    "encoding where it is read. If the environment names no encoding, set LANG=C.UTF-8 there."),
 
       # --- Databases
       cause(:database_missing, %w[ActiveRecord::NoDatabaseError],
@@ -206,11 +208,10 @@ module Highball
 
     # The cause of an exception, or of what caused it: a Found.
     def self.of(exception)
-      while exception
-        row = TABLE.find { |candidate| candidate.fits?(exception) }
-        return row.of(exception) if row
-
-        exception = exception.cause
+      words = ExceptionWords.of(exception)
+      [words, *words.causes].each do |error|
+        row = TABLE.find { |candidate| candidate.fits?(error) }
+        return row.of(error) if row
       end
       UNKNOWN
     end

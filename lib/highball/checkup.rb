@@ -1,5 +1,8 @@
 # frozen_string_literal: true
 
+require_relative "exception_words"
+require_relative "text"
+
 module Highball
   # Looks for problems in a loaded application: always for what its forked workers do not inherit or must not share, and
   # for what fails in the first request; for more if `highball doctor` examines it.
@@ -23,7 +26,7 @@ module Highball
       found += more if @threads
       found.first(MOST).map(&:to_h)
     rescue StandardError => e # a check that fails is no reason not to serve
-      [Finding.new(cause: :checkup, what: "Highball could not look for problems: #{e.class}: #{e.message}").to_h]
+      [Finding.new(cause: :checkup, what: "Highball could not look for problems: #{ExceptionWords.summary(e)}").to_h]
     end
 
     private
@@ -31,8 +34,8 @@ module Highball
     # A fork copies no other thread. Only threads that the application's own files start are reported.
     def threads
       (Thread.list - [Thread.main]).filter_map do |thread|
-        file, line = thread.inspect.match(/ (\S+):(\d+) \w+>?\z/)&.captures
-        next unless file&.start_with?("#{@root}/")
+        file, line = Text.of(thread.inspect).match(/ (\S+):(\d+) \w+>?\z/)&.captures
+        next unless file&.start_with?("#{Text.of(@root)}/")
 
         Finding.new(cause: :thread_at_boot, file: file, line: line.to_i,
                     what: "a thread was started while the application was loaded; it does not run in workers",
@@ -202,9 +205,7 @@ module Highball
     def place(pattern, *names)
       names.each do |name|
         path = File.join(@root, name)
-        next unless File.file?(path)
-
-        index = File.foreach(path).first(5000).index { |line| pattern.match?(line) && !line.lstrip.start_with?("#") }
+        index = Text.lines(path).index { |line| pattern.match?(line) && !line.lstrip.start_with?("#") }
         return { file: path, line: index + 1 } if index
       end
       {}
@@ -213,7 +214,7 @@ module Highball
     # The first line that matches below the one that matches `section`: in a file of YAML.
     def place_below(section, pattern, name)
       path = File.join(@root, name)
-      lines = File.file?(path) ? File.foreach(path).first(5000) : []
+      lines = Text.lines(path)
       first = lines.index { |line| section.match?(line) } or return {}
       index = (first...lines.length).find { |number| pattern.match?(lines[number]) } or return {}
 

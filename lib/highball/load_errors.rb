@@ -1,7 +1,11 @@
 # frozen_string_literal: true
 
+require_relative "calls"
+require_relative "text"
+
 module Highball
-  # Remedies for missing files, gems and constants: the texts of Causes that depend on the exception.
+  # Remedies for missing files, gems and constants: the texts of Causes that depend on the exception. They are given its
+  # ExceptionWords.
   module LoadErrors
     # Messages of the dynamic linker and of Ruby about an extension that was built for another system or Ruby.
     NATIVE = Regexp.union("undefined symbol", "incompatible library version", "incompatible ABI", "wrong ELF class",
@@ -10,21 +14,21 @@ module Highball
     PATH = %r{\Acannot load such file -- [./]}
 
     CHECK_SYNTAX = lambda do |error|
-      file = error.message.to_s[/\A([^\n]+?):\d+:/, 1]
+      file, = Calls.split(error.message)
       next unless file && File.exist?(file)
 
-      file = file.delete_prefix("#{Dir.pwd}/")
+      file = file.delete_prefix("#{Text.of(Dir.pwd)}/")
       file.end_with?(".erb") ? "erb -x #{file} | ruby -c" : "ruby -c #{file}"
     end
 
     MISSING_FILE = lambda do |error|
-      path = error.path || error.message[/-- (\S+)/, 1]
+      path = path_of(error)
       guess = resembling(path)
       "#{path} does not exist: correct the path, or restore the file.#{" Did you mean #{guess}?" if guess}"
     end
 
     MISSING_GEM = lambda do |error|
-      path = error.path || error.message[/-- (\S+)/, 1]
+      path = path_of(error)
       next "A file is missing; see the message for its name." unless path
 
       own = own_file(path)
@@ -35,7 +39,7 @@ module Highball
     end
 
     INSTALL = lambda do |error|
-      path = error.path || error.message[/-- (\S+)/, 1]
+      path = path_of(error)
       next if path.nil? || own_file(path)
       next "gem install #{gem_of(path)}" unless File.exist?("Gemfile")
 
@@ -48,16 +52,18 @@ module Highball
     end
 
     MISSING_CONSTANT = lambda do |error|
-      guesses = error.respond_to?(:corrections) ? error.corrections.first(3) : []
+      guesses = error.guesses
       "Correct the name, or load the file that defines it." \
         "#{" Did you mean #{guesses.join(' or ')}?" unless guesses.empty?}"
     end
 
     module_function
 
+    def path_of(error) = error.path || error.message[/-- (\S+)/, 1]
+
     # "sinatra/base" is part of sinatra, and "active_record" of activerecord.
     def gem_of(path)
-      first = path.split("/").first
+      first = path.split("/").first.to_s
       { "active_record" => "activerecord", "active_support" => "activesupport", "action_controller" => "actionpack",
         "rails" => "rails" }.fetch(first, first)
     end
@@ -75,9 +81,12 @@ module Highball
       folder = File.dirname(path)
       return unless File.directory?(folder)
 
-      names = Dir.children(folder).grep(/\.rb\z/).map { |name| name.delete_suffix(".rb") }
+      files = Dir.children(folder).select { |name| name.end_with?(".rb") }
+      names = files.map { |name| Text.of(name.delete_suffix(".rb")) }
       guess = ::DidYouMean::SpellChecker.new(dictionary: names).correct(File.basename(path, ".rb")).first
       guess && File.join(folder, "#{guess}.rb")
+    rescue SystemCallError
+      nil # it may not be read
     end
 
     # The file that the message of a SystemCallError names.

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "message"
+require_relative "text"
 
 module Highball
   # Event lines on standard error, in the same form as Highball's own: for people a line with the event and its facts as
@@ -20,11 +21,7 @@ module Highball
 
     # The value as valid UTF-8 without control characters, which could move the terminal's cursor.
     def self.readable(value)
-      text = value.to_s
-      text = text.encode(Encoding::UTF_8, invalid: :replace, undef: :replace) unless text.encoding == Encoding::BINARY
-      text.dup.force_encoding(Encoding::UTF_8).scrub("?").gsub(CONTROLS) { |char| char.inspect[1..-2] }
-    rescue EncodingError # Ruby cannot convert this encoding to UTF-8
-      readable(text.b)
+      Text.of(value).gsub(CONTROLS) { |char| char.inspect[1..-2] }
     end
 
     # Logs an error. Facts that are nil are left out.

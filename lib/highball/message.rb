@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require_relative "text"
+
 module Highball
   # Control messages as JSON text. They are encoded by hand, because the first are sent before Bundler has chosen the
   # application's json gem. They are decoded with that gem, because none is received before.
@@ -26,9 +28,7 @@ module Highball
     end
 
     def quote(text)
-      text = text.dup.force_encoding(Encoding::UTF_8) if text.encoding == Encoding::BINARY
-      text = text.encode(Encoding::UTF_8, invalid: :replace, undef: :replace).scrub("?")
-      escaped = text.gsub(/["\\\u0000-\u001f]/) { |char| ESCAPES[char] || format('\u%04x', char.ord) }
+      escaped = Text.of(text).gsub(/["\\\u0000-\u001f]/) { |char| ESCAPES[char] || format('\u%04x', char.ord) }
       "\"#{escaped}\""
     end
   end

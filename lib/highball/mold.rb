@@ -165,7 +165,7 @@ module Highball
       forked(message[:worker]) unless worker
       worker
     rescue StandardError => e # there is no worker now; the next fork may succeed
-      refuse(message, e.message)
+      refuse(message, ExceptionWords.new(e).message)
       nil
     ensure
       descriptors.each(&:close) unless worker
@@ -198,7 +198,7 @@ module Highball
       end
       become_worker(message, descriptors)
     rescue StandardError => e
-      warn "highball: cannot fork a worker: #{e.message}"
+      warn "highball: cannot fork a worker: #{ExceptionWords.summary(e)}"
       exit!(1)
     end
 
@@ -212,7 +212,7 @@ module Highball
     end
 
     def fail_with(exception)
-      @control.say(:failed, step: @journey.current, **Diagnosis.new(exception).fields, output: @output.to_a)
+      @control.say(:failed, step: @journey.current, **Diagnosis.fields_of(exception), output: @output.to_a)
       $stdout.flush
       exit!(1)
     end

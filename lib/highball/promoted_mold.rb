@@ -26,7 +26,7 @@ module Highball
       @control.say(:promoted)
       serve_orders || exit!(0)
     rescue Exception => e # rubocop:disable Lint/RescueException -- hooks may raise anything
-      @control.say(:failed, error: Diagnosis.new(e).error)
+      @control.say(:failed, error: Diagnosis.fields_of(e)[:error])
       $stdout.flush
       exit!(1)
     end

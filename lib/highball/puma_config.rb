@@ -44,9 +44,10 @@ module Highball
     end
 
     def error(exception, file)
-      path, line = exception.is_a?(SyntaxError) ? Calls.split(exception.message) : nil
-      path, line = file.place(exception.backtrace_locations) unless line
-      message = exception.is_a?(SystemExit) ? "exit was called" : ExceptionWords.summary(exception)
+      words = ExceptionWords.new(exception)
+      path, line = words.is?("SyntaxError") ? Calls.split(words.message) : nil
+      path, line = file.place(words.locations) unless line
+      message = words.is?("SystemExit") ? "exit was called" : words.summary
       { message: message[0, 2000], file: path, line: line }
     end
   end

@@ -2,6 +2,7 @@
 
 require_relative "hooks"
 require_relative "exception_words"
+require_relative "request_secrets"
 require_relative "puma_file"
 
 module Highball
@@ -29,8 +30,7 @@ module Highball
       # As the server would, without secrets.
       def report(error, env)
         facts = ExceptionWords.new(error).facts.compact
-        target = Log.readable("#{env['PATH_INFO']}?#{env['QUERY_STRING']}")
-        texts = Native.masked(facts.values, App::FOLDER, target, [], Log.readable(env["rack.request.form_vars"]))
+        texts = RequestSecrets.masked(facts.values, env)
         Log.new.error("the application raised an exception", **facts.keys.zip(texts).to_h)
       end
 

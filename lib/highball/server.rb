@@ -9,6 +9,7 @@ require_relative "exception_words"
 require_relative "hijack"
 require_relative "log"
 require_relative "request_log"
+require_relative "request_secrets"
 
 module Highball
   # Interrupts a request that has exceeded its time limit, with the option `timeout_interrupts`. It is no StandardError,
@@ -207,11 +208,10 @@ module Highball
     def words_for_front(env, error)
       return @development ? Diagnosis.text_of(error, FAILURE_BYTES) : "" unless env&.key?(PROBE)
 
-      place = Calls.new(error.backtrace, App::FOLDER).place
-      words = "#{ExceptionWords.summary(error)}#{" (#{place.join(':')})" if place}"
-      Native.masked([words], App::FOLDER, *secrets_of(env)).first.byteslice(0, PROBE_BYTES).scrub
-    rescue StandardError
-      ""
+      words = ExceptionWords.new(error)
+      place = Calls.new(words.lines, App::FOLDER).place
+      text = "#{words.summary}#{" (#{place.join(':')})" if place}"
+      Text.cut(RequestSecrets.masked([text], env).first, PROBE_BYTES)
     end
 
     # Closes the files of the request, and calls the callbacks that the app left in `rack.response_finished` and
@@ -231,19 +231,9 @@ module Highball
     end
 
     def log(event, env, **facts)
-      request = "#{env['REQUEST_METHOD']} #{Native.path_without_tokens(Log.readable(env['PATH_INFO']))}" if env
-      masked = Native.masked(facts.values, App::FOLDER, *secrets_of(env || {}))
-      id = env["HTTP_X_REQUEST_ID"]&.slice(REQUEST_ID) if env
-      @log.error(event, request: request, id: id, **facts.keys.zip(masked).to_h)
-    end
-
-    # The parts of a request that may hold secrets: path and query, header fields, and the form if the application has
-    # read it.
-    def secrets_of(env)
-      texts = env.select { |key, value| key.is_a?(String) && key.start_with?("HTTP_") && value.is_a?(String) }
-      fields = texts.map { |key, value| [Log.readable(key.delete_prefix("HTTP_").tr("_", "-")), Log.readable(value)] }
-      target = "#{env['PATH_INFO']}?#{env['QUERY_STRING']}"
-      [Log.readable(target), fields, Log.readable(env["rack.request.form_vars"])]
+      masked = RequestSecrets.masked(facts.values, env || {})
+      about = env ? { request: RequestSecrets.line(env), id: Log.readable(env["HTTP_X_REQUEST_ID"])[REQUEST_ID] } : {}
+      @log.error(event, **about, **facts.keys.zip(masked).to_h)
     end
   end
 end

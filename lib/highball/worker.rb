@@ -221,9 +221,9 @@ module Highball
     end
 
     def give_up(exception)
-      diagnosis = Diagnosis.new(exception)
-      boot = { step: @step, **diagnosis.fields } if @step
-      @control.say(:failed, error: diagnosis.error, boot: boot)
+      fields = Diagnosis.fields_of(exception)
+      boot = { step: @step, **fields } if @step
+      @control.say(:failed, error: fields[:error], boot: boot)
       $stdout.flush
       exit!(1)
     end

@@ -119,4 +119,50 @@ class CausesTest < BrokenAppTest
   def test_a_config_ru_that_runs_nothing
     assert_diagnosed folder_with("config.ru" => "# nothing\n"), cause: "not_an_app", remedy: /run/
   end
+
+  # Bytes that are not UTF-8, in sources, messages and paths. A locale without an encoding is as usual in containers.
+  def test_a_source_in_another_encoding
+    app = folder_with("config.ru" => "require_relative 'app'\n#{WELL}", "app.rb" => "# text\nNAME = :caf\xE9\n",
+                      "caf\xE9.rb" => "")
+    [{}, { "LANG" => "C", "LC_ALL" => "C" }].each do |env|
+      assert_diagnosed app, cause: "syntax_error", file: "app.rb", line: 2, command: /\Aruby -c .*app\.rb\z/, env: env
+    end
+  end
+
+  # Rack reads it before Ruby does.
+  def test_a_config_ru_in_another_encoding
+    app = folder_with("config.ru" => "# text\nNAME = :caf\xE9\n#{WELL}")
+    assert_diagnosed app, cause: "wrong_encoding", file: "config.ru", line: 2, remedy: /save the file in UTF-8/
+  end
+
+  def test_a_message_in_another_encoding
+    app = folder_with("config.ru" => "require_relative 'app'\n#{WELL}",
+                      "app.rb" => "# encoding: iso-8859-1\nrequire 'no_such_gem_caf\xE9'\n",
+                      ".env" => "X=\xE9\n", "log/development.log" => "\xE9 logged\n")
+    assert_diagnosed app, cause: "missing_gem", file: "app.rb", line: 2, command: /\Agem install no_such_gem_café\z/,
+                          env: { "STRANGE" => "\xE9" }
+  end
+
+  def test_a_gemfile_in_another_encoding
+    app = folder_with("config.ru" => WELL, "Gemfile" => "# caf\xE9\ngem 'rack'\ngem 'no_such_gem_at_all'\n")
+    assert_diagnosed app, cause: "missing_gem", file: "Gemfile", line: 3, command: /\Abundle install\z/
+  end
+
+  def test_an_exception_whose_methods_raise
+    app = folder_with("config.ru" => <<~RUBY)
+      class Odd < KeyError
+        %i[message to_s inspect cause detailed_message full_message class].each { |name| define_method(name) { |*| raise "no" } }
+      end
+      $stderr.write("caf\\xE9 was printed\\n")
+      raise Odd
+    RUBY
+    server = assert_diagnosed(app, cause: "exception", file: "config.ru", line: 5)
+    assert_equal "Odd", server.status.dig("diagnosis", "error", "class")
+    assert_includes server.status.dig("diagnosis", "log_tail").join, "was printed"
+  end
+
+  def test_an_exception_with_a_very_large_message
+    app = folder_with("config.ru" => "raise KeyError, %(\#{\"\\xE9\\\\\\\"\" * 30_000_000})\n")
+    assert_diagnosed app, cause: "exception", file: "config.ru", line: 1
+  end
 end

@@ -32,7 +32,7 @@ class LogTest < Minitest::Test
     text = line("json", "it broke", error: "caf\xE9".b, backtrace: "a.rb:1\nb.rb:2")
     object = JSON.parse(text)
     assert_match TIME, object.delete("time")
-    assert_equal({ "level" => "error", "message" => "it broke", "worker" => 3, "error" => "caf?",
+    assert_equal({ "level" => "error", "message" => "it broke", "worker" => 3, "error" => "caf\\xE9",
                    "backtrace" => "a.rb:1\nb.rb:2" }, object)
     assert_equal 1, text.lines.length
   end

@@ -184,4 +184,23 @@ class ServerTest < ServerTestCase
       assert_equal "10.0.0.#{n / 3} test GET / a#{n}", answer.body
     end
   end
+
+  # Whatever an exception and the env hold: it is logged, and the client gets its answer.
+  def test_exceptions_of_other_bytes_and_odd_requests_are_logged
+    odd = Class.new(StandardError) { def message = raise("no") }
+    [[RuntimeError.new("caf\xE9 broke"), /caf\\+xE9 broke/], [odd.new, /its message cannot be had/],
+     [RuntimeError.new("\xE9 broke".dup.force_encoding("UTF-16LE")), /RuntimeError/]].each do |error, words|
+      serve(development: true) do |env|
+        env["PATH_INFO"] = "/gr\u00fcn"
+        env["QUERY_STRING"] = "q=\xE9".b
+        env["HTTP_X_ODD"] = "\xE9".b
+        env["rack.request.form_vars"] = BasicObject.new
+        error.set_backtrace(["/caf\xE9.rb:1:in `x'"])
+        raise error
+      end
+      assert_equal 500, ask({}).status
+      assert_match words, log
+      assert_match(%r{/caf\\+xE9.rb:1}, log)
+    end
+  end
 end

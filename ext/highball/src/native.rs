@@ -74,7 +74,7 @@ fn exit_when_closed(ruby: &Ruby, fd: RawFd) -> Result<(), Error> {
 /// query, its header fields as pairs, the body of a form.
 fn masked(
     texts: Vec<String>,
-    folder: String,
+    folder: RString,
     target: String,
     fields: Vec<(String, String)>,
     form: String,
@@ -84,7 +84,7 @@ fn masked(
         let variables = std::env::vars_os();
         let readable = |text: OsString| text.to_string_lossy().into_owned();
         let variables = variables.map(|(name, value)| (readable(name), readable(value))).collect();
-        Secrets::of(&variables, Path::new(&folder), None)
+        Secrets::of(&variables, &path_of(folder), None)
     };
     let mut secrets = SECRETS.get_or_init(of_the_application).clone();
     secrets.learn_request(&target, &fields, &form);
