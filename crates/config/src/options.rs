@@ -927,9 +927,9 @@ pub(crate) static OPTIONS: &[Opt] = &[
         default: Default::Without("/var/tmp where it can be written to, else $TMPDIR, else /tmp"),
         section: Section::Sizes,
         example: "/tmp",
-        doc: "Folder for large request bodies while they arrive. A folder in memory (tmpfs) makes uploads count as memory. If no \
-              file can be created in it (in a read-only container, for example), the log says so, and bodies are kept in memory, \
-              at most 64 MiB in all.",
+        doc: "Folder for large request bodies while they arrive. A folder in memory (tmpfs) makes uploads count as memory. While \
+              no file can be created in it (in a read-only container, for example), bodies are kept in memory, at most 64 MiB in \
+              all. The log, `highball status` and `highball doctor` say so, and warn of little room.",
     },
     Opt {
         name: "max_spool",
@@ -937,11 +937,12 @@ pub(crate) static OPTIONS: &[Opt] = &[
         short: None,
         env: &[],
         form: Form::Size(0..=PIB, |f, bytes| f.server.limits.spool_bytes = Some(bytes as u64)),
-        default: Default::Without("half of what is free in `spool_dir` at the start; a quarter, if that lies in memory"),
+        default: Default::Without("half of the room in `spool_dir`; a quarter, if that lies in memory"),
         section: Section::Sizes,
         example: "20g",
-        doc: "How much all spool files together may hold. Beyond it, a request body that has no room is answered 503 (one that \
-              never fits, 413), and workers wait for slow clients.",
+        doc: "How much all spool files together may hold. Beyond it, a request body that has no room is answered 503 (one \
+              larger than the limit set here, 413), and workers wait for slow clients. Without the option, the room is measured \
+              again while uploads come.",
     },
     Opt {
         name: "app_max_spool",

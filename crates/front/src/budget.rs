@@ -8,16 +8,10 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::path::Path;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rustix::fs::{statfs, statvfs};
-
 use crate::clock::Seldom;
-
-/// A file system in memory (statfs(2)).
-const TMPFS: u64 = 0x0102_1994;
 
 /// The log says at most this often that there is no room, in ms.
 const LOG_MS: u64 = 60_000;
@@ -55,8 +49,12 @@ pub struct Budgets {
 /// What all applications together may hold.
 #[derive(Debug)]
 pub struct Budget {
-    limit: u64,
+    limit: AtomicU64,
+    /// What it will never be more than, whatever room there is later.
+    most: AtomicU64,
     kind: Kind,
+    /// Whether spool files are in memory at the moment.
+    is_in_memory: AtomicBool,
     used: AtomicU64,
     /// Applications with a share.
     shares: AtomicUsize,
@@ -113,21 +111,28 @@ impl Budget {
     /// A budget of this many bytes.
     pub fn new(limit: u64, kind: Kind) -> Arc<Budget> {
         let (used, shares, logged) = (0.into(), 0.into(), Seldom::default());
-        Arc::new(Budget { limit, kind, used, shares, logged })
+        let (most, is_in_memory) = (limit.into(), false.into());
+        Arc::new(Budget { limit: limit.into(), most, kind, is_in_memory, used, shares, logged })
     }
 
-    /// Half of what is free in this folder, so that others find room there too; a quarter where it lies in memory, which
-    /// everything else needs as well.
-    pub fn usual_limit(folder: &Path) -> u64 {
-        let Ok(space) = statvfs(folder) else { return u64::MAX };
-        let free = space.f_bavail.saturating_mul(space.f_frsize);
-        let is_in_memory = statfs(folder).is_ok_and(|about| about.f_type as u64 == TMPFS);
-        free / if is_in_memory { 4 } else { 2 }
+    /// It has another limit from now on, and never more than `most`. What is held beyond that stays. `is_in_memory`: spool
+    /// files are.
+    pub(crate) fn set_limit(&self, limit: u64, most: u64, is_in_memory: bool) {
+        self.limit.store(limit, Relaxed);
+        self.most.store(most, Relaxed);
+        self.is_in_memory.store(is_in_memory, Relaxed);
     }
 
     /// The most bytes that may be held.
     pub fn limit(&self) -> u64 {
-        self.limit
+        self.limit.load(Relaxed)
+    }
+
+    fn kind(&self) -> Kind {
+        match self.kind {
+            Kind::SpoolFiles if self.is_in_memory.load(Relaxed) => Kind::SpoolFilesInMemory,
+            kind => kind,
+        }
     }
 
     /// Bytes that are held.
@@ -158,7 +163,10 @@ impl Share {
 
     /// The most bytes that it may hold: while there are other applications, never more than half of all.
     pub fn limit(&self) -> u64 {
-        let all = self.budget.limit;
+        self.part_of(self.budget.limit())
+    }
+
+    fn part_of(&self, all: u64) -> u64 {
         let most = if self.budget.shares.load(Relaxed) > 1 { all / 2 } else { all };
         self.own_limit.load(Relaxed).min(most)
     }
@@ -170,7 +178,7 @@ impl Share {
 
     /// Bytes for which there is room now.
     pub fn free(&self) -> u64 {
-        let of_all = self.budget.limit.saturating_sub(self.budget.used());
+        let of_all = self.budget.limit().saturating_sub(self.budget.used());
         of_all.min(self.limit().saturating_sub(self.used()))
     }
 
@@ -223,12 +231,21 @@ impl Account {
 
     /// What its bytes are in.
     pub(crate) fn kind(&self) -> Kind {
-        self.share.budget.kind
+        self.share.budget.kind()
     }
 
     /// The most bytes that it may hold.
     pub fn limit(&self) -> u64 {
-        self.share.limit() / if self.holder.origin.is_some() { 2 } else { 1 }
+        self.part_of(self.share.limit())
+    }
+
+    /// What that will never be more than, whatever room there is later.
+    pub(crate) fn most(&self) -> u64 {
+        self.part_of(self.share.part_of(self.share.budget.most.load(Relaxed)))
+    }
+
+    fn part_of(&self, all: u64) -> u64 {
+        all / if self.holder.origin.is_some() { 2 } else { 1 }
     }
 
     /// Bytes for which there is room now.
@@ -251,7 +268,7 @@ impl Account {
         {
             return;
         }
-        let what = match budget.kind {
+        let what = match budget.kind() {
             Kind::SpoolFiles | Kind::SpoolFilesInMemory => {
                 "spool files are full: large uploads get 503, and workers wait for slow clients. --max-spool and \
                  --app-max-spool allow more"
@@ -272,7 +289,7 @@ impl Account {
             limit = share.limit(),
             limit_for_a_client = self.holder.origin.map(|_| self.limit()),
             used_by_all = budget.used(),
-            limit_for_all = budget.limit,
+            limit_for_all = budget.limit(),
             "{what}"
         );
     }
@@ -410,10 +427,15 @@ mod tests {
     }
 
     #[test]
-    fn the_usual_limit_leaves_room_for_others() {
-        let folder = tempfile::tempdir().unwrap();
-        let limit = Budget::usual_limit(folder.path());
-        assert!(limit > 0 && limit < u64::MAX);
-        assert_eq!(Budget::usual_limit(&folder.path().join("missing")), u64::MAX);
+    fn a_limit_that_changes_holds_at_once_and_what_is_held_stays() {
+        let budget = Budget::new(100, Kind::SpoolFiles);
+        let (one, _other) = (Share::new(&budget, "one", None), Share::new(&budget, "other", None));
+        let permit = permit(&one, Some("192.0.2.1"));
+        permit.grow(25).unwrap();
+        budget.set_limit(20, 1000, true);
+        assert_eq!((one.free(), permit.account().kind()), (0, Kind::SpoolFilesInMemory));
+        assert_eq!((permit.account().limit(), permit.account().most()), (5, 250));
+        budget.set_limit(200, 1000, false);
+        assert_eq!((one.free(), permit.grow(25), permit.account().kind()), (75, Ok(()), Kind::SpoolFiles));
     }
 }

@@ -64,6 +64,11 @@ impl Seldom {
         }
         is_due
     }
+
+    /// It is due, whenever it was done last.
+    pub(crate) fn forget(&self) {
+        self.next_ms.store(0, Relaxed);
+    }
 }
 
 /// The idle connections that are found in one look at all of them.

@@ -7,6 +7,7 @@ pub mod response_head;
 pub mod sent_file;
 pub(crate) mod sink;
 pub mod spool;
+pub mod spool_room;
 
 use std::cell::{RefCell, RefMut};
 use std::rc::Rc;

@@ -274,6 +274,8 @@ pub struct Report {
     pub spool_bytes: u64,
     /// The most that there may be.
     pub max_spool_bytes: u64,
+    /// What is wrong with the folder of spool files, if something is.
+    pub spool_problem: Option<String>,
     /// Bytes of requests and answers in memory,
     pub buffer_bytes: u64,
     /// and the most that there may be.

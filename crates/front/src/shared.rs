@@ -17,7 +17,7 @@ use crate::clock::{Deadline, Deadlines, Use};
 use crate::compression::room::Room;
 use crate::developer_key::DeveloperKey;
 use crate::dispatch::AppEvents;
-use crate::exchange::spool::budget_of_folder;
+use crate::exchange::spool_room::SpoolRoom;
 use crate::figures::RequestCounts;
 use crate::heap::Heap;
 use crate::http_syntax::DateCache;
@@ -60,6 +60,8 @@ pub(crate) struct Shared {
     /// Of the event loop.
     pub(crate) turn: Rc<Turn>,
     budgets: Budgets,
+    /// What room there is for spool files.
+    pub(crate) spool_room: Arc<SpoolRoom>,
     heap: Heap,
     compression: Room,
     pub(crate) date: DateCache,
@@ -125,16 +127,18 @@ impl Shared {
         let apps = settings.apps.clone();
         let limits = &settings.limits;
         let loop_share: Rc<LoopShare> = Rc::default();
+        let spool_room = SpoolRoom::new(&limits.spool_dir, limits.spool_bytes);
         let shared = Shared {
             key,
             https,
             apps: RefCell::default(),
             turn: Rc::default(),
             budgets: Budgets {
-                spool: budget_of_folder(&limits.spool_dir, limits.spool_bytes),
+                spool: Arc::clone(spool_room.budget()),
                 buffers: Budget::new(limits.buffer_bytes, Kind::Buffers),
                 cache: Budget::new(limits.cache_bytes, Kind::Cache),
             },
+            spool_room,
             heap: Heap::default(),
             compression: Room::new(limits.buffer_bytes, Rc::clone(&loop_share)),
             date: DateCache::new(),
@@ -327,6 +331,7 @@ impl Shared {
 
     /// How things are.
     pub(crate) fn report(&self) -> Report {
+        self.spool_room.look_later();
         Report {
             apps: self.apps.borrow().iter().map(|app| app.report()).collect(),
             is_stopping: self.is_stopping(),
@@ -337,6 +342,7 @@ impl Shared {
             hijacked: self.hijacked.get(),
             spool_bytes: self.budgets.spool.used(),
             max_spool_bytes: self.budgets.spool.limit(),
+            spool_problem: self.spool_room.problem(),
             buffer_bytes: self.budgets.buffers.used(),
             max_buffer_bytes: self.budgets.buffers.limit(),
             log_problem: self.access_log.as_ref().and_then(|log| log.problem()),

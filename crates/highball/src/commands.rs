@@ -479,6 +479,9 @@ fn table(status: &Status, user: &str, is_meant: impl Fn(&AppStatus) -> bool) -> 
         let (used, most) = (mib(status.spool_bytes), mib(status.max_spool_bytes));
         fact(&mut text, "spool files", &format!("{used} of at most {most}"));
     }
+    if let Some(problem) = &status.spool_problem {
+        fact(&mut text, "spool folder", problem);
+    }
     if status.buffer_bytes > 1 << 20 {
         let (used, most) = (mib(status.buffer_bytes), mib(status.max_buffer_bytes));
         fact(&mut text, "buffers", &format!("{used} of at most {most}"));
@@ -783,6 +786,7 @@ mod tests {
             hijacked: 1,
             spool_bytes: 3 << 20,
             max_spool_bytes: 1 << 30,
+            spool_problem: None,
             buffer_bytes: 0,
             max_buffer_bytes: 1 << 30,
             log_problem: None,

@@ -128,6 +128,7 @@ fn examine(settings: &Arc<Settings>, app: &Arc<App>) -> Result<Examination, Box<
     let running = running(&selector);
     checks.extend(settings.binds.iter().map(|bind| address(bind, &running)));
     checks.extend(all_certificates(settings));
+    checks.extend(spool_folder(settings, &running));
     checks.extend(users(app));
     checks.extend(domain_check::check_all(settings));
     let diagnosis = match crate::mold_source(app)? {
@@ -257,6 +258,15 @@ fn address(bind: &highball_config::Bind, running: &[Instance]) -> Check {
             command: Some("ss -ltnp".into()),
         },
     }
+}
+
+/// Whether there is room for large request bodies: as the running server has it, or as it looks now.
+fn spool_folder(settings: &Settings, running: &[Instance]) -> Option<Check> {
+    let limits = &settings.limits;
+    let of_running = running.iter().find_map(|instance| instance.status.spool_problem.clone());
+    let what = of_running.or_else(|| front::spool_problem(&limits.spool_dir, limits.spool_bytes))?;
+    let remedy = format!("To have room for uploads, {}.", front::SPOOL_REMEDY);
+    Some(Check { state: State::Warning, remedy: Some(remedy), ..Check::ok("small_spool", what) })
 }
 
 /// Whether the users of the application could log in.

@@ -194,6 +194,9 @@ pub(crate) struct Status {
     /// and the most that there may be; 0 from versions that do not report it.
     #[serde(default)]
     pub(crate) max_spool_bytes: u64,
+    /// What is wrong with the folder of spool files, if something is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) spool_problem: Option<String>,
     /// Bytes of requests and responses in memory,
     #[serde(default)]
     pub(crate) buffer_bytes: u64,

@@ -369,6 +369,7 @@ impl ControlHandler {
             hijacked: requests.hijacked,
             spool_bytes: requests.spool_bytes,
             max_spool_bytes: requests.max_spool_bytes,
+            spool_problem: requests.spool_problem.clone(),
             buffer_bytes: requests.buffer_bytes,
             max_buffer_bytes: requests.max_buffer_bytes,
             log_problem: requests.log_problem.clone(),

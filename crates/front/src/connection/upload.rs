@@ -1,6 +1,7 @@
 //! Reading a request's body, all of it, before a worker is troubled with it.
 
 use std::future::poll_fn;
+use std::io::ErrorKind;
 use std::rc::Rc;
 use std::task::{ready, Context, Poll};
 use std::time::Duration;
@@ -10,6 +11,7 @@ use crate::budget::Account;
 use crate::clock::now_ms;
 use crate::exchange::sink::Sink;
 use crate::exchange::spool::SpoolError;
+use crate::exchange::spool_room::SpoolRoom;
 use crate::exchange::Body;
 use crate::message::refusal::Refusal;
 use crate::message::request_head::{append_content_length, BodyFraming};
@@ -34,16 +36,24 @@ struct Upload {
     waiting_since_ms: Option<u64>,
 }
 
-/// The refusal for a body of this length (so far) that has no room; `None`: there is room.
-fn refusal_for_room(account: &Account, length: u64) -> Option<Refusal> {
-    if length > account.limit() {
+const NO_ROOM: Refusal = Refusal::SpoolFull { retry_after_seconds: RETRY_AFTER_SECONDS };
+
+/// The refusal for a body of this length (so far) that has no room; `None`: there is room. What never fits is too large; what
+/// the disk has no room for now may fit later.
+fn refusal_for_room(room: &SpoolRoom, account: &Account, length: u64) -> Option<Refusal> {
+    if length > account.most() {
+        room.note_refused(account, length, "it is larger than its client may ever store");
         return Some(Refusal::BodyTooLarge);
+    }
+    if length > account.limit() {
+        room.note_refused(account, length, "the folder of spool files has no room for it");
+        return Some(NO_ROOM);
     }
     if length <= account.free() {
         return None;
     }
     account.note_full();
-    Some(Refusal::SpoolFull { retry_after_seconds: RETRY_AFTER_SECONDS })
+    Some(NO_ROOM)
 }
 
 impl Connection {
@@ -72,9 +82,12 @@ impl Connection {
         let sink = Sink::new(expected, memory_bytes, folder, spool, buffers);
         if let Some(length) = expected.filter(|length| Sink::is_for_disk(*length, memory_bytes)) {
             // Better now than when most of it has come.
-            if let Some(refusal) = refusal_for_room(sink.account(), length) {
+            self.shared.spool_room.look().await;
+            if let Some(refusal) = refusal_for_room(&self.shared.spool_room, sink.account(), length) {
                 return Ok(Some(refusal));
             }
+        } else if expected.is_none() {
+            self.shared.spool_room.look_later();
         }
         if self.head.expect_continue && self.buffer.is_empty() {
             self.events.push_front_head(100, false, None, |_| {});
@@ -155,7 +168,12 @@ impl Connection {
     /// Waits until all that came is stored.
     fn poll_stored(&mut self, context: &mut Context<'_>, upload: &mut Upload) -> Poll<Option<Refusal>> {
         match upload.sink.poll_finished(context) {
-            Poll::Ready(Ok(())) => Poll::Ready(None),
+            Poll::Ready(Ok(())) => {
+                if upload.sink.is_on_disk() {
+                    self.shared.spool_room.note_stored();
+                }
+                Poll::Ready(None)
+            }
             Poll::Ready(Err(error)) => Poll::Ready(Some(self.not_stored(upload, &error))),
             Poll::Pending => self.poll_disk(context, upload, Poll::Pending),
         }
@@ -190,13 +208,18 @@ impl Connection {
     }
 
     fn not_stored(&self, upload: &Upload, error: &SpoolError) -> Refusal {
+        let room = &self.shared.spool_room;
+        let (account, length) = (upload.sink.account(), upload.sink.length());
         let SpoolError::System(error) = error else {
-            return refusal_for_room(upload.sink.account(), upload.sink.length())
-                .unwrap_or(Refusal::SpoolFull { retry_after_seconds: RETRY_AFTER_SECONDS });
+            return refusal_for_room(room, account, length).unwrap_or(NO_ROOM);
         };
-        let folder = self.shared.settings.limits.spool_dir.display();
-        tracing::error!(%folder, %error, "a request body could not be stored; choose another folder with --spool-dir, or make room in this one");
-        Refusal::BodyNotStored
+        room.note_failure(account, length, error);
+        let is_full = matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded);
+        if is_full {
+            NO_ROOM
+        } else {
+            Refusal::BodyNotStored
+        }
     }
 
     /// Takes in bytes of the body, and keeps those behind it. `Some`: the body is complete, or refused.

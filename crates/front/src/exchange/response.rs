@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::task::Context;
 
 use highball_ring::frame::{HIJACK_FOLLOWS, IS_FILE, LOGGED_BY_APP};
@@ -14,6 +14,7 @@ use crate::aside::file_reads::{Ahead, ServedFile};
 use crate::aside::Turn;
 use crate::budget::{Account, Permit};
 use crate::cache::{Fill, Replacement, Watch};
+use crate::clock::Seldom;
 use crate::exchange::frame_reader::{whole_body_length, Frame, FrameReader};
 use crate::exchange::response_head::{self, BadHead, HeadContext};
 use crate::exchange::sent_file::SentFile;
@@ -40,14 +41,19 @@ enum Spool {
     Failed { _kept: Option<SpoolFile> },
 }
 
+/// The log says at most this often that answers cannot be spooled, in ms.
+const LOG_MS: u64 = 10_000;
+static LOGGED: LazyLock<Seldom> = LazyLock::new(Seldom::default);
+
 impl Spool {
     /// Notes that the next bytes do not go to the file.
     fn fail(&mut self, error: &SpoolError, account: &Account) {
         match error {
             SpoolError::Full => account.note_full(),
-            SpoolError::System(error) => {
+            SpoolError::System(error) if LOGGED.is_due(LOG_MS) => {
                 tracing::error!(%error, "the answer for a slow client could not be spooled, so its worker waits; choose another folder with --spool-dir, or make room in this one");
             }
+            SpoolError::System(_) => {}
         }
         let kept = match std::mem::replace(self, Spool::Unused) {
             Spool::Used(file) => Some(file),

@@ -155,6 +155,11 @@ impl Sink {
         }
     }
 
+    /// Whether some of it went to a disk.
+    pub(crate) fn is_on_disk(&self) -> bool {
+        matches!(self.store, Store::OnDisk(_))
+    }
+
     /// All of it has come.
     pub(crate) fn finish(&self) {
         if let Store::OnDisk(spool) = &self.store {

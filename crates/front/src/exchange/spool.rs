@@ -18,10 +18,7 @@ use rustix::fs::{fchmod, memfd_create, open, unlink, MemfdFlags, Mode, OFlags};
 use crate::aside::file_reads::ServedFile;
 use crate::aside::write_behind::{reopen_read_only, Source, WriteBehind};
 use crate::aside::Turn;
-use crate::budget::{Account, Budget, Full, Kind, Permit};
-
-/// Most bytes of spool files that are in memory as there is no folder for them: the server may have little of it.
-const MEMORY_BYTES: u64 = 64 << 20;
+use crate::budget::{Account, Full, Kind, Permit};
 
 /// How often a name is tried that turns out to be taken, on file systems that need names.
 const NAME_ATTEMPTS: u32 = 16;
@@ -184,23 +181,6 @@ impl Drop for SpoolFile {
     }
 }
 
-/// The budget of spool files in this folder, of `limit` bytes or the usual limit. Where the folder cannot be used (in a
-/// read-only container, for example) they are kept in memory, within narrower limits, and the log says so.
-pub fn budget_of_folder(folder: &Path, limit: Option<u64>) -> Arc<Budget> {
-    let Err(error) = SpoolFile::try_folder(folder) else {
-        return Budget::new(limit.unwrap_or_else(|| Budget::usual_limit(folder)), Kind::SpoolFiles);
-    };
-    let limit = limit.unwrap_or(MEMORY_BYTES).min(MEMORY_BYTES);
-    tracing::warn!(
-        folder = %folder.display(),
-        %error,
-        limit,
-        remedy = "Mount a tmpfs or a volume at this folder (docker run --tmpfs /tmp), or name another one with --spool-dir.",
-        "no files can be created in the spool folder: large request bodies are kept in memory, up to the limit in all"
-    );
-    Budget::new(limit, Kind::SpoolFilesInMemory)
-}
-
 /// A file in memory. Only this user may open it to write, as in a folder.
 fn in_memory() -> io::Result<OwnedFd> {
     let descriptor = memfd_create(c"highball-spool", MemfdFlags::CLOEXEC)?;
@@ -243,7 +223,8 @@ mod tests {
     use std::io::Read;
 
     use super::*;
-    use crate::budget::{Holder, Share};
+    use crate::budget::{Budget, Holder, Share};
+    use crate::exchange::spool_room::SpoolRoom;
 
     fn accounts() -> (Account, Account) {
         let account =
@@ -293,14 +274,9 @@ mod tests {
     fn where_there_is_no_folder_they_are_in_memory() {
         let folder = tempfile::tempdir().unwrap();
         let missing = folder.path().join("missing");
-        let account = |limit| {
-            Account::new(&Share::new(&budget_of_folder(&missing, limit), "app", None), Holder::default())
-        };
-        check(SpoolFile::create(&missing, &account(Some(20)), &accounts().1).unwrap(), folder.path());
-        assert_eq!(account(Some(u64::MAX)).limit(), 64 << 20, "memory is not what the limit was meant for");
-        let usual =
-            Account::new(&Share::new(&budget_of_folder(folder.path(), None), "app", None), Holder::default());
-        assert_eq!(usual.kind(), Kind::SpoolFiles);
+        let room = SpoolRoom::new(&missing, Some(20));
+        let account = Account::new(&Share::new(room.budget(), "app", None), Holder::default());
+        check(SpoolFile::create(&missing, &account, &accounts().1).unwrap(), folder.path());
     }
 
     #[test]
