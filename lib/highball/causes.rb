@@ -15,18 +15,19 @@ module Highball
       end
 
       # The same with texts for this exception.
-      def of(error) = Found.new(name, text(remedy, error), text(command, error))
+      def of(error) = Found.new(name, text(remedy, error), text(command, error), error.quoted)
 
       private
 
       def text(words, error) = words.respond_to?(:call) ? words.call(error) : words
     end
 
-    # A cause with its texts for one exception: its name, the remedy, and the command or nil.
-    Found = Struct.new(:name, :remedy, :command)
+    # A cause with its texts for one exception: its name, the remedy, and the command or nil; and what these two quote
+    # of the exception.
+    Found = Struct.new(:name, :remedy, :command, :quoted)
 
     # For exceptions that match no row.
-    UNKNOWN = Found.new(:exception, nil, nil)
+    UNKNOWN = Found.new(:exception, nil, nil, [])
 
     def self.cause(name, classes, remedy:, command: nil, pattern: nil)
       Cause.new(name: name, classes: classes, pattern: pattern, remedy: remedy, command: command)

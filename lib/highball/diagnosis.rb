@@ -65,7 +65,8 @@ module Highball
 
     def fields
       { error: error, causes: @error.causes.map { |cause| brief(cause) }, cause: @cause.name,
-        remedy: short(@cause.remedy), command: short(@cause.command), versions: versions }
+        remedy: short(@cause.remedy), command: short(@cause.command),
+        quoted: @cause.quoted.map { |text| short(text) }.uniq, versions: versions }
     end
 
     # The same without what is long.

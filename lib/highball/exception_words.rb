@@ -109,6 +109,12 @@ module Highball
     # Names that may be meant.
     def guesses = Array(ask { @exception.corrections }).first(GUESSES).filter_map { |guess| text(guess) }
 
+    # What remedies quote of the exception: it may be secret. The rest of them is never masked.
+    def quoted = @quoted ||= []
+
+    # Notes that a remedy quotes this.
+    def quote(text) = text.tap { quoted << text if text }
+
     private
 
     # What the exception answers; nil where it does not know, or raises.

@@ -17,13 +17,13 @@ module Highball
       file, = Calls.split(error.message)
       next unless file && File.exist?(file)
 
-      file = file.delete_prefix("#{Text.of(Dir.pwd)}/")
+      file = error.quote(file.delete_prefix("#{Text.of(Dir.pwd)}/"))
       file.end_with?(".erb") ? "erb -x #{file} | ruby -c" : "ruby -c #{file}"
     end
 
     MISSING_FILE = lambda do |error|
       path = path_of(error)
-      guess = resembling(path)
+      guess = error.quote(resembling(path))
       "#{path} does not exist: correct the path, or restore the file.#{" Did you mean #{guess}?" if guess}"
     end
 
@@ -35,35 +35,35 @@ module Highball
       next "#{own} is a file of this application: load it with require_relative." if own
 
       "If #{path} is part of a gem, add the gem to the Gemfile and install it (without a Gemfile: gem install " \
-        "#{gem_of(path)}). If it is a file of this application, load it with require_relative."
+        "#{gem_of(error, path)}). If it is a file of this application, load it with require_relative."
     end
 
     INSTALL = lambda do |error|
       path = path_of(error)
       next if path.nil? || own_file(path)
-      next "gem install #{gem_of(path)}" unless File.exist?("Gemfile")
+      next "gem install #{gem_of(error, path)}" unless File.exist?("Gemfile")
 
-      "bundle add #{gem_of(path)}"
+      "bundle add #{gem_of(error, path)}"
     end
 
     REBUILD = lambda do |error|
-      gem = error.message[%r{/gems/([A-Za-z0-9_-]+?)-\d[^/]*/}, 1]
+      gem = error.quote(error.message[%r{/gems/([A-Za-z0-9_-]+?)-\d[^/]*/}, 1])
       File.exist?("Gemfile") || gem.nil? ? "bundle pristine#{" #{gem}" if gem}" : "gem pristine #{gem}"
     end
 
     MISSING_CONSTANT = lambda do |error|
-      guesses = error.guesses
+      guesses = error.guesses.each { |guess| error.quote(guess) }
       "Correct the name, or load the file that defines it." \
         "#{" Did you mean #{guesses.join(' or ')}?" unless guesses.empty?}"
     end
 
     module_function
 
-    def path_of(error) = error.path || error.message[/-- (\S+)/, 1]
+    def path_of(error) = error.quote(error.path || error.message[/-- (\S+)/, 1])
 
     # "sinatra/base" is part of sinatra, and "active_record" of activerecord.
-    def gem_of(path)
-      first = path.split("/").first.to_s
+    def gem_of(error, path)
+      first = error.quote(path.split("/").first.to_s)
       { "active_record" => "activerecord", "active_support" => "activesupport", "action_controller" => "actionpack",
         "rails" => "rails" }.fetch(first, first)
     end
@@ -91,7 +91,7 @@ module Highball
 
     # The file that the message of a SystemCallError names.
     def look_at(error)
-      path = error.message[%r{(?:@ \w+ - | - )(/?\S+)\z}, 1]
+      path = error.quote(error.message[%r{(?:@ \w+ - | - )(/?\S+)\z}, 1])
       path && "ls -ld #{path}"
     end
   end

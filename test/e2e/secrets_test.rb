@@ -46,7 +46,14 @@ class SecretsTest < BrokenAppTest
     "apikey" => ["apikey commandpw was refused", "commandpw"],
     "second cookie" => ["Cookie: theme=dark; sid=c00kie2; b=c00kie3", "c00kie2", "c00kie3"],
     "what follows a blank" => ["password: blankone blanktwo", "blankone", "blanktwo"],
-    "escaped quote" => ["{\"password\":\"esc1\\\"esc2\"}", "esc1", "esc2"]
+    "escaped quote" => ["{\"password\":\"esc1\\\"esc2\"}", "esc1", "esc2"],
+    "below a telling name" => ["{\"auth\":{\"password\":\"nest3dPw\",\"x\":[\"nest3dX\"]}}", "nest3dPw", "nest3dX"],
+    "below a telling name, as Ruby inspects it" => ["{:auth=>{:x=>\"insp3ct\"}, token: {y: \"insp4ct\"}}", "insp3ct",
+                                                    "insp4ct"],
+    "element" => ["<auth><x>elem3nt</x></auth><password>elem4nt</password>", "elem3nt", "elem4nt"],
+    "full-width colon" => ["password\u{ff1a}wid3colon", "wid3colon"],
+    "name and value" => ["{\"name\":\"DB_PASSWORD\",\"value\":\"pa1rvalue\"}", "pa1rvalue"],
+    "openai" => %w[sk-proj-9sKd83hdKwQ1zPmX9sKd83hd 9sKd83hdKwQ1zPmX]
   }.freeze
 
   # Requests that fail: a target or field, and the secrets in it.
@@ -87,6 +94,18 @@ class SecretsTest < BrokenAppTest
     environment = server.status.dig("diagnosis", "environment")
     assert_equal ["development", ENV.fetch("PATH")], environment.values_at("RAILS_ENV", "PATH")
     assert_includes shown["page"], "wrong password"
+  end
+
+  # Not even where a secret of the application is one of these words.
+  def test_remedies_and_the_names_of_tasks_stay
+    message = "Missing `secret_key_base` for 'staging' environment, set this string with `bin/rails credentials:edit`"
+    server = assert_diagnosed(
+      folder_with("config.ru" => "raise ArgumentError, %(#{message})\n"),
+      cause: "missing_secret_key_base", file: "config.ru", line: 1, command: /\Aexport SECRET_KEY_BASE=\$\(ruby/,
+      remedy: /\ASet SECRET_KEY_BASE in the environment, or add it to the credentials\.\z/,
+      env: { "DB_PASS" => "credentials.", "API_TOKEN" => "SecureRandom" }
+    )
+    assert_includes server.log, "bin/rails credentials:edit"
   end
 
   def test_secrets_in_messages_of_requests_show_nowhere

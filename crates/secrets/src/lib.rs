@@ -2,7 +2,8 @@
 //! that they show or log of an application. Of variables and requests only what is known to be harmless is shown
 //! (`allowed`). In all other texts secrets are known by what stands before them (`settings`, which asks `names`), by
 //! where they stand in URLs and commands (`urls`), by their shape (`shapes`, `tokens`), and by their values, which the
-//! environment, the request (`requests`) and the application's files (`files`) tell. `spans` masks what was found.
+//! environment, the request (`requests`) and the application's files (`files`) tell. Behind a telling name, `structures`
+//! descends into brackets and elements. `spans` masks what was found.
 
 #![cfg_attr(test, allow(clippy::disallowed_methods))] // the files are a test's own
 
@@ -13,6 +14,7 @@ mod requests;
 mod settings;
 mod shapes;
 mod spans;
+mod structures;
 mod tokens;
 mod urls;
 
@@ -142,7 +144,14 @@ impl Secrets {
         self.masked_by(text, &[settings::find, urls::find, shapes::find])
     }
 
-    /// A text of our own as it may be shown: words that look like names of secrets are none.
+    /// A text of our own as it may be shown: our words are never masked. `quoted`: what it holds of others.
+    pub fn own_masked(&self, text: &str, quoted: &[String]) -> String {
+        let secret = |part: &String| (!part.is_empty()).then(|| (part.clone(), self.known_masked(part)));
+        let secrets = quoted.iter().filter_map(secret).filter(|(part, shown)| part != shown);
+        secrets.fold(text.to_string(), |text, (part, shown)| text.replace(&part, &shown))
+    }
+
+    /// A short text of others, a name above all, as it may be shown: words that look like names of secrets are none.
     pub fn known_masked(&self, text: &str) -> String {
         self.masked_by(text, &[urls::find, shapes::find])
     }

@@ -7,7 +7,13 @@ const TELLING: &[&str] = &[
     "session_id",
     "passw",
     "passphrase",
+    "passcode",
+    "passkey",
     "pwd",
+    "kennwort",
+    "wachtwoord",
+    "contrasena",
+    "mot_de_passe",
     "token",
     "api_key",
     "apikey",
@@ -34,7 +40,7 @@ const TELLING: &[&str] = &[
 ];
 /// Whole words of names whose values are secret wherever the name stands.
 const TELLING_WORDS: &[&str] =
-    &["pass", "key", "auth", "dsn", "otp", "totp", "mfa", "sig", "jwt", "cvc", "cvv"];
+    &["pass", "key", "auth", "dsn", "otp", "totp", "mfa", "sig", "jwt", "cvc", "cvv", "psk", "senha"];
 /// Words that end in `pass` and are about something else.
 const OTHER_PASSES: &[&str] = &["compass", "bypass", "trespass", "encompass", "surpass", "underpass"];
 /// Names that only look telling: keys of tables and caches, and where a shell stands.

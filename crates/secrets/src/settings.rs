@@ -2,12 +2,48 @@
 //! 'value'`, `password is value`.
 
 use crate::names::{is_exception, is_suspicious, is_telling};
+use crate::structures;
 use crate::tokens::is_unlike_a_word;
 use crate::MASK;
 use std::ops::Range;
 
 /// What may stand between a name and what sets it, in bytes: quotes, brackets, blanks.
-const CLOSERS: usize = 12;
+const CLOSERS: usize = 24;
+/// Quotes that are written in another way: as entities, percent-encoded, and those of typesetting. What opens, what closes.
+const QUOTES: &[(&str, &str)] = &[
+    ("&quot;", "&quot;"),
+    ("&#34;", "&#34;"),
+    ("&#39;", "&#39;"),
+    ("&#x27;", "&#x27;"),
+    ("&#x22;", "&#x22;"),
+    ("&apos;", "&apos;"),
+    ("%22", "%22"),
+    ("%27", "%27"),
+    ("\\u0022", "\\u0022"),
+    ("\u{201c}", "\u{201d}"),
+    ("\u{201e}", "\u{201c}"),
+    ("\u{2018}", "\u{2019}"),
+];
+/// Signs between a name and its value that are written in another way.
+const SIGNS: &[(&str, Sign)] = &[
+    ("=&gt;", Sign::Arrow),
+    ("%3A", Sign::Colon),
+    ("%3D", Sign::Equals),
+    ("\u{ff1a}", Sign::Colon),
+    ("\u{ff1d}", Sign::Equals),
+];
+/// The same where they also mean other things: only a quoted value, or one that is unlike a word, is one.
+const WEAK_SIGNS: &[&str] = &["->", "\u{2192}", "-&gt;"];
+/// Words that name a name: `name="password" value="x"`.
+const NAMERS: &[&str] =
+    &["name", "key", "id", "field", "header", "param", "parameter", "variable", "env", "property"];
+/// Tasks of Rails and rake in namespaces that look like names: `bin/rails credentials:edit`.
+const TASKS: &[&str] = &[
+    "edit", "show", "diff", "fetch", "help", "setup", "init", "generate", "rotate", "enroll", "list",
+    "check", "install", "create", "change", "new",
+];
+/// How much of a value is looked at to see what its name is, in bytes: it keeps the time linear.
+const VALUE_BYTES: usize = 4096;
 /// Names that are followed by a value without any sign in sentences: `wrong password 'x'`.
 const IN_SENTENCES: &[&str] =
     &["password", "passwd", "passphrase", "passcode", "pwd", "secret", "token", "credential", "credentials"];
@@ -50,6 +86,7 @@ const PREDICATES: &[&str] = &[
     "cannot",
     "could",
     "correct",
+    "currently",
     "defined",
     "did",
     "does",
@@ -82,6 +119,7 @@ const PREDICATES: &[&str] = &[
     "nil",
     "no",
     "not",
+    "now",
     "null",
     "of",
     "on",
@@ -95,6 +133,7 @@ const PREDICATES: &[&str] = &[
     "revoked",
     "set",
     "should",
+    "still",
     "that",
     "the",
     "to",
@@ -130,6 +169,9 @@ const NO_VALUES: &[&str] = &[
     "[]",
     "|",
     "[FILTERED]",
+    "FILTERED",
+    "(none)",
+    "...",
 ];
 /// What validations say of a password.
 const VALIDATIONS: &[&str] = &[
@@ -168,6 +210,10 @@ const CODE: &[&str] = &[
     "config.",
     "credentials.",
 ];
+
+/// What ends a value behind a full-width sign, and one that is percent-encoded.
+const WIDE_ENDS: [char; 4] = ['\u{ff0c}', '\u{ff1b}', '\u{3002}', '\u{3001}'];
+const ENCODED_ENDS: &[&str] = &["%26", "%2C", "%7D", "%22", "%27", "%0A", "%20"];
 
 /// The longest name of a method that is looked at, in bytes.
 const NAME_BYTES: usize = 100;
@@ -213,12 +259,38 @@ pub(crate) fn find(text: &str, spans: &mut Vec<Range<usize>>) {
         while at < bytes.len() && is_name(bytes[at]) {
             at += 1;
         }
-        let value = setting(text, start..at).and_then(|setting| setting.secret());
-        if let Some(value) = value.filter(|value| !value.is_empty()) {
-            at = value.end;
-            spans.push(value);
+        if is_telling(&text[start..at]) {
+            if let Some(end) = structures::element(text, start..at, spans) {
+                at = at.max(end);
+                continue;
+            }
+        }
+        if let Some(end) = setting(text, start..at).and_then(|setting| setting.take(spans)) {
+            at = at.max(end);
         }
     }
+}
+
+/// Whether this is the name of what follows, and no secret: `key="password" value="x"`.
+pub(crate) fn is_name_of_key(name: &str, value: &str) -> bool {
+    let is_letter = |byte: u8| byte.is_ascii_alphabetic() || b"_-".contains(&byte);
+    name.eq_ignore_ascii_case("key") && value.len() <= 64 && value.bytes().all(is_letter) && is_telling(value)
+}
+
+/// Whether a value stands for none.
+pub(crate) fn is_no_value(value: &str) -> bool {
+    let is_interpolation = value.starts_with("#{") && value.find('}') == Some(value.len() - 1);
+    value.is_empty()
+        || is_interpolation
+        || (value.starts_with("<%=") && value.ends_with("%>"))
+        || NO_VALUES.iter().any(|none| value.eq_ignore_ascii_case(none))
+}
+
+/// Whether this begins with source code that fetches a value.
+pub(crate) fn is_code(value: &str) -> bool {
+    let symbol = value.strip_prefix(':').and_then(|rest| rest.chars().next());
+    CODE.iter().any(|code| value.starts_with(code))
+        || symbol.is_some_and(|first| first.is_ascii_lowercase() || first == '_')
 }
 
 /// What is set by this name, if it is the name of a secret.
@@ -246,8 +318,14 @@ fn sign(text: &str, name: Range<usize>) -> Option<(Sign, bool, usize)> {
     let bytes = text.as_bytes();
     let mut at = name.end;
     let limit = bytes.len().min(at + CLOSERS);
-    while at < limit && (b" \t\"'`])\\".contains(&bytes[at]) || bytes[at..].starts_with(b"%5D")) {
-        at += if bytes[at] == b'%' { 3 } else { 1 };
+    while at < limit {
+        let other = QUOTES.iter().map(|(_, close)| *close).chain(["%5D", "%5d"]);
+        let length = other.filter(|quote| bytes[at..].starts_with(quote.as_bytes())).map(str::len).max();
+        match length {
+            Some(length) => at += length,
+            None if b" \t\"'`])\\".contains(&bytes[at]) => at += 1,
+            None => break,
+        }
     }
     let between = &bytes[name.end..at.min(bytes.len())];
     let is_closed = between.iter().any(|byte| !matches!(byte, b' ' | b'\t'));
@@ -260,10 +338,56 @@ fn sign(text: &str, name: Range<usize>) -> Option<(Sign, bool, usize)> {
         (b':', _) => Some((Sign::Colon, 1)),
         _ => None,
     };
-    if let Some((sign, length)) = sign {
+    let other = SIGNS.iter().find(|(sign, _)| bytes[at..].starts_with(sign.as_bytes()));
+    let other = other.map(|(text, sign)| (*sign, text.len()));
+    if let Some((sign, length)) = other.or(sign) {
         return Some((sign, is_closed, after_blanks(bytes, at + length)));
     }
+    let has_gap = at > name.end;
+    if let Some(value) = WEAK_SIGNS.iter().find(|sign| has_gap && bytes[at..].starts_with(sign.as_bytes())) {
+        let value = after_blanks(bytes, at + value.len());
+        let is_value = quoted(text, value).is_some() || is_unlike_a_word(word_at(text, value));
+        return is_value.then_some((Sign::Blank, is_closed, value));
+    }
+    if let Some(value) = value_of_pair(text, name.clone(), at) {
+        return Some((Sign::Colon, true, value));
+    }
     in_sentence(text, name).map(|(sign, value)| (sign, false, value))
+}
+
+/// `name="password" value="x"`, `{"key":"password","value":"x"}`, `- name: PASSWORD` with `value: x` below, `<key>password</key>
+/// <string>x</string>`, `["--password", "x"]`: where the value begins. `at`: behind what closes the name.
+fn value_of_pair(text: &str, name: Range<usize>, at: usize) -> Option<usize> {
+    let bytes = text.as_bytes();
+    let is_gap = |byte: &u8| byte.is_ascii_whitespace() || b",;\"'\\`-".contains(byte);
+    let gap =
+        |at: usize| bytes[at.min(bytes.len())..].iter().take(CLOSERS).take_while(|byte| is_gap(byte)).count();
+    if text[name.clone()].starts_with("--") {
+        let comma = bytes.get(at) == Some(&b',') && at > name.end;
+        return comma.then(|| after_blanks(bytes, at + 1));
+    }
+    if let Some(rest) = text[name.end..].strip_prefix("</key>") {
+        let blanks = rest.bytes().take(64).take_while(u8::is_ascii_whitespace).count();
+        return rest[blanks..].starts_with("<string>").then_some(name.end + 14 + blanks);
+    }
+    let before = text[..name.start].trim_end_matches(|one: char| " \t\"'\\`:=>".contains(one));
+    if before.len() == name.start || name.start - before.len() > CLOSERS {
+        return None;
+    }
+    let word = before.rsplit(|one: char| !one.is_ascii_alphanumeric()).next().unwrap_or_default();
+    if !NAMERS.contains(&word.to_ascii_lowercase().as_str()) {
+        return None;
+    }
+    let from = at + gap(at);
+    let length =
+        ["value", "Value", "VALUE"].iter().find(|word| bytes[from..].starts_with(word.as_bytes()))?.len();
+    let closed = from + length + gap(from + length);
+    let sign = match (bytes.get(closed), bytes.get(closed + 1)) {
+        (Some(b'='), Some(b'>')) => 2,
+        (Some(b'=' | b':'), _) => 1,
+        _ => return None,
+    };
+    Some(after_blanks(bytes, closed + sign))
 }
 
 fn after_blanks(bytes: &[u8], at: usize) -> usize {
@@ -291,8 +415,14 @@ fn in_sentence(text: &str, name: Range<usize>) -> Option<(Sign, usize)> {
         return Some((Sign::Blank, value));
     }
     let next = word_at(text, value);
-    if let "is" | "was" | "are" = next {
-        let value = after_blanks(bytes, value + next.len());
+    if let "is" | "was" | "are" | "equals" = next {
+        let mut value = after_blanks(bytes, value + next.len());
+        for words in ["now ", "currently ", "set to ", "changed to ", "still "] {
+            let is_given = text[value..]
+                .strip_prefix(words)
+                .is_some_and(|rest| rest.starts_with(['"', '\'', '`']) || is_unlike_a_word(word_at(rest, 0)));
+            value += if is_given { words.len() } else { 0 };
+        }
         let value = if bytes.get(value) == Some(&b':') { after_blanks(bytes, value + 1) } else { value };
         return (!is_predicate(word_at(text, value))).then_some((Sign::Is, value));
     }
@@ -312,6 +442,64 @@ fn is_predicate(word: &str) -> bool {
 }
 
 impl Setting<'_> {
+    /// Adds the places of secrets. Where the value ends; `None`: it has none.
+    fn take(&self, spans: &mut Vec<Range<usize>>) -> Option<usize> {
+        let rest = &self.text[self.value..];
+        if self.sign != Sign::Blank && rest.starts_with(['{', '[']) && !rest.starts_with(MASK) {
+            if let Some(end) = structures::take(self.text, self.value, spans) {
+                return Some(end);
+            }
+        }
+        if let Some(block) = self.block() {
+            let end = block.end;
+            spans.push(block);
+            return Some(end);
+        }
+        let value = self.secret().filter(|value| !value.is_empty())?;
+        if is_name_of_key(&self.text[self.name.clone()], &self.text[value.clone()]) {
+            return None;
+        }
+        let end = value.end;
+        spans.push(value);
+        Some(end)
+    }
+
+    /// A value of YAML on separate lines: `password: |`, and lists below a name. They are indented more than the name, or
+    /// begin with `- `.
+    fn block(&self) -> Option<Range<usize>> {
+        let before = &self.text.as_bytes()[..self.name.start];
+        let indent = before.iter().rev().take(CLOSERS * 2).take_while(|byte| b" -\"'".contains(byte)).count();
+        if self.sign != Sign::Colon
+            || before[..before.len() - indent].last().is_some_and(|byte| *byte != b'\n')
+        {
+            return None;
+        }
+        let head_end = self.value + self.text[self.value..].find('\n')?;
+        let head = self.text[self.value..head_end].trim_end();
+        let is_text = matches!(head, "|" | ">" | "|-" | ">-" | "|+" | ">+");
+        if !is_text && !head.is_empty() {
+            return None;
+        }
+        let mut end = head_end;
+        for line in self.text[head_end + 1..].split('\n') {
+            let content = line.trim_start();
+            let is_within = if is_text {
+                content.is_empty() || line.len() - content.len() > indent
+            } else {
+                let item = content.strip_prefix("- ").filter(|_| line.len() - content.len() >= indent);
+                item.is_some_and(|item| {
+                    !item.is_empty() && !item.contains(": ") && !item.ends_with(':') && !is_code(item)
+                })
+            };
+            if !is_within || end - head_end > VALUE_BYTES * 4 {
+                break;
+            }
+            end += 1 + line.len();
+        }
+        let block = &self.text[head_end + 1..end.max(head_end + 1).min(self.text.len())];
+        (!block.trim().is_empty()).then(|| head_end + 1..head_end + 1 + block.trim_end().len())
+    }
+
     /// The place of the secret; `None`: the value is none.
     fn secret(&self) -> Option<Range<usize>> {
         let bytes = self.text.as_bytes();
@@ -328,7 +516,7 @@ impl Setting<'_> {
         if let Some(value) = quoted(self.text, start) {
             return (!self.is_harmless(&self.text[value.clone()])).then_some(value);
         }
-        if self.is_code(&self.text[start..]) {
+        if self.is_code(&self.text[start..]) || self.is_task() {
             return None; // before its end is looked for: there may be much of it
         }
         let end = match self.sign {
@@ -337,6 +525,26 @@ impl Setting<'_> {
             _ => self.end_of_unquoted(start),
         };
         (!self.is_harmless(&self.text[start..end])).then_some(start..end)
+    }
+
+    /// Whether this is a task in a namespace: `credentials:edit`, `rails secret:x`.
+    fn is_task(&self) -> bool {
+        if self.sign != Sign::Colon || self.is_closed || self.value != self.name.end + 1 {
+            return false;
+        }
+        let rest = &self.text[self.value..];
+        let length =
+            rest.bytes().take_while(|byte| byte.is_ascii_lowercase() || b"_:".contains(byte)).count();
+        let is_end = rest[length..]
+            .chars()
+            .next()
+            .is_none_or(|next| !next.is_alphanumeric() && !"-=/@".contains(next));
+        let before = &self.text.as_bytes()[..self.name.start];
+        let is_of_task = |byte: &&u8| byte.is_ascii_lowercase() || b"_:".contains(byte);
+        let spaces = before.iter().rev().take(64).take_while(is_of_task).count();
+        let before = &before[..before.len() - spaces];
+        let is_of_command = before.ends_with(b"rails ") || before.ends_with(b"rake ");
+        length > 0 && is_end && (is_of_command || TASKS.contains(&&rest[..length]))
     }
 
     /// Whether all that follows in the line is the value: credentials and cookies.
@@ -360,9 +568,17 @@ impl Setting<'_> {
     /// or the end of a list is not of it.
     fn end_of_unquoted(&self, start: usize) -> usize {
         let bytes = self.text.as_bytes();
-        let is_parameter = self.is_parameter_of_url();
+        let is_parameter = self.is_parameter_of_url() || self.text[self.name.clone()].starts_with("--");
+        let before = &self.text[self.name.end..start];
+        let is_wide = before.contains(['\u{ff1a}', '\u{ff1d}']);
+        let is_encoded = before.contains("%3");
         let mut at = start;
         while at < bytes.len() {
+            if (is_wide && self.text.is_char_boundary(at) && self.text[at..].starts_with(WIDE_ENDS))
+                || (is_encoded && ENCODED_ENDS.iter().any(|end| bytes[at..].starts_with(end.as_bytes())))
+            {
+                break;
+            }
             let rest = &bytes[at + 1..];
             let is_end = |more: &[u8]| {
                 rest.first().is_none_or(|next| next.is_ascii_whitespace() || more.contains(next))
@@ -404,6 +620,9 @@ impl Setting<'_> {
         let is_variable =
             name.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_');
         let is_set = self.sign == Sign::Equals && self.value == self.name.end + 1;
+        if !is_set && self.sign != Sign::Arrow {
+            return false;
+        }
         let value = quoted(self.text, self.value).unwrap_or(self.value..self.end_of_unquoted(self.value));
         let value = &self.text[value];
         let is_quoted = bytes.get(self.name.end) == Some(&b'"');
@@ -420,18 +639,11 @@ impl Setting<'_> {
     fn is_harmless(&self, value: &str) -> bool {
         let name = self.text[self.name.clone()].to_ascii_lowercase();
         let is_count = name.ends_with('s') && value.bytes().all(|byte| byte.is_ascii_digit());
-        let is_interpolation = value.starts_with("#{") && value.find('}') == Some(value.len() - 1);
-        value.is_empty()
-            || is_count
-            || is_interpolation
-            || (value.starts_with("<%=") && value.ends_with("%>"))
-            || NO_VALUES.iter().any(|none| value.eq_ignore_ascii_case(none))
-            || VALIDATIONS.iter().any(|words| value.starts_with(words))
+        is_no_value(value) || is_count || VALIDATIONS.iter().any(|words| value.starts_with(words))
     }
 
     /// Whether what follows is source code that fetches a secret.
     fn is_code(&self, value: &str) -> bool {
-        let symbol = value.strip_prefix(':').and_then(|rest| rest.chars().next());
         let call = value
             .bytes()
             .take(NAME_BYTES)
@@ -447,18 +659,22 @@ impl Setting<'_> {
         let is_chain = is_assignment
             && value[..call].contains('.')
             && !value[call..].starts_with(|one: char| one.is_ascii_alphanumeric());
-        CODE.iter().any(|code| value.starts_with(code))
-            || symbol.is_some_and(|first| first.is_ascii_lowercase() || first == '_')
-            || is_call
-            || is_chain
+        is_code(value) || is_call || is_chain
     }
 }
 
 /// The content of a quoted text that begins here: to its closing quote, or, where there is none, to the end of the line.
 /// Quotes that are escaped are part of it; where the quote itself is escaped, as in JSON within JSON, those that are
 /// escaped more often.
-fn quoted(text: &str, start: usize) -> Option<Range<usize>> {
+pub(crate) fn quoted(text: &str, start: usize) -> Option<Range<usize>> {
     let bytes = text.as_bytes();
+    let rest = text.get(start..)?;
+    if let Some((open, close)) = QUOTES.iter().find(|(open, _)| rest.starts_with(open)) {
+        let content = &rest[open.len()..];
+        let end = content.find(close).unwrap_or(content.len());
+        let end = content[..end].find('\n').unwrap_or(end);
+        return Some(start + open.len()..start + open.len() + end);
+    }
     let level = bytes[start.min(bytes.len())..].iter().take(16).take_while(|byte| **byte == b'\\').count();
     let quote = *bytes.get(start + level).filter(|byte| matches!(byte, b'"' | b'\'' | b'`'))?;
     let content = start + level + 1;
@@ -482,6 +698,12 @@ fn quoted(text: &str, start: usize) -> Option<Range<usize>> {
         at += 1;
     }
     Some(content..at)
+}
+
+/// The length of the quote that this begins with; 0: it is none.
+pub(crate) fn closing_quote(text: &str) -> usize {
+    let other = QUOTES.iter().find(|(_, close)| text.starts_with(close)).map(|(_, close)| close.len());
+    other.unwrap_or(usize::from(text.starts_with(['"', '\'', '`'])))
 }
 
 /// Whether these bytes begin with `name=` or `name:`, or with a quoted name: another setting.

@@ -134,6 +134,203 @@ const SECRETS: &[(&str, &str)] = &[
     ("GET /password/reset/x7GkZqpLmN2vRs9tBa now", "GET /password/reset/[masked] now"),
 ];
 
+/// The word that is secret in these, and others that stay.
+const SECRET: &str = "opensesame1";
+
+/// Texts with [`SECRET`], which is not shown, and the rest of which stays.
+const NESTED: &[&str] = &[
+    // Below a telling name: JSON, Ruby's inspect, YAML, Python, JSON in a text, deeper, in lists.
+    r#"{"auth":{"password":"opensesame1"}}"#,
+    r#"{"auth":{"user":"me","x":"opensesame1"},"page":"shown"}"#,
+    r#"{"credentials": {"aws": {"a": {"b": ["opensesame1"]}}}, "page": "shown"}"#,
+    r#"{"tokens":["opensesame1","opensesame1"],"page":"shown"}"#,
+    r#"{"tokens":[["opensesame1"],[{"x":"opensesame1"}]],"page":"shown"}"#,
+    r#"{:auth=>{:password=>"opensesame1", :user=>"me"}, :page=>"shown"}"#,
+    r#"{"auth"=>{"x"=>"opensesame1"}, "page"=>"shown"}"#,
+    r#"{auth: {password: "opensesame1"}, page: "shown"}"#,
+    "{auth: {password: opensesame1}, page: shown}",
+    "auth: {password: opensesame1, user: me}\npage: shown",
+    "{'auth': {'x': 'opensesame1', 'user': 'me'}, 'page': 'shown'}",
+    r#""{\"auth\":{\"x\":\"opensesame1\"},\"page\":\"shown\"}""#,
+    r#"#<struct Login auth=#<struct password="opensesame1">, page="shown">"#,
+    "{&quot;auth&quot;:{&quot;x&quot;:&quot;opensesame1&quot;},&quot;page&quot;:&quot;shown&quot;}",
+    "%7B%22auth%22%3A%7B%22password%22%3A%22opensesame1%22%7D%2C%22page%22%3A%22shown%22%7D",
+    "credentials:\n  - opensesame1\n  - opensesame1\npage: shown",
+    "private_key: |\n  opensesame1\n  opensesame1\npage: shown",
+    "tokens = [\"opensesame1\", 'opensesame1']; page = shown",
+    // Signs.
+    "password: opensesame1",
+    "password=opensesame1 page=shown",
+    "password => 'opensesame1', page => 'shown'",
+    "password := opensesame1",
+    "password -> opensesame1, shown",
+    "password \u{2192} opensesame1",
+    "password\u{ff1a}opensesame1\u{3002}shown",
+    "password\u{ff1d}opensesame1",
+    "the password is opensesame1",
+    "the password is: opensesame1",
+    "the password was \u{201c}opensesame1\u{201d}, shown",
+    "the token is now opensesame1",
+    "the password is set to opensesame1",
+    "password%3Dopensesame1%26page%3Dshown",
+    "<password>opensesame1</password><page>shown</page>",
+    "<ns:password type=\"x\">opensesame1</ns:password> shown",
+    "<password><![CDATA[opensesame1]]></password> shown",
+    "<auth><user>me</user><x>opensesame1</x></auth><page>shown</page>",
+    "<login password=\"opensesame1\" page='shown'/>",
+    "<token value='opensesame1'/> shown",
+    "&lt;password&gt;opensesame1&lt;/password&gt; shown",
+    "<input type=\"password\" name=\"password\" value=\"opensesame1\"> shown",
+    "<add key=\"ApiKey\" value=\"opensesame1\"/> shown",
+    "<key>password</key>\n  <string>opensesame1</string> shown",
+    "{\"name\":\"DB_PASSWORD\",\"value\":\"opensesame1\"},{\"page\":\"shown\"}",
+    "- name: DB_PASSWORD\n  value: opensesame1\n- name: PAGE\n  value: shown",
+    "/x?api_key=opensesame1&page=shown",
+    "https://me:opensesame1@host/shown",
+    "X-Api-Key: opensesame1\nHost: shown",
+    "Proxy-Authorization: opensesame1\nHost: shown",
+    "tool --password opensesame1 --page shown",
+    "tool --api-token=opensesame1 shown",
+    "[\"tool\", \"--password\", \"opensesame1\", \"shown\"]",
+    "docker login -u me -p opensesame1 shown",
+    // Names.
+    "dbPassword: opensesame1",
+    "db-password: opensesame1",
+    "DB_PASSWORD: opensesame1",
+    "clientSecret: opensesame1",
+    "client-secret: opensesame1",
+    "apiKeyV2: opensesame1",
+    "x-auth-token: opensesame1",
+    "PASSPHRASE: opensesame1",
+    "passcode: opensesame1",
+];
+
+#[test]
+fn values_below_a_telling_name_are_masked_and_others_stay() {
+    let wrong: Vec<String> = NESTED
+        .iter()
+        .map(|text| (text, masked(text)))
+        .filter(|(text, shown)| shown.contains(SECRET) || text.contains("shown") && !shown.contains("shown"))
+        .map(|(text, shown)| format!("{text:?}\n  is {shown:?}"))
+        .collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Tokens: how they begin, of what, and how long the rest is, and how they end. `h`: hexadecimal, `x`: letters and digits.
+const TOKENS: &[(&str, char, usize, &str)] = &[
+    ("ghp_", 'x', 36, ""),
+    ("gho_", 'x', 36, ""),
+    ("ghu_", 'x', 36, ""),
+    ("ghs_", 'x', 36, ""),
+    ("ghr_", 'x', 36, ""),
+    ("github_pat_", 'x', 82, ""),
+    ("glpat-", 'x', 20, ""),
+    ("gldt-", 'x', 20, ""),
+    ("glrt-", 'x', 20, ""),
+    ("xoxb-", 'x', 40, ""),
+    ("xoxp-", 'x', 40, ""),
+    ("xoxc-", 'x', 40, ""),
+    ("xapp-1-", 'x', 40, ""),
+    ("sk_live_", 'x', 24, ""),
+    ("rk_live_", 'x', 24, ""),
+    ("whsec_", 'x', 32, ""),
+    ("AKIA", 'x', 16, ""),
+    ("ASIA", 'x', 16, ""),
+    ("AIza", 'x', 35, ""),
+    ("ya29.", 'x', 60, ""),
+    ("GOCSPX-", 'x', 28, ""),
+    ("1//0", 'x', 60, ""),
+    ("sk-proj-", 'x', 60, ""),
+    ("sk-svcacct-", 'x', 60, ""),
+    ("sk-", 'x', 48, ""),
+    ("sk-ant-api03-", 'x', 90, "AA"),
+    ("hf_", 'x', 34, ""),
+    ("gsk_", 'x', 52, ""),
+    ("npm_", 'x', 36, ""),
+    ("pypi-AgEIcHlwaS5vcmc", 'x', 60, ""),
+    ("rubygems_", 'h', 48, ""),
+    ("dop_v1_", 'h', 64, ""),
+    ("doo_v1_", 'h', 64, ""),
+    ("shpat_", 'h', 32, ""),
+    ("shpss_", 'h', 32, ""),
+    ("SG.", 'x', 66, ""),
+    ("key-", 'h', 32, ""),
+    ("SK", 'h', 32, ""),
+    ("AC", 'h', 32, ""),
+    ("HRKU-AA", 'x', 58, ""),
+    ("dapi", 'h', 32, ""),
+    ("dp.pt.", 'x', 43, ""),
+    ("hvs.", 'x', 90, ""),
+    ("hvb.", 'x', 138, ""),
+    ("s.", 'x', 24, ""),
+    ("lin_api_", 'x', 40, ""),
+    ("ntn_", 'x', 46, ""),
+    ("secret_", 'x', 43, ""),
+    ("figd_", 'x', 40, ""),
+    ("glsa_", 'x', 32, "_0a1b2c3d"),
+    ("glc_eyJ", 'x', 60, ""),
+    ("NRAK-", 'x', 27, ""),
+    ("pscale_tkn_", 'x', 43, ""),
+    ("pscale_pw_", 'x', 43, ""),
+    ("PMAK-", 'h', 59, ""),
+    ("sntrys_", 'x', 60, ""),
+    ("123456789:AA", 'x', 33, ""),
+    ("AGE-SECRET-KEY-1", 'x', 58, ""),
+    ("dckr_pat_", 'x', 27, ""),
+    ("fo1_", 'x', 43, ""),
+    ("FlyV1 fm2_", 'x', 60, ""),
+    ("ops_eyJ", 'x', 200, ""),
+    ("sbp_", 'h', 40, ""),
+    ("A3-ABC123-", 'x', 26, ""),
+    ("tskey-auth-", 'x', 30, ""),
+    ("", 'h', 32, "-us12"),
+    ("pat-na1-", 'h', 36, ""),
+    ("xkeysib-", 'h', 64, "-0a1b2c3d"),
+    ("CCIPAT_", 'x', 60, ""),
+    ("r8_", 'x', 37, ""),
+    ("vck_", 'x', 56, ""),
+    ("cfut_", 'x', 40, ""),
+    ("AVNS_", 'x', 19, ""),
+    ("phx_", 'x', 43, ""),
+    ("bkua_", 'h', 40, ""),
+    ("lsv2_pt_", 'h', 32, "_0a1b2c3d4e"),
+    ("EAAC", 'x', 120, ""),
+    ("sha256~", 'x', 43, ""),
+];
+
+#[test]
+fn tokens_are_known_by_their_shape_within_other_words() {
+    let drawn = |kind: char, length: usize| -> String {
+        let letters: &[u8] = if kind == 'h' { b"3fa95c07be18d264" } else { b"Zk3fA9bcQ7xLm2Tn8RsV1yWd" };
+        (0..length).map(|at| char::from(letters[(at * 7 + at / 5) % letters.len()])).collect()
+    };
+    let mut wrong = Vec::new();
+    let others = ["abcDEF12345678.atlasv1.", "abc8Q~"]
+        .map(|begin| format!("{begin}{}", drawn('x', 64).replace('.', "")));
+    let others = others.into_iter().map(|token| token.chars().take(23 + 64).collect::<String>());
+    let discord = format!("M{}.{}.{}", drawn('x', 23), drawn('x', 6), drawn('x', 30));
+    let airtable = format!("pat{}.{}", drawn('x', 14), drawn('h', 64));
+    let azure = format!("abc8Q~{}", drawn('x', 34));
+    let plaid = "access-production-123e4567-e89b-12d3-a456-426614174000".to_string();
+    let table =
+        TOKENS.iter().map(|(begin, kind, length, end)| format!("{begin}{}{end}", drawn(*kind, *length)));
+    let all = table.chain(others.take(1)).chain([discord, airtable, azure, plaid]);
+    for token in all {
+        let secret = token.strip_prefix("FlyV1 ").unwrap_or(&token);
+        for (before, behind) in [("got ", " from it"), ("(", ")"), ("\"", "\""), ("x=", ", y"), ("", "\n")] {
+            let shown = masked(&format!("{before}{token}{behind}"));
+            let tail = &secret[secret.len() - 8..];
+            if shown.contains(secret)
+                || shown.contains(tail)
+                || !shown.ends_with(behind.trim_end_matches(", y")) && behind != ", y"
+            {
+                wrong.push(format!("{before}{token}{behind}\n  is {shown}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
 /// Texts that stay as they are.
 const HARMLESS_TEXTS: &[&str] = &[
     "app/models/password.rb:12:in `token'",
@@ -183,6 +380,26 @@ const HARMLESS_TEXTS: &[&str] = &[
     "git@github.com:me/blog.git",
     "sqlite3:db/test.sqlite3, LANG=C.UTF-8 PORT=3000 EXIT_CODE=1",
     "-----BEGIN of the message-----",
+    "set this string with `bin/rails credentials:edit`",
+    "Run `bin/rails credentials:edit --environment staging`, or rails secrets:setup",
+    "RAILS_ENV=production bundle exec rake tokens:expire_all",
+    "credentials:show prints them, credentials:diff compares",
+    "auth: {provider: ENV[\"X\"], host: params[:host], user: me}",
+    "auth = {}; tokens = []; keys = [:id, :name]",
+    "{\"auth\":{\"enabled\":true,\"provider\":\"github\",\"scopes\":[\"read\",\"write\"],\"port\":443}}",
+    "token = tokens.map { |token| token.value }",
+    "auth { |user, pass| user == pass }",
+    "@token->next, $token->value",
+    "<label for=\"password\">Password</label><input type=\"password\" name=\"password\">",
+    "<password></password><token/><secret>nil</secret>",
+    "Token.where(key: :id).order(:name)",
+    "sk-fading-circle sk-chasing-dot, fw_some_configuration_value_of_it",
+    "secret_key_base_of_the_application_in_another_environment.rb",
+    "git_access_token_is_missing_from_the_configuration_of_this_application",
+    "1//0 and s.to_s, key-value pairs, SKU-0123456789, access-production-servers",
+    "password:\n  can't be blank",
+    "the secret is in the sauce; the key is to wait",
+    "the token is now invalid, and is set to expire",
 ];
 
 #[test]
@@ -242,6 +459,50 @@ fn files_of_the_application_tell_secrets_too() {
     );
 }
 
+/// Remedies and causes are sentences of our own. What they quote of others is masked, and nothing else.
+#[test]
+fn in_our_own_words_only_what_they_quote_is_masked() {
+    let some = secrets(&[("DB_PASS", "bundle"), ("API_TOKEN", "hunter2-hunter2")]);
+    let text =
+        "Run bundle install: bin/rails credentials:edit sets secret_key_base: password, hunter2-hunter2";
+    assert_eq!(some.own_masked(text, &[]), text);
+    let quoted = ["hunter2-hunter2".to_string(), "ghp_0123456789".to_string()];
+    assert_eq!(
+        some.own_masked("bundle add hunter2-hunter2, or ghp_0123456789", &quoted),
+        "bundle add [masked], or [masked]"
+    );
+}
+
+/// The texts of all tables of causes, in Ruby and in Rust: none of them looks like a secret.
+#[test]
+fn the_remedies_of_all_causes_stay() {
+    let sources = [
+        include_str!("../../../lib/highball/causes.rb"),
+        include_str!("../../../lib/highball/load_errors.rb"),
+        include_str!("../../../lib/highball/rails_files.rb"),
+        include_str!("../../../lib/highball/checkup.rb"),
+        include_str!("../../supervisor/src/core/step/boot.rs"),
+        include_str!("../../supervisor/src/core/step/fail.rs"),
+        include_str!("../../supervisor/src/shell/boot_failures.rs"),
+        include_str!("../../supervisor/src/diagnosis/request_failure.rs"),
+    ];
+    let mut wrong = Vec::new();
+    let mut count = 0;
+    for source in sources {
+        for line in source.lines().filter(|line| !line.trim_start().starts_with(['#', '/'])) {
+            for text in line.split('"').skip(1).step_by(2) {
+                count += 1;
+                let shown = masked(text);
+                if shown != text {
+                    wrong.push(format!("{text}\n  is {shown}"));
+                }
+            }
+        }
+    }
+    assert!(count > 100, "{count}");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
 #[test]
 fn our_own_words_about_secrets_stay() {
     let some = secrets(&[("API_TOKEN", "hunter2-hunter2")]);
@@ -251,6 +512,80 @@ fn our_own_words_about_secrets_stay() {
         some.known_masked("bundle config hunter2-hunter2 ghp_0123456789"),
         "bundle config [masked] [masked]"
     );
+}
+
+/// Texts that an attacker would write to keep a server busy.
+#[test]
+fn hostile_texts_take_time_in_proportion_to_their_length() {
+    for (number, piece) in [
+        "{",
+        "[",
+        "\"",
+        "'",
+        "\\",
+        "auth:{",
+        "auth: [",
+        "auth:{a ",
+        "password:\"",
+        "password='",
+        "\\\"token",
+        "token:",
+        "credentials:",
+        "<auth>",
+        "<auth><",
+        "<password ",
+        "&quot;password",
+        "password&quot;",
+        "PIN=",
+        "code=a ",
+        "code:a'b ",
+        "://",
+        "a://b:",
+        "a:b",
+        "-u '",
+        "mysql -p",
+        "?code=",
+        "/reset",
+        "sk-",
+        "a_",
+        "eyJ",
+        "x-us",
+        "s.",
+        "1//0",
+        "Q~",
+        "token is now ",
+        "name=\"token\" ",
+        "password: |\n",
+        "token:\n- a\n",
+        "\u{201c}token",
+        "password\u{ff1a}",
+        "-----BEGIN ",
+        "auth:{\"a\":",
+        "auth:{x(",
+        "auth:{ENV[",
+        "a=>",
+        "%22token%22%3A",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let most = if number < 4 { 1 << 20 } else { 1 << 16 };
+        let time = |bytes: usize| {
+            let text = piece.repeat(bytes / piece.len());
+            let started = std::time::Instant::now();
+            assert!(spans::masked(
+                &text,
+                Secrets::default().found(&text, &[settings::find, urls::find, shapes::find])
+            )
+            .is_none_or(|shown| shown.len() <= text.len() * MASK.len()));
+            started.elapsed()
+        };
+        let (short, long) = (time(most / 8), time(most));
+        assert!(
+            long < short * 40 + std::time::Duration::from_secs(2),
+            "{piece:?}: {short:?} for an eighth, {long:?} for all"
+        );
+    }
 }
 
 /// Texts with pieces of secrets and signs in any order.
@@ -303,6 +638,20 @@ fn texts() -> impl Strategy<Value = String> {
             "<",
             "\0",
             "a1B2c3",
+            "{",
+            "}",
+            "auth",
+            "&quot;",
+            "%22",
+            "<password>",
+            "</password>",
+            "\u{ff1a}",
+            "\u{201c}",
+            "->",
+            "value",
+            "- ",
+            "|",
+            "- name: ",
         ])
         .prop_map(String::from),
         ".{0,12}",

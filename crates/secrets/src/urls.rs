@@ -20,7 +20,9 @@ const PASSWORD_OPTIONS: &[(&str, &str)] = &[
     ("mysql", "-p"),
     ("mariadb", "-p"),
     ("mongo", "-p"),
-    ("docker login", "-p"),
+    ("login", "-p"),
+    ("zip", "-P"),
+    ("sqlcmd", "-P"),
 ];
 /// How far a password in a URL is looked for, in bytes.
 const URL_BYTES: usize = 2048;

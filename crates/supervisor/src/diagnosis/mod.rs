@@ -148,7 +148,7 @@ impl Diagnosis {
         app: &App,
         (folder, files): (&Path, Option<&TenantFolder>),
     ) -> Diagnosis {
-        let mask = |text: &String| secrets.known_masked(text);
+        let mask = |text: &String| secrets.own_masked(text, &account.quoted);
         // The application says which files these are, by what it raises and by links: they are for whom it may read them.
         let (sources, end_of_log) = files.map_or_else(Default::default, |files| {
             let log = Path::new("log").join(format!("{}.log", app.environment));
@@ -262,21 +262,27 @@ fn capitalized(text: &str) -> String {
     letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
 }
 
-/// Why a worker did not start, as it may be logged: the error, and what to do. The application's files are not read for
-/// it: that may take long.
+/// Why a worker did not start, as it may be logged; what to do is masked in place. The application's files are not read
+/// for it: that may take long.
 pub(crate) fn start_failure_without_secrets(
     error: &RubyError,
-    remedy: Option<&str>,
+    account: Option<&mut Account>,
     app: &App,
-) -> (RubyError, Option<String>) {
+) -> RubyError {
     let secrets = Secrets::of_environment(&child::variables(app, &app.folder));
-    (masked_error(error, &secrets), remedy.map(|remedy| secrets.known_masked(remedy)))
+    if let Some(account) = account {
+        account.remedy = account.remedy.as_ref().map(|remedy| secrets.own_masked(remedy, &account.quoted));
+    }
+    masked_error(error, &secrets)
 }
 
 fn masked_error(error: &RubyError, secrets: &Secrets) -> RubyError {
+    // What no exception says is our own, but for names and numbers.
+    let is_ours = error.class.is_empty();
+    let message = if is_ours { secrets.known_masked(&error.message) } else { secrets.masked(&error.message) };
     RubyError {
         class: secrets.known_masked(&error.class),
-        message: secrets.masked(&error.message),
+        message,
         file: error.file.clone(),
         line: error.line,
         backtrace: error.backtrace.iter().map(|line| secrets.masked(line)).collect(),

@@ -308,6 +308,9 @@ pub struct Account {
     pub remedy: Option<String>,
     /// The command that does it.
     pub command: Option<String>,
+    /// What remedy and command quote of the application: paths and names, which may be secret. The rest is our own.
+    #[serde(default)]
+    pub quoted: Vec<String>,
     /// What was loaded, with versions.
     #[serde(default)]
     pub versions: BTreeMap<String, String>,
@@ -337,6 +340,7 @@ impl Account {
             cause: cause.into(),
             remedy: Some(remedy),
             command: None,
+            quoted: Vec::new(),
             versions: BTreeMap::new(),
             output: Vec::new(),
         }

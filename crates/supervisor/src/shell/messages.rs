@@ -162,11 +162,8 @@ impl AppSupervisor {
             FromWorker::Ready => AppEvent::WorkerReady { worker },
             FromWorker::Booted(app) => AppEvent::WorkerBooted { worker, app: Arc::new(app) },
             FromWorker::Failed { error, mut boot } => {
-                let remedy = boot.as_ref().and_then(|boot| boot.account.remedy.as_deref());
-                let (error, remedy) = start_failure_without_secrets(&error, remedy, &self.app);
-                if let Some(boot) = &mut boot {
-                    boot.account.remedy = remedy;
-                }
+                let account = boot.as_mut().map(|boot| &mut boot.account);
+                let error = start_failure_without_secrets(&error, account, &self.app);
                 AppEvent::WorkerFailed { worker, failure: Box::new(StartFailure { error, boot }) }
             }
             FromWorker::Fit => AppEvent::WorkerFit { worker },
