@@ -83,7 +83,7 @@ complete -c highball -n "__fish_highball_needs_command" -l max-tls-handshakes -d
 complete -c highball -n "__fish_highball_needs_command" -l http2-streams -d 'Most requests that an HTTP/2 connection may have open at a time [default: 100]' -r
 complete -c highball -n "__fish_highball_needs_command" -l max-queue -d 'Most requests that wait for a worker [default: 1000]' -r
 complete -c highball -n "__fish_highball_needs_command" -l spool-dir -d 'Folder for large request bodies while they arrive [default: /var/tmp where it can be written to, else $TMPDIR, else /tmp]' -r -F
-complete -c highball -n "__fish_highball_needs_command" -l max-spool -d 'How much all spool files together may hold [default: half of what is free in `spool_dir` at the start; a quarter, if that lies in memory]' -r
+complete -c highball -n "__fish_highball_needs_command" -l max-spool -d 'How much all spool files together may hold [default: half of the room in `spool_dir`; a quarter, if that lies in memory]' -r
 complete -c highball -n "__fish_highball_needs_command" -l app-max-spool -d 'How much the spool files of one application may hold [default: all of `max_spool`; with several applications half of it]' -r
 complete -c highball -n "__fish_highball_needs_command" -l max-cache -d 'How much memory the stored responses of all applications may take (`cache`) [default: 256m]' -r
 complete -c highball -n "__fish_highball_needs_command" -l head-timeout -d 'Time for a request head to arrive whole, from its first byte [default: 15s]' -r
@@ -200,7 +200,7 @@ complete -c highball -n "__fish_highball_using_subcommand serve" -l max-tls-hand
 complete -c highball -n "__fish_highball_using_subcommand serve" -l http2-streams -d 'Most requests that an HTTP/2 connection may have open at a time [default: 100]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l max-queue -d 'Most requests that wait for a worker [default: 1000]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l spool-dir -d 'Folder for large request bodies while they arrive [default: /var/tmp where it can be written to, else $TMPDIR, else /tmp]' -r -F
-complete -c highball -n "__fish_highball_using_subcommand serve" -l max-spool -d 'How much all spool files together may hold [default: half of what is free in `spool_dir` at the start; a quarter, if that lies in memory]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -l max-spool -d 'How much all spool files together may hold [default: half of the room in `spool_dir`; a quarter, if that lies in memory]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l app-max-spool -d 'How much the spool files of one application may hold [default: all of `max_spool`; with several applications half of it]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l max-cache -d 'How much memory the stored responses of all applications may take (`cache`) [default: 256m]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l head-timeout -d 'Time for a request head to arrive whole, from its first byte [default: 15s]' -r
@@ -303,7 +303,7 @@ complete -c highball -n "__fish_highball_using_subcommand doctor" -l max-tls-han
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l http2-streams -d 'Most requests that an HTTP/2 connection may have open at a time [default: 100]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l max-queue -d 'Most requests that wait for a worker [default: 1000]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l spool-dir -d 'Folder for large request bodies while they arrive [default: /var/tmp where it can be written to, else $TMPDIR, else /tmp]' -r -F
-complete -c highball -n "__fish_highball_using_subcommand doctor" -l max-spool -d 'How much all spool files together may hold [default: half of what is free in `spool_dir` at the start; a quarter, if that lies in memory]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l max-spool -d 'How much all spool files together may hold [default: half of the room in `spool_dir`; a quarter, if that lies in memory]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l app-max-spool -d 'How much the spool files of one application may hold [default: all of `max_spool`; with several applications half of it]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l max-cache -d 'How much memory the stored responses of all applications may take (`cache`) [default: 256m]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l head-timeout -d 'Time for a request head to arrive whole, from its first byte [default: 15s]' -r
@@ -407,7 +407,7 @@ complete -c highball -n "__fish_highball_using_subcommand config" -l max-tls-han
 complete -c highball -n "__fish_highball_using_subcommand config" -l http2-streams -d 'Most requests that an HTTP/2 connection may have open at a time [default: 100]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l max-queue -d 'Most requests that wait for a worker [default: 1000]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l spool-dir -d 'Folder for large request bodies while they arrive [default: /var/tmp where it can be written to, else $TMPDIR, else /tmp]' -r -F
-complete -c highball -n "__fish_highball_using_subcommand config" -l max-spool -d 'How much all spool files together may hold [default: half of what is free in `spool_dir` at the start; a quarter, if that lies in memory]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -l max-spool -d 'How much all spool files together may hold [default: half of the room in `spool_dir`; a quarter, if that lies in memory]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l app-max-spool -d 'How much the spool files of one application may hold [default: all of `max_spool`; with several applications half of it]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l max-cache -d 'How much memory the stored responses of all applications may take (`cache`) [default: 256m]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l head-timeout -d 'Time for a request head to arrive whole, from its first byte [default: 15s]' -r

@@ -473,7 +473,14 @@ fn in_our_own_words_only_what_they_quote_is_masked() {
     );
 }
 
-/// The texts of all tables of causes, in Ruby and in Rust: none of them looks like a secret.
+/// Sentences that look as if they had a secret, and are only shown by what does not look for any in our own words.
+const EXAMPLES: &[&str] = &[
+    "Provide the key of the credentials: ",
+    "Write it as adapter://user:password@",
+    "the application has no secret_key_base: ",
+];
+
+/// The texts of all tables of causes, in Ruby and in Rust: masking leaves them alone.
 #[test]
 fn the_remedies_of_all_causes_stay() {
     let sources = [
@@ -493,7 +500,9 @@ fn the_remedies_of_all_causes_stay() {
             for text in line.split('"').skip(1).step_by(2) {
                 count += 1;
                 let shown = masked(text);
-                if shown != text {
+                assert_eq!(Secrets::default().own_masked(text, &[]), text);
+                let is_example = EXAMPLES.iter().any(|begin| text.starts_with(begin));
+                if shown != text && !is_example {
                     wrong.push(format!("{text}\n  is {shown}"));
                 }
             }
