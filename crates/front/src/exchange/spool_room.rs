@@ -251,7 +251,7 @@ fn is_out_of_files(error: &io::Error) -> bool {
 }
 
 fn mib(bytes: u64) -> String {
-    format!("{}.{} MiB", bytes >> 20, (bytes & 0xf_ffff) * 10 >> 20)
+    format!("{}.{} MiB", bytes >> 20, ((bytes & 0xf_ffff) * 10) >> 20)
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
