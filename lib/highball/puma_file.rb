@@ -22,6 +22,11 @@ module Highball
     # A statement for which there is nothing to do.
     Skip = Struct.new(:statement, :file, :line, keyword_init: true)
 
+    class << self
+      # The file that is being read, and what Puma's configuration is of the last one.
+      attr_accessor :current, :config
+    end
+
     attr_reader :settings, :hooks, :notes, :skipped, :directory, :options
 
     # folder:: the application's
@@ -42,16 +47,27 @@ module Highball
 
     # Evaluates the file, and those that it loads. Raises whatever the file raises.
     def read(path)
-      dsl = Dsl.new(self)
-      @waiting << File.expand_path(path, @folder)
+      PumaFile.current = self
+      @dsl = Dsl.new(self)
+      carry_out(path)
       while (file = @waiting.shift)
-        @files << file
-        dsl.instance_eval(File.read(file), file, 1)
+        carry_out(file)
       end
-      @clusters.each { |block| dsl.instance_eval(&block) }
+      @clusters.each { |block| @dsl.instance_eval(&block) }
       settle_addresses
-      dsl.close
+      @dsl.close
       self
+    ensure
+      PumaFile.current = nil
+    end
+
+    # Evaluates one of its files.
+    def carry_out(path)
+      path = File.expand_path(path, @folder)
+      @files << path
+      text = File.read(path)
+      Surroundings.provide_libraries(text)
+      EVALUATION.call(@dsl, text, path, 1)
     end
 
     # File and line of the statement that is being carried out, or that this exception comes from.
@@ -189,5 +205,9 @@ module Highball
   end
 end
 
+# Outside of all modules: a name in such a file is the application's (`App`, `Log`), and none of Highball's.
+Highball::PumaFile::EVALUATION = ->(highball_dsl, *highball_text) { highball_dsl.instance_eval(*highball_text) }
+
+require_relative "puma_file/surroundings"
 require_relative "puma_file/tls_address"
 require_relative "puma_file/dsl"

@@ -142,6 +142,7 @@ module Highball
 
     FILE = [
       file("load", here: "The file is read after this one."),
+      file("_load_from", here: "The file is read at once."),
       file("plugin", here: "`:tmp_restart` and `:systemd` are built in. Other plugins are written for Puma: they are " \
                            "reported, with what to do instead."),
       file("rackup", here: "The rackup file, if it lies in the application's folder; else it is reported."),
@@ -177,6 +178,7 @@ module Highball
       built_in("mutate_stdout_and_stderr_to_sync_on_write", here: "Standard output is not buffered."),
       built_in("restart_command", here: "`highball upgrade` starts the program that the server was started from."),
       built_in("debug", here: "Nothing."),
+      built_in("_offer_plugins", here: "See `plugin`."),
       built_in("shutdown_debug", here: "The log says how many requests got no complete answer."),
       built_in("tag", here: "Processes have the name of the application's folder."),
       built_in("allow_underscore_headers", here: "Headers whose names have underscores are always dropped."),
@@ -185,9 +187,10 @@ module Highball
     ].freeze
 
     NAMED = [
-      named("bind_to_activated_sockets", target: :special, here: "Sockets of systemd (.socket units) are not taken.",
-                                         remedy: "Give the address by `bind`, and remove the .socket unit: highball upgrade " \
-                                                 "replaces the server without closing its sockets."),
+      named("bind_to_activated_sockets", target: :special,
+                                         here: "Of the sockets of systemd (.socket units), those are taken whose address `bind` " \
+                                               "names; others are closed.",
+                                         remedy: "Give each address of the .socket unit by `bind` as well."),
       named("activate_control_app", here: "There is no control server.",
                                     remedy: "Use highball status, restart, upgrade and stop, which need no setting."),
       named("state_path", here: "No state file is written.", remedy: "Use highball status --json."),

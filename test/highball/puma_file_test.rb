@@ -129,7 +129,71 @@ class PumaFileTest < Minitest::Test
     assert_equal %w[threads], (report["settings"].map { |setting| setting["name"] })
   end
 
+  # --- what it finds around it
+
+  def test_constants_of_puma
+    { "rackup DefaultRackup" => "config.ru", "tag Puma::Const::PUMA_VERSION" => "8.0.2",
+      "tag Const::VERSION" => "8.0.2", "workers ''\ntag get(:workers, 'none').to_s" => "0",
+      "tag Puma.jruby?.to_s" => "false", "tag Puma.windows?.to_s" => "false", "tag defined?(Puma)" => "constant",
+      "tag Puma::Configuration::DEFAULTS[:worker_timeout].to_s" => "60", "tag DefaultTCPPort.to_s" => "9292",
+      "workers 3\ntag Puma.cli_config.options[:workers].to_s" => "3", "tag get(:threads, 'none')" => "none",
+      "tag Puma.respond_to?(:stats).to_s" => "false" }.each do |text, value|
+      options = read(text).options
+      assert_equal value, options[:tag] || options[:rackup], text
+    end
+    assert_equal ["Puma::Plugin.create"], read("Puma::Plugin.create { }").notes.map(&:statement)
+  end
+
+  def test_the_rest_of_puma_is_named_with_line_and_remedy
+    { "Puma.stats" => "highball status --json", "Puma::LogWriter.stdio" => "$stderr", "Puma::Binder" => "remove it",
+      "Puma.no_such_thing" => "remove it", "Rails.root" => "File.expand_path" }.each do |text, remedy|
+      error = reported({ "config/puma.rb" => "threads 1\n#{text}\n" })["error"]
+      assert_includes error["message"], remedy
+      assert_equal 2, error["line"], text
+    end
+    assert_raises(NameError) { read("before_fork { Puma.stats }").hooks.first.block.call }
+  end
+
+  # As Puma has loaded them by then; also where another file uses them, and in hooks.
+  def test_libraries
+    libraries = Highball::PumaFile::Surroundings::LIBRARIES.values.flatten
+    assert_empty(reported({ "config/puma.rb" => libraries.map { |name| "::#{name}; #{name}\n" }.join })["notes"])
+    { "Etc.nprocessors" => nil, "Time.parse('2020-01-01')" => nil, "URI('http://x')" => nil, "[1].to_set" => nil,
+      "Dir.tmpdir" => nil, "require_relative 'other'" => "Socket.gethostname; Etc.nprocessors",
+      "raise unless defined?(URI)" => nil }.each do |text, other|
+      assert_nil reported({ "config/puma.rb" => text, "config/other.rb" => other.to_s })["error"], text
+    end
+  end
+
+  def test_no_library_is_loaded_that_it_does_not_use
+    loaded = "$LOADED_FEATURES.grep(/optparse|socket|tempfile/).first"
+    assert_empty reported({ "config/puma.rb" => "state_path #{loaded}" })["notes"]
+  end
+
+  # `App` is the application's, not Highball::App.
+  def test_names_of_highball_are_not_in_the_way
+    %w[App Log Server Worker Config Hooks Message FORMS Setting PumaFile].each do |name|
+      assert_raises(NameError, name) { read("before_fork { #{name}.to_s }").hooks.first.block.call }
+    end
+    text = "tag [Module.nesting.length, local_variables.grep_v(/highball/)].inspect"
+    assert_equal "[1, []]", read(text).options[:tag]
+  end
+
   # --- the table
+
+  # Each statement of Puma 5 to 8 is known, and takes what it takes there.
+  def test_all_statements_of_puma
+    rows = File.readlines(File.join(PumaFixtures::FOLDER, "statements.txt")).grep_v(/^#/).map(&:split)
+    assert_operator rows.length, :>, 90
+    rows.each { |name, counts, _, *keywords| assert_takes(name, *counts.split("..").map(&:to_i), keywords) }
+  end
+
+  def test_all_statements_of_the_puma_that_is_installed
+    output, ended = Open3.capture2e(RbConfig.ruby, "-rpuma", "-rpuma/configuration", "-rpuma/dsl", "-e",
+                                    "puts Puma::DSL.public_instance_methods(false)")
+    skip "there is no Puma" unless ended.success?
+    assert_empty output.split - Highball::PumaStatements::BY_NAME.keys
+  end
 
   def test_every_statement_is_a_method_and_every_method_is_in_the_table
     known = Highball::PumaStatements::BY_NAME.keys.sort
@@ -167,6 +231,18 @@ class PumaFileTest < Minitest::Test
     in_folder({ "config/puma.rb" => text }.merge(files)) do |folder|
       Highball::PumaFile.new(folder).read("config/puma.rb")
     end
+  end
+
+  # Whether the statement takes so many arguments, at least and at most.
+  def assert_takes(name, least, most, keywords)
+    assert Highball::PumaStatements.find(name), "#{name} is not known"
+    parameters = Highball::PumaFile::Dsl.instance_method(name).parameters.map(&:first)
+    required = parameters.count(:req)
+    assert_operator required, :<=, least, name
+    unless parameters.include?(:rest)
+      assert_operator required + parameters.count(:opt), :>=, most, "#{name} takes fewer arguments than with Puma"
+    end
+    assert_includes parameters, :keyrest, name if keywords.any?
   end
 
   # Its settings: {name => texts}.

@@ -16,6 +16,7 @@ module PumaFixtures
     "mastodon_like" => { "RAILS_ENV" => "production", "PROXY_PROTOCOL" => "true" },
     "discourse_like" => { "RAILS_ENV" => "production", "NUM_WEBS" => "2" },
     "heroku_guide" => { "PORT" => "5000", "RACK_ENV" => "production" },
+    "heroku_old" => { "PORT" => "5000", "WEB_CONCURRENCY" => "1" },
     "kamal_like" => { "SOLID_QUEUE_IN_PUMA" => "1", "WEB_CONCURRENCY" => "2" },
     "sinatra_small" => { "FORCE_SSL" => "1" },
     "modern" => { "WEB_CONCURRENCY" => "1" }
@@ -29,6 +30,14 @@ module PumaFixtures
 
           def call(name) = warn("lifecycle \#{name} with \#{threads} threads")
         end
+      end
+    RUBY
+    "own_names" => { "config/highball.rb" => <<~RUBY },
+      class App
+      end
+
+      module Log
+        def self.warn(text) = Kernel.warn(text)
       end
     RUBY
     "several_files" => { "config/puma/shared.rb" => "port 0\nworkers 2\nssl_bind '0.0.0.0', 9443\n" }

@@ -9,8 +9,8 @@ module PumaPage
 
     # Statements of Puma's configuration
 
-    Highball reads an existing `config/puma.rb` (or `config/puma/ENVIRONMENT.rb`) if the application has neither
-    `config/highball.toml` nor `highball.toml`, and `--config` names no file. `highball -C FILE.rb` names another one.
+    Highball reads an existing `config/puma.rb` (or `config/puma/ENVIRONMENT.rb`), unless `--config` names another file or
+    `puma_config` is off. `highball -C FILE.rb` names another one.
 
     The application's own Ruby evaluates the file in the application's folder, with the gems of its Gemfile. An exception in
     it ends the start with file and line. A statement that Highball cannot carry out is reported once, at the start, with its
@@ -18,9 +18,10 @@ module PumaPage
     statement that narrows something is lost (the only address, for example), [there is no
     start](../security.md#when-a-restriction-cannot-be-kept).
 
-    Options on the command line and variables that begin with `HIGHBALL_` outweigh the file. The file outweighs variables
-    that platforms set (`PORT`, `WEB_CONCURRENCY`, `RAILS_MAX_THREADS`), as it does with Puma: most files read them
-    themselves. `RAILS_ENV`, `RACK_ENV` and `APP_ENV` outweigh `environment`. HUP reads the file again; a rolling restart
+    Options on the command line, variables that begin with `HIGHBALL_`, and what `config/highball.toml` sets outweigh the
+    file. Where `config/highball.toml` names an address, a site (`domain`) or numbers of workers, the file's addresses or
+    workers do not count. The file outweighs variables that platforms set (`PORT`, `WEB_CONCURRENCY`, `RAILS_MAX_THREADS`), as
+    it does with Puma: most files read them themselves. `RAILS_ENV`, `RACK_ENV` and `APP_ENV` outweigh `environment`. HUP reads the file again; a rolling restart
     takes its hooks from the new release.
 
     Highball evaluates the file with the rights of the user who starts it. So if root starts it, it evaluates no file that another
@@ -75,7 +76,7 @@ module PumaPage
     | `pumactl refork` | `highball refork`, or URG |
     | `pumactl status` | `highball status` |
     | `pumactl stats` | `highball status --json` |
-    | `pumactl thread-backtraces` | `highball status --json` names requests that take too long |
+    | `pumactl thread-backtraces` | `highball top --backtraces`, or PWR |
     | `pumactl gc`, `pumactl gc-stats` | `highball memory --gc`, `highball memory` |
     | `pumactl reopen-log` | HUP |
     | `pumactl worker-count-up`, `pumactl worker-count-down` | TTIN, TTOU |

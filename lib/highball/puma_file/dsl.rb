@@ -2,52 +2,73 @@
 
 module Highball
   class PumaFile
+    # What `@config` is for files that look into Puma's configuration.
+    Config = Struct.new(:options) do
+      alias_method :_options, :options
+    end
+
+    # Statements that say so are not carried out either: there is nothing to report.
+    NOTHING = [false, nil, :any, :socket].freeze
+    # Parameters of an address that Highball needs not.
+    QUIET_PARAMETERS = %w[backlog low_latency].freeze
+    UMASK = "Start the server with that umask (UMask= in the systemd unit)."
+    # Who may write to a Unix socket may connect to it.
+    MAY_CONNECT = 0o222
+
+    # How the option's text is made of the argument; nil: there is none. Without an argument that is true.
+    FORMS = {
+      text: ->(value) { value.to_s unless value.to_s.empty? },
+      switch: ->(value) { value ? "on" : "off" },
+      access_log: ->(value) { value ? "-" : "none" },
+      no_access_log: ->(value) { value ? "none" : "-" },
+      refork: lambda do |value|
+        requests = value == true ? 1000 : Integer(value)
+        requests.zero? ? "off" : requests
+      end,
+      integer: ->(value) { Integer(value) },
+      seconds: ->(value) { seconds(Float(value)) },
+      shutdown: lambda do |value|
+        next if [:forever, true].include?(value)
+
+        value == :immediately ? "0s" : seconds(Float(value))
+      end
+    }.freeze
+    # Those for which nothing is a value.
+    SWITCHES = %i[switch access_log no_access_log].freeze
+
+    # None is not a time that Highball could wait: the shortest is.
+    def self.seconds(value)
+      return "1ms" unless value.positive?
+
+      value == value.to_i ? "#{value.to_i}s" : "#{value.round(3)}s"
+    end
+
     # What `self` is in a `config/puma.rb`: the statements are its methods. Those that do no more than the table of
-    # PumaStatements says are made from it.
+    # PumaStatements says are made from it. A file finds the constants of this class by their bare names, so it has only
+    # those that a file finds with Puma.
     class Dsl
-      # What `@config` is for files that look into Puma's configuration.
-      Config = Struct.new(:options)
+      Puma = PumaModule
+      # rubocop:disable Naming/ConstantName -- Puma's names
+      DefaultRackup = "config.ru"
+      DefaultTCPHost = "0.0.0.0"
+      DefaultTCPPort = 9292
+      DefaultWorkerCheckInterval = 5
+      DefaultWorkerTimeout = 60
+      DefaultWorkerShutdownTimeout = 30
+      # rubocop:enable Naming/ConstantName
 
-      # Statements that say so are not carried out either: there is nothing to report.
-      NOTHING = [false, nil, :any, :socket].freeze
-      # Parameters of an address that Highball needs not.
-      QUIET_PARAMETERS = %w[backlog low_latency].freeze
-      UMASK = "Start the server with that umask (UMask= in the systemd unit)."
-      # Who may write to a Unix socket may connect to it.
-      MAY_CONNECT = 0o222
+      # For a constant that neither the application nor Ruby has.
+      def self.const_missing(name)
+        return PumaModule.const_get(name) if PumaModule.const_defined?(name, false)
 
-      # How the option's text is made of the argument; nil: there is none. Without an argument that is true.
-      FORMS = {
-        text: ->(value) { value.to_s unless value.to_s.empty? },
-        switch: ->(value) { value ? "on" : "off" },
-        access_log: ->(value) { value ? "-" : "none" },
-        no_access_log: ->(value) { value ? "none" : "-" },
-        refork: lambda do |value|
-          requests = value == true ? 1000 : Integer(value)
-          requests.zero? ? "off" : requests
-        end,
-        integer: ->(value) { Integer(value) },
-        seconds: ->(value) { seconds(Float(value)) },
-        shutdown: lambda do |value|
-          next if [:forever, true].include?(value)
-
-          value == :immediately ? "0s" : seconds(Float(value))
-        end
-      }.freeze
-      # Those for which nothing is a value.
-      SWITCHES = %i[switch access_log no_access_log].freeze
-
-      # None is not a time that Highball could wait: the shortest is.
-      def self.seconds(value)
-        return "1ms" unless value.positive?
-
-        value == value.to_i ? "#{value.to_i}s" : "#{value.round(3)}s"
+        remedy = Surroundings.remedy_for(name) or return Object.const_missing(name)
+        raise NameError.new("uninitialized constant #{name}: #{remedy}", name)
       end
 
       def initialize(file)
         @file = file
         @options = file.options
-        @config = Config.new(@options)
+        @config = PumaFile.config = Config.new(@options)
         @closed = false
       end
 
@@ -98,7 +119,8 @@ module Highball
       end
 
       def workers(count)
-        count = count.to_s == "auto" ? "auto" : Integer(count || 0)
+        count = 0 if count.to_s.empty?
+        count = count.to_s == "auto" ? "auto" : Integer(count)
         @options[:workers] = count
         @file.set("workers", count)
       end
@@ -149,6 +171,9 @@ module Highball
       def load(file)
         @file.load_later(file)
       end
+
+      def _load_from(path) = path && @file.carry_out(path)
+      def _offer_plugins = nil
 
       def plugin(name)
         remedy = PumaStatements::PLUGINS.fetch(name.to_s, PumaStatements::OTHER_PLUGIN)
@@ -277,9 +302,17 @@ module Highball
         end
       end
 
+      # The statement that this one was meant to be, if few letters differ.
+      def guess_for(name)
+        return unless defined?(DidYouMean)
+
+        known = PumaStatements::BY_NAME.keys.reject { |statement| statement.start_with?("_") }
+        guess = DidYouMean::SpellChecker.new(dictionary: known).correct(name).first or return
+        guess if DidYouMean::Levenshtein.distance(name, guess) <= [name.length / 4, 1].max
+      end
+
       def remedy_for_unknown(name)
-        known = PumaStatements::BY_NAME.keys
-        guess = DidYouMean::SpellChecker.new(dictionary: known).correct(name.to_s).first if defined?(DidYouMean)
+        guess = guess_for(name.to_s)
         return "Did you mean #{guess}?" if guess
 
         "Remove it, or look for its counterpart in docs/migrating/puma-statements.md."
