@@ -15,6 +15,23 @@ class DoctorTest < E2ETest
     refute_match(/warning|FAILED/, output)
   end
 
+  # Files that have no effect, or start another server.
+  def test_files_of_other_servers
+    app = folder_with("config.ru" => WELL, "Passengerfile.json" => "{}", "public/.htaccess" => "Deny from all\n",
+                      "Procfile" => "web: bundle exec puma\n",
+                      "Dockerfile" => "CMD [\"./bin/thrust\", \"./bin/rails\", \"server\"]\n")
+    File.mkfifo(File.join(app, "falcon.rb"))
+    File.symlink("/etc/hostname", File.join(app, "thin.yml"))
+    output, ended = doctor(app)
+    assert_predicate ended, :success?, output
+    assert_match(%r{^warning +other_server: Passengerfile\.json is Passenger's.*\n +what to do: .*/passenger\.md},
+                 output)
+    assert_match(/^warning +other_server: Procfile starts Puma, and not Highball\n +what to do: Write: web:/, output)
+    assert_match(%r{^warning +other_server: Dockerfile starts Thruster.*\n +what to do: .*/thruster\.md}, output)
+    assert_match(%r{^ok +other_server: public/\.htaccess is Apache's}, output)
+    refute_match(/falcon/, output)
+  end
+
   def test_an_application_that_does_not_boot
     output, ended = doctor(folder_with("config.ru" => "raise 'no luck'\n"))
     refute_predicate ended, :success?

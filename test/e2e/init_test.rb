@@ -58,6 +58,20 @@ class InitTest < E2ETest
     assert_equal output.sub(/^wrote.*\n/, ""), init(app).sub(%r{^left alone +config/highball\.service.*\n}, "")
   end
 
+  def test_files_of_other_servers
+    files = { "Passengerfile.json" => "{}", "config/unicorn.rb" => "worker_processes 2\n", "Caddyfile" => "",
+              "render.yaml" => "    startCommand: bundle exec puma\n", "config/puma.rb" => "threads 5\n",
+              "Procfile" => "web: bundle exec passenger start\n" }
+    output = init(folder_with(RACK.merge(files)))
+    assert_match(%r{^left alone +Passengerfile\.json +it is Passenger's, .*docs/migrating/passenger\.md}, output)
+    assert_match(%r{^left alone +config/unicorn\.rb +it is Unicorn's, .*docs/migrating/unicorn-pitchfork\.md}, output)
+    assert_match(/^left alone +Caddyfile +it is Caddy's/, output)
+    assert_match(/^left alone +render\.yaml +it starts Puma, and not Highball/, output)
+    assert_match(%r{^left alone +config/puma\.rb +it counts for what config/highball\.toml does not set}, output)
+    assert_equal 1, output.scan("Procfile ").length, output
+    output.scan(%r{docs/[\w/-]+\.md}).each { |page| assert_path_exists File.expand_path("../../#{page}", __dir__) }
+  end
+
   def test_a_dry_run_writes_nothing
     app = folder_with(RACK)
     output = init("--dry-run", app)

@@ -73,9 +73,50 @@ class PumaConfigTest < E2ETest
     assert_equal 3, start(folder, "-e", "production").status["workers_wanted"]
   end
 
-  def test_highballs_own_file_goes_before
-    folder = app("raise 'not to be read'\n", "config/highball.toml" => "workers = 2\nport = 0\nbind = '127.0.0.1'\n")
-    assert_equal 2, start(folder).status["workers_wanted"]
+  # Each option comes from the first file that sets it, and the hooks run.
+  def test_highballs_own_file_goes_before_for_what_it_sets
+    folder = app("workers 2\nthreads 7\nport 0\n$hooks = []\nbefore_fork { $hooks << 'before_fork' }\n",
+                 "config/highball.toml" => "threads = 1\nbind = '127.0.0.1'\n")
+    server = start(folder)
+    assert_equal [false, ["before_fork"]], facts(server).values_at("multithread", "hooks")
+    assert_equal 2, server.status["workers_wanted"]
+    assert_includes server.log, "config/puma.rb is read, for what config/highball.toml does not set; it sets port, " \
+                                "workers; outweighed: threads by config/highball.toml"
+  end
+
+  def test_init_changes_nothing_of_what_it_says
+    folder = app("workers 2\nport ENV.fetch('PORT', 3000)\n$hooks = []\nbefore_fork { $hooks << 'before_fork' }\n")
+    output, ended = HighballServer.run("init", folder)
+    assert_predicate ended, :success?, output
+    assert_match(%r{^left alone +config/puma\.rb +it counts for what config/highball\.toml does not set}, output)
+    server = start(folder, env: { "PORT" => "0" })
+    assert_equal 2, server.status["workers_wanted"]
+    assert_equal ["before_fork"], facts(server)["hooks"]
+    output, = HighballServer.run("doctor", "--user", Process.uid.to_s, folder, within: 60)
+    assert_match(%r{^ok +puma: config/puma\.rb is read, for what config/highball\.toml does not set; it sets port, w},
+                 output)
+  end
+
+  def test_it_can_be_turned_off
+    folder = app("raise 'not to be read'\n",
+                 "config/highball.toml" => "puma_config = false\nworkers = 2\nport = 0\nbind = '127.0.0.1'\n")
+    server = start(folder)
+    assert_equal [2, nil], [server.status["workers_wanted"], facts(server)["hooks"]]
+    assert_match(%r{config/puma\.rb is not read, as puma_config is off}, server.log)
+  end
+
+  # After HUP as at the start: what a new file sets goes before, and turning the old one off ends its hooks.
+  def test_hup_takes_a_highball_toml_that_is_new
+    folder = app("port 0\nworkers 1\n$hooks = 'from puma.rb'\n")
+    server = start(folder)
+    own = File.join(folder, "config/highball.toml")
+    File.write(own, "workers = 2\n")
+    server.signal("HUP")
+    wait_for("two workers", within: 30) { server.status["workers_wanted"] == 2 }
+    assert_equal "from puma.rb", facts(server)["hooks"]
+    File.write(own, "workers = 2\npuma_config = false\n")
+    server.signal("HUP")
+    wait_for("the hooks' end", within: 60) { facts(server)["hooks"].nil? }
   end
 
   def test_one_that_is_named

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use clap::builder::PossibleValuesParser;
-use clap::error::{ContextKind, ErrorKind};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{value_parser, Arg, ArgAction, ArgMatches};
 
 use crate::counterparts;
@@ -46,7 +46,7 @@ pub(crate) enum Command {
 pub(crate) fn read(args: impl IntoIterator<Item = OsString>) -> Result<Command, ConfigError> {
     let matches = match command().try_get_matches_from(args) {
         Ok(matches) => matches,
-        Err(error) => return not_a_command(&error),
+        Err(error) => return not_a_command(&near_suggestions(error)),
     };
     match matches.subcommand() {
         Some(("doctor", matches)) => {
@@ -363,6 +363,23 @@ fn serve_args(matches: &ArgMatches) -> (Vec<PathBuf>, Given) {
 pub(crate) fn misspelt_command(path: &Path) -> Option<&'static str> {
     let word = path.to_str()?;
     counterparts::command(word).or_else(|| did_you_mean(word, COMMANDS.into_iter().chain(["help"])))
+}
+
+/// Without a suggestion, and a usage of it, that is another word: to clap it is enough that options begin in the same way.
+fn near_suggestions(mut error: clap::Error) -> clap::Error {
+    let name = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => {
+            let name = text.trim_start_matches('-').split(['=', ' ']).next().unwrap_or_default();
+            Some(name.replace('-', "_"))
+        }
+        _ => None,
+    };
+    let names = name(ContextKind::InvalidArg).zip(name(ContextKind::SuggestedArg));
+    if names.is_some_and(|(written, known)| did_you_mean(&written, [known.as_str()].into_iter()).is_none()) {
+        error.remove(ContextKind::SuggestedArg);
+        error.remove(ContextKind::Usage);
+    }
+    error
 }
 
 /// Help and version are errors to clap, and answers to the user.

@@ -11,7 +11,7 @@ static COMMANDS: [(&str, &str); 12] = [
     ("gc", "memory --gc"),
     ("gc-stats", "memory"),
     ("info", "status"),
-    ("thread-backtraces", "status"),
+    ("thread-backtraces", "top --backtraces"),
     ("init-config", "config"),
     ("check", "doctor"),
 ];

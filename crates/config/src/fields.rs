@@ -136,6 +136,7 @@ pub(crate) struct AppFields {
     /// Where reforks were asked for, for an error that only shows beside other options.
     pub(crate) refork_origin: Option<Origin>,
     pub(crate) prestart: Option<bool>,
+    pub(crate) puma_config: bool,
     pub(crate) sleep_after: Option<Duration>,
     pub(crate) show_diagnosis: ShowDiagnosis,
 }

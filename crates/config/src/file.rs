@@ -23,7 +23,7 @@ const FILE_BYTES: u64 = 1 << 20;
 /// What a file says.
 #[derive(Debug, Default)]
 pub(crate) struct File {
-    /// Its path, where it is the application's own.
+    /// Where it is.
     pub(crate) path: Option<PathBuf>,
     /// For the server, and for all applications.
     pub(crate) top: Given,
@@ -122,8 +122,7 @@ pub(crate) fn read_own(
     }
     let text = folder.read_text(place, Links::Anywhere, FILE_BYTES).map_err(unread)?;
     not_foreign(&path, &text)?;
-    let file = read(&text, &path, link, rights)?;
-    Ok(Some(File { path: Some(path), ..file }))
+    read(&text, &path, link, rights).map(Some)
 }
 
 fn read(text: &str, path: &Path, app: &Path, rights: &Rights) -> Result<File, ConfigError> {
@@ -133,7 +132,7 @@ fn read(text: &str, path: &Path, app: &Path, rights: &Rights) -> Result<File, Co
         wrong(error.span().map(|span| reader.line_of(span.start)), error.message().to_owned())
     })?;
     let folder = if table.get_ref().contains_key("app") { folder_of(path) } else { app.to_owned() };
-    let mut file = File::default();
+    let mut file = File { path: Some(path.to_owned()), ..File::default() };
     for (key, value) in table.into_inner() {
         let line = reader.line_of(key.span().start);
         match (key.get_ref().as_ref(), value.get_ref()) {
@@ -148,6 +147,9 @@ fn read(text: &str, path: &Path, app: &Path, rights: &Rights) -> Result<File, Co
             }
             ("app", _) => {
                 return Err(wrong(Some(line), "each application has its own entry: [[app]]".into()))
+            }
+            (name, value) if is_section(name, value) => {
+                return Err(wrong(Some(line), no_section(name, value)))
             }
             (name, value) => reader.add(&mut file.top, name, value, line, &folder)?,
         }
@@ -250,6 +252,26 @@ impl Reader<'_> {
         let values = texts.into_iter().map(|text| Raw { text, origin: origin.clone() }).collect();
         given.add(option, values);
         Ok(())
+    }
+}
+
+/// Whether it is a section, `[name]` or `[[name]]`, and no option that has such a value.
+fn is_section(name: &str, value: &DeValue<'_>) -> bool {
+    named(name).is_none() && (matches!(value, DeValue::Table(_)) || is_list_of_tables(value))
+}
+
+fn is_list_of_tables(value: &DeValue<'_>) -> bool {
+    matches!(value, DeValue::Array(values) if values.iter().any(|value| matches!(value.get_ref(), DeValue::Table(_))))
+}
+
+/// The error for a section: there are none, but for `[[app]]`.
+fn no_section(name: &str, value: &DeValue<'_>) -> String {
+    match value {
+        DeValue::Table(_) => format!(
+            "there is no section `[{name}]`: write the options of the server, which hold for all applications, at the top of the \
+             file, and an [[app]] for each of several applications"
+        ),
+        _ => format!("there is no list `[[{name}]]`: each application has its own entry, [[app]]"),
     }
 }
 

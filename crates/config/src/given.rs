@@ -137,8 +137,7 @@ impl Given {
 
     /// Whether this option was given on the command line, or by Highball's own variable: for this start.
     pub(crate) fn is_for_this_start(&self, name: &str) -> bool {
-        let origin = self.values.get(name).and_then(|raws| raws.first()).map(|raw| &raw.origin);
-        match origin {
+        match self.origin(name) {
             Some(Origin::CommandLine { .. }) => true,
             Some(Origin::Environment { variable }) => variable.starts_with("HIGHBALL_"),
             _ => false,
@@ -175,6 +174,11 @@ impl Given {
                      Some(Origin::Environment { variable }) if !variable.starts_with("HIGHBALL_"))
         };
         self.values = values.into_iter().filter(|(name, raws)| stays(name) || !of_platform(raws)).collect();
+    }
+
+    /// Where the option of this name was given.
+    pub(crate) fn origin(&self, name: &str) -> Option<&Origin> {
+        self.values.get(name).and_then(|raws| raws.first()).map(|raw| &raw.origin)
     }
 
     /// Whether the option of this name is given.

@@ -7,7 +7,8 @@
 //! - `command_line`: the command line, made from the table, read into what was *given*; `help`: what `--help` prints;
 //!   `counterparts`: what other servers call its commands and options;
 //! - `given`: what was given, where, and which of it counts;
-//! - `file`: the configuration file; [`puma`]: a Puma configuration in its place; `foreign`: those of other programs;
+//! - `file`: the configuration file; [`puma`]: a Puma configuration, for what that does not set; `origins`: which file an option
+//!   comes from; `foreign`: those of other programs;
 //! - `restriction`: what happens where an option that narrows something cannot be kept;
 //! - `environments`: environments that a Rails application does not have;
 //! - `value`: sizes, durations, addresses and other values as people write them;
@@ -44,6 +45,7 @@ mod manual;
 mod memory;
 mod network;
 mod options;
+mod origins;
 mod ownership;
 mod pool;
 mod puma;

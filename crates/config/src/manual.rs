@@ -32,8 +32,10 @@ The file is the one named by `--config`, else by `HIGHBALL_CONFIG`, else `config
 `highball.toml` in the application. It is [TOML](https://toml.io). An option that does not exist is an error.
 Relative paths in the file begin at the application's folder, all others at the current one.
 
-Without such a file, an existing `config/puma.rb` is read in its place, and a warning names each statement that has no
-counterpart (an error, where it narrows something): see [migrating/puma-statements.md](migrating/puma-statements.md).
+An existing `config/puma.rb` counts for what such a file, the command line and `HIGHBALL_` variables do not set, and its hooks
+run. The log and `highball doctor` say which options come from which file, and name each statement that has no counterpart (an
+error, where it narrows something): see [migrating/puma.md](migrating/puma.md#configpumarb). `puma_config = false` turns it off. Where `--config` names a file, no
+other is read, neither `config/highball.toml` nor `config/puma.rb`.
 
 With several applications ([many-apps.md](many-apps.md)) the file is the server's: options at its top hold for
 the server and for all applications, and each has its own `[[app]]`. Relative paths at its top, and the `path` of

@@ -147,6 +147,11 @@ impl Opt {
         matches!(self.form, Form::User(_))
     }
 
+    /// Whether it says if a Puma configuration counts.
+    pub(crate) fn is_puma_config(&self) -> bool {
+        self.name == "puma_config"
+    }
+
     /// The default in words.
     pub(crate) fn default_text(&self) -> String {
         match self.default {
@@ -528,8 +533,20 @@ pub(crate) static OPTIONS: &[Opt] = &[
         default: Default::Without("config/highball.toml, highball.toml or config/puma.rb in the application, where there is one"),
         section: Section::Server,
         example: "/etc/highball/blog.toml",
-        doc: "Configuration file. One whose name ends in `.rb` is a Puma configuration; see \
+        doc: "Configuration file, in the place of those in the application. One whose name ends in `.rb` is a Puma configuration; see \
               [migrating/puma-statements.md](migrating/puma-statements.md).",
+    },
+    Opt {
+        name: "puma_config",
+        scope: Scope::App,
+        short: None,
+        env: &[],
+        form: Form::Switch(|f, on| f.app.puma_config = on),
+        default: Default::Is("on"),
+        section: Section::Server,
+        example: "off",
+        doc: "Whether the application's `config/puma.rb` counts for what nothing else sets, and its hooks run. See \
+              [migrating/puma.md](migrating/puma.md#configpumarb).",
     },
     Opt {
         name: "ruby",
@@ -1463,10 +1480,13 @@ pub(crate) fn named(name: &str) -> Option<&'static Opt> {
     OPTIONS.iter().find(|option| option.name == name)
 }
 
-/// The name in `known` that `unknown` was most likely meant to be.
+/// The name in `known` that `unknown` was most likely meant to be: a third of its letters may differ. One that only begins
+/// in the same way is another word.
 pub fn did_you_mean<'a>(unknown: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let unknown = unknown.to_ascii_lowercase().replace('-', "_");
+    let most = (unknown.chars().count() / 3).max(1);
     known
+        .filter(|name| strsim::damerau_levenshtein(&unknown, name) <= most)
         .map(|name| (strsim::jaro_winkler(&unknown, name), name))
         .filter(|(likeness, _)| *likeness > 0.8)
         .max_by(|a, b| a.0.total_cmp(&b.0))
@@ -1554,6 +1574,9 @@ mod tests {
         assert_eq!(guess("wokers"), Some("workers"));
         assert_eq!(guess("idle-timeout"), Some("idle_timeout"));
         assert_eq!(guess("Port"), Some("port"));
-        assert_eq!(guess("xyzzy"), None);
+        assert_eq!(guess("ssl_certificate"), Some("tls_certificate"));
+        for other in ["xyzzy", "server", "app", "log", "tls", "timeout", "max", "pool"] {
+            assert_eq!(guess(other), None, "{other}");
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! A Puma configuration, `config/puma.rb`, that an application has in the place of a `highball.toml`.
+//! A Puma configuration, `config/puma.rb`. It counts for what a `highball.toml` does not set.
 //!
 //! It is Ruby, so the application's own Ruby evaluates it ([`AskRuby`]) and reports what it says: a source as a file is one.
 //! It runs with the rights of this process. So root evaluates none that another user could have written, and none of an
@@ -10,17 +10,18 @@ use highball_tenant::{Links, TenantFolder};
 use serde::Deserialize;
 
 use crate::error::ConfigError;
-use crate::file::{is_there, not_foreign};
+use crate::file::{self, is_there, not_foreign};
 use crate::foreign;
 use crate::given::{Given, Origin, Raw};
 use crate::given_path::absolute;
 use crate::options::{named, Opt, Scope};
+use crate::origins::{Origins, Outweighed};
 use crate::ownership::Starter;
 use crate::settings::{App, PumaNote};
 use crate::trust::Author;
 use crate::value;
 
-/// Where an application has one, but for the one of its environment, which goes before it.
+/// Where an application has one for all environments.
 const USUAL: &str = "config/puma.rb";
 
 /// The largest that is looked into without Ruby, in bytes.
@@ -28,6 +29,16 @@ const FILE_BYTES: u64 = 1 << 20;
 
 /// Options of the server by which a file narrows what is served, so that they may not get lost.
 const NARROWING: [&str; 2] = ["bind", "proxy_protocol"];
+
+/// Options that decide something together: where a weightier source gives one of the first, what a Puma configuration says
+/// of the second does not count, as both would contradict each other or stay without effect.
+const TOGETHER: [(&[&str], &[&str]); 5] = [
+    (&["bind", "domain", "domain_on_demand", "domain_ask"], &["bind"]),
+    (&["workers", "min_workers", "max_workers"], &["workers"]),
+    (&["preload", "refork_after"], &["preload", "refork_after"]),
+    (&["tls_certificate", "tls_key", "https"], &["tls_certificate", "tls_key", "https"]),
+    (&["domain", "domain_on_demand", "domain_ask"], &["https"]),
+];
 
 /// Evaluates a Puma configuration.
 ///
@@ -85,7 +96,7 @@ struct Raised {
 /// Where a Puma configuration may be.
 #[derive(Debug, Clone)]
 pub(crate) enum Source {
-    /// There is another configuration.
+    /// None is read: another file was named, or the application has none of its own.
     None,
     /// In the application's folder, and it is the server's configuration too.
     OfServer,
@@ -119,6 +130,42 @@ pub(crate) struct Layer {
     pub(crate) rackup: Option<PathBuf>,
     pub(crate) directory: Option<Directory>,
     pub(crate) notes: Vec<PumaNote>,
+    /// What it says and what weightier sources say differently.
+    pub(crate) outweighed: Vec<Outweighed>,
+    /// Whether it was evaluated.
+    pub(crate) is_evaluated: bool,
+    /// Whether none is to be read.
+    pub(crate) is_off: bool,
+}
+
+/// What goes before a Puma configuration.
+pub(crate) struct Weightier<'a> {
+    /// The command line and the environment; of this, what is given for this start.
+    pub(crate) start: &'a Given,
+    /// A file for Highball: the application's own, or that of its server where it is the only one.
+    pub(crate) file: &'a Given,
+}
+
+impl Weightier<'_> {
+    /// Where this option was given, for this start or in the file.
+    fn given(&self, name: &str) -> Option<&Origin> {
+        let of_start = self.start.origin(name).filter(|_| self.start.is_for_this_start(name));
+        let origin = of_start.or_else(|| self.file.origin(name));
+        origin.filter(|origin| !matches!(origin, Origin::Default { .. }))
+    }
+
+    /// Where something was given that leaves no room for this option of a Puma configuration.
+    fn origin(&self, name: &str) -> Option<&Origin> {
+        let together = TOGETHER.iter().filter(|(_, yielding)| yielding.contains(&name));
+        let mut names = std::iter::once(name).chain(together.flat_map(|(names, _)| names.iter().copied()));
+        names.find_map(|name| self.given(name))
+    }
+}
+
+/// Where an application may have one: that of its environment goes before the usual one.
+fn places(environment: &str) -> impl Iterator<Item = PathBuf> {
+    let of_environment = Some(format!("config/puma/{environment}.rb")).filter(|_| !environment.contains('/'));
+    of_environment.into_iter().chain([USUAL.to_owned()]).map(PathBuf::from)
 }
 
 /// The folder of the application, as the file names it.
@@ -167,13 +214,18 @@ pub(crate) fn is_puma(path: &Path) -> bool {
     path.extension().is_some_and(|end| end == "rb")
 }
 
+/// Whether only the server's own configuration may give this option.
+fn is_of_server(option: &Opt) -> bool {
+    option.scope == Scope::Server || option.scope.is_privileged()
+}
+
 impl Source {
-    /// Reads it, if there is one. `app` is the application as it is configured without; `outweighs` is given by people for
-    /// this start, and `has_server_user` if that names another user for the server.
+    /// Reads it, if there is one. `app` is the application as it is configured without; `has_server_user`: another user is
+    /// named for the server.
     pub(crate) fn read(
         &self,
         app: &App,
-        outweighs: &Given,
+        weightier: &Weightier<'_>,
         (has_environment, has_server_user): (bool, bool),
         ask: AskRuby<'_>,
     ) -> Result<Option<Layer>, ConfigError> {
@@ -192,11 +244,11 @@ impl Source {
         let answer = ask(&PumaQuestion { app, file: &file, has_environment }).map_err(wrong)?;
         if let Some(Raised { message, file, line }) = answer.error {
             let problem = format!(
-                "{message}; correct it, or write a config/highball.toml, which is read in the place of this file"
+                "{message}; correct it, or turn it off: `puma_config = false` in config/highball.toml"
             );
             return Err(ConfigError::File { path: file, line, problem });
         }
-        Layer::of(answer, file, app, outweighs, standing).map(Some)
+        Layer::of(answer, file, app, weightier, standing).map(Some)
     }
 
     /// The file, below the application's folder or absolute.
@@ -212,10 +264,7 @@ impl Source {
                 let Ok(folder) = TenantFolder::open(&app.folder, app.runs_as.another()) else {
                     return Ok(None);
                 };
-                let of_environment = format!("config/puma/{}.rb", app.environment);
-                let of_environment = Some(of_environment).filter(|_| !app.environment.contains('/'));
-                let places = of_environment.into_iter().chain([USUAL.to_owned()]).map(PathBuf::from);
-                for place in places {
+                for place in places(&app.environment) {
                     let there = is_there(&folder, &place).map_err(|error| {
                         let problem = format!("cannot be read: {error}");
                         ConfigError::File { path: app.folder.join(&place), line: None, problem }
@@ -227,6 +276,28 @@ impl Source {
                 Ok(None)
             }
         }
+    }
+
+    /// Configuration files in the application's folder that are not read, a line for each with the reason.
+    pub(crate) fn left_out(&self, app: &App, layer: &Layer, origins: &Origins<'_>) -> Vec<String> {
+        let by_name = matches!(self, Source::None | Source::Named(_));
+        let why = match (by_name, &layer.file) {
+            (true, _) => format!("{} names another file", origins.place_of("config")),
+            (false, Some(read)) => format!("{} goes before it", read.display()),
+            (false, None) if layer.is_off => "puma_config is off".to_owned(),
+            (false, None) => return Vec::new(), // there is none, or a note says why it is not read
+        };
+        let Ok(folder) = TenantFolder::open(&app.folder, app.runs_as.another()) else { return Vec::new() };
+        let is_read = |place: &Path| {
+            let path = app.folder.join(place);
+            origins.file == Some(&path)
+                || layer.file.as_ref().is_some_and(|file| app.folder.join(file) == path)
+        };
+        places(&app.environment)
+            .chain(file::PLACES.map(PathBuf::from).into_iter().filter(|_| by_name))
+            .filter(|place| !is_read(place) && folder.has_file(place))
+            .map(|place| format!("{} is not read, as {why}", place.display()))
+            .collect()
     }
 
     fn standing(&self, app: &App, file: &Path, has_server_user: bool) -> Standing {
@@ -290,10 +361,7 @@ fn is_every_address(text: &str) -> bool {
 fn replaced_by_port(setting: Setting) -> PumaNote {
     PumaNote {
         statement: setting.name,
-        what: format!(
-            "{} is not bound: the port that was given for this start takes its place.",
-            setting.value
-        ),
+        what: format!("{} is not bound: the port that was given otherwise takes its place.", setting.value),
         remedy: "To keep the address, leave the port out, or name both with --bind.".into(),
         file: setting.file,
         line: setting.line,
@@ -326,7 +394,10 @@ impl Layer {
         };
         let remedy = match narrows {
             Some(_) => "Name the addresses with --bind, and write other settings into config/highball.toml.",
-            None => "Write the settings into config/highball.toml.",
+            None => {
+                "Write the settings into config/highball.toml, and `puma_config = false` if its hooks are not needed \
+                 either."
+            }
         };
         let note =
             PumaNote { statement: String::new(), what, remedy: remedy.into(), file: path, line, narrows };
@@ -337,16 +408,17 @@ impl Layer {
         answer: PumaAnswer,
         file: PathBuf,
         app: &App,
-        outweighs: &Given,
+        weightier: &Weightier<'_>,
         standing: Standing,
     ) -> Result<Layer, ConfigError> {
-        let mut layer = Layer { file: Some(file), notes: answer.notes, ..Layer::default() };
+        let notes = answer.notes;
+        let mut layer = Layer { file: Some(file), notes, is_evaluated: true, ..Layer::default() };
         let mut settings = answer.settings;
-        // As with Puma: who names a port on the command line has named where to listen.
-        if outweighs.is_for_this_start("port") {
+        // As with Puma: who names a port has named where to listen.
+        if weightier.given("port").is_some() {
             let (replaced, kept) = settings.into_iter().partition(|setting| names_port(setting, &app.folder));
             settings = kept;
-            if !outweighs.names("bind") {
+            if weightier.given("bind").is_none() {
                 layer.notes.extend(replaced.into_iter().map(replaced_by_port));
             }
         }
@@ -356,7 +428,11 @@ impl Layer {
             };
             let (of_option, others) = settings.into_iter().partition(|other| other.name == option.name);
             settings = others;
-            layer.add(option, of_option, &app.link, &standing);
+            let counts_nowhere = is_of_server(option) && matches!(standing, Standing::App(_));
+            match weightier.origin(option.name).filter(|_| !counts_nowhere) {
+                Some(by) => layer.outweighed.push(Outweighed { name: option.name, by: by.clone() }),
+                None => layer.add(option, of_option, &app.link, &standing),
+            }
         }
         match (answer.directory.map(|named| Directory::of(named, app)), &standing) {
             (Some(directory), Standing::Whole) => layer.directory = Some(directory),
@@ -372,7 +448,7 @@ impl Layer {
     }
 
     fn add(&mut self, option: &'static Opt, settings: Vec<Setting>, folder: &Path, standing: &Standing) {
-        let is_of_server = option.scope == Scope::Server || option.scope.is_privileged();
+        let is_of_server = is_of_server(option);
         if let (true, Standing::App(why)) = (is_of_server, standing) {
             let narrows = |text: &str| NARROWING.contains(&option.name) && !is_every_address(text);
             self.notes.extend(settings.into_iter().map(|setting| PumaNote {

@@ -17,9 +17,10 @@ use crate::given::{Given, Origin};
 use crate::given_path::{absolute, move_working_folder, working_folder, HERE};
 use crate::memory;
 use crate::options::{Opt, Scope};
+use crate::origins::Origins;
 use crate::ownership::{maker_of_link, owner, Owner, Starter};
 use crate::pool::PoolRange;
-use crate::puma::{is_puma, AskRuby, Layer, Source};
+use crate::puma::{is_puma, AskRuby, Layer, Source, Weightier};
 use crate::restriction;
 use crate::settings::{
     AccessLog, AcmeSettings, AdminSettings, App, AppId, BasicAuth, Bind, BindAddress, BindProtocol,
@@ -62,12 +63,13 @@ pub(crate) fn gather<'a>(
     let place = Place { current, env };
     let named = given.fields(&place, |option| option.scope == Scope::Start)?.server.config;
     let current = &place.current;
+    let named_file = named.clone();
     let puma = named.as_deref().filter(|path| is_puma(path));
     let puma = puma.map(|path| puma_of_one(path, &paths)).transpose()?;
     let named = named.filter(|_| puma.is_none());
     let file_place = named.as_deref().map(file::folder_of);
     let found = if puma.is_some() { None } else { server_file(named.clone(), &paths, &given, &place)? };
-    let puma = puma.unwrap_or(if found.is_some() { Source::None } else { Source::OfServer });
+    let path = found.as_ref().and_then(|file| file.path.clone());
     let file = found.unwrap_or_default();
     if let [first, others @ ..] = &paths[..] {
         // A single one may be the folder that the file was found in.
@@ -90,8 +92,11 @@ pub(crate) fn gather<'a>(
         several(paths.collect(), &given, &file.top, &place)?
     } else {
         let app = Where::of(paths.into_iter().next(), current)?;
-        let (entry, config_file) = (Given::default(), file.path.clone());
-        vec![AppSources { app, entry, config_file, file: Ok(Given::default()), puma, layer: None }]
+        let is_own = |named: &Path| PLACES.iter().any(|place| is_same(named, &app.folder.join(place)));
+        // A file that is named takes the place of those in the folder.
+        let usual = if named_file.as_deref().is_none_or(is_own) { Source::OfServer } else { Source::None };
+        let (entry, file) = (Given::default(), Ok(Given::default()));
+        vec![AppSources { app, entry, file, path, puma: puma.unwrap_or(usual), layer: None }]
     };
     Ok(Sources { given, top: file.top, apps, named, place, ask })
 }
@@ -227,11 +232,11 @@ struct AppSources {
     app: Where,
     /// By the server's file, in its `[[app]]`.
     entry: Given,
-    /// Its own file, if it has one.
-    config_file: Option<PathBuf>,
-    /// By that file; or why that, or the folder, cannot be used.
+    /// By its own file; or why that, or the folder, cannot be used.
     file: Result<Given, ConfigError>,
-    /// Where a Puma configuration may be, which is read where it has no configuration file.
+    /// Where that file is; for an only application, the server's.
+    path: Option<PathBuf>,
+    /// Where a Puma configuration may be, for what nothing else sets.
     puma: Source,
     /// What that says.
     layer: Option<Layer>,
@@ -247,17 +252,29 @@ impl AppSources {
         place: &Place<'_>,
         ask: Option<AskRuby<'_>>,
     ) {
-        let (Some(ask), true) = (ask, self.file.is_ok() && !matches!(self.puma, Source::None)) else {
-            return;
+        let (Some(ask), Ok(file)) = (ask, &self.file) else { return };
+        let mut own = self.entry.clone();
+        own.add_all(file, |option| option.scope != Scope::Server);
+        let mut files = own.clone();
+        if !many {
+            files.add_all(top, |_| true);
+        }
+        let has_environment = [cli_and_env, &files, top].into_iter().any(Given::names_environment);
+        let has_server_user = cli_and_env.names("server_user") || files.names("server_user");
+        let weightier = Weightier { start: cli_and_env, file: &files };
+        let is_off = || {
+            let fields = merged(&own, cli_and_env, top, many).fields(place, Opt::is_puma_config)?;
+            Ok(!fields.app.puma_config && !matches!(self.puma, Source::Named(_)))
         };
-        let has_environment = [cli_and_env, &self.entry, top].into_iter().any(Given::names_environment);
-        let has_server_user = cli_and_env.names("server_user");
-        let read = app(&self.app, &self.entry, cli_and_env, top, many, place)
-            .and_then(|app| self.puma.read(&app, cli_and_env, (has_environment, has_server_user), ask))
-            .and_then(|layer| {
-                let notes = layer.as_ref().map_or(&[][..], |layer| &layer.notes);
-                restriction::check_notes(notes, &[cli_and_env, &self.entry, top]).map(|()| layer)
-            });
+        let read = is_off().and_then(|is_off| match is_off {
+            true => Ok(Some(Layer { is_off, ..Layer::default() })),
+            false => app(&self.app, &own, cli_and_env, top, many, place)
+                .and_then(|app| self.puma.read(&app, &weightier, (has_environment, has_server_user), ask))
+                .and_then(|layer| {
+                    let notes = layer.as_ref().map_or(&[][..], |layer| &layer.notes);
+                    restriction::check_notes(notes, &[cli_and_env, &files, top]).map(|()| layer)
+                }),
+        });
         match read {
             Ok(mut layer) => {
                 if let Some(layer) = &mut layer {
@@ -265,7 +282,7 @@ impl AppSources {
                 }
                 self.app.file =
                     self.app.file.take().or(layer.as_ref().and_then(|layer| layer.rackup.clone()));
-                self.layer = layer;
+                self.layer = Some(layer.unwrap_or_default());
             }
             Err(error) => self.file = Err(error),
         }
@@ -351,11 +368,10 @@ fn several(
             )));
         }
         let found = there.and_then(|()| own_file(&app, &[given, &entry, top], many, place));
-        let puma = if matches!(found, Ok(None)) { Source::OfApp } else { Source::None };
+        let path = found.as_ref().ok().and_then(|file| file.as_ref()?.path.clone());
         // Entries make it that of a server, of which this application may be one.
         let own = |file: Option<File>| file.filter(|file| file.entries.is_empty()).unwrap_or_default().top;
-        let config_file = found.as_ref().ok().and_then(|file| file.as_ref()?.path.clone());
-        all.push(AppSources { app, entry, config_file, file: found.map(own), puma, layer: None });
+        all.push(AppSources { app, entry, file: found.map(own), path, puma: Source::OfApp, layer: None });
     }
     Ok(all)
 }
@@ -369,7 +385,8 @@ fn app_or_fault(
     many: bool,
     place: &Place<'_>,
 ) -> Result<App, ConfigError> {
-    let AppSources { app: at, entry, config_file, file, layer, .. } = sources;
+    let AppSources { app: at, entry, file, path, puma, layer } = sources;
+    let is_complete = layer.is_some();
     let layer = layer.unwrap_or_default();
     let says_user = [cli_and_env, &entry, top].into_iter().any(Given::names_user);
     let mut cli_and_env = cli_and_env.clone();
@@ -384,7 +401,16 @@ fn app_or_fault(
         own.add_all(&layer.app, |_| true);
         let whole = app(&at, &own, cli_and_env, top, many, place)?;
         environments::check(&whole)?;
-        Ok(App { config_file, puma_file: layer.file, puma_notes: layer.notes, ..whole })
+        let origins = Origins {
+            folder: &at.folder,
+            all: &merged(&own, cli_and_env, top, many),
+            own: if many { &file } else { top },
+            file: path.as_deref(),
+        };
+        let file_notes = if is_complete { file_notes(&whole, &puma, &layer, &origins) } else { Vec::new() };
+        let is_own = |path: &PathBuf| PLACES.iter().any(|place| *path == at.folder.join(place));
+        let config_file = path.clone().filter(is_own);
+        Ok(App { config_file, puma_file: layer.file, puma_notes: layer.notes, file_notes, ..whole })
     });
     match whole {
         Err(error) if many => {
@@ -398,7 +424,24 @@ fn app_or_fault(
     }
 }
 
-/// One application: what is given for the server counts after what is given for it alone in files.
+/// What is given for one application: that for the server counts after that for it alone in files.
+fn merged(own: &Given, cli_and_env: &Given, top: &Given, many: bool) -> Given {
+    let mut given = cli_and_env.clone();
+    given.add_all(own, |_| true);
+    given.add_all(top, |option| !many || option.scope.is_shared());
+    given
+}
+
+/// Which of the application's files counts for what.
+fn file_notes(app: &App, puma: &Source, layer: &Layer, origins: &Origins<'_>) -> Vec<String> {
+    let of_puma = layer.file.as_ref().filter(|_| layer.is_evaluated);
+    let of_puma = of_puma.map(|file| origins.of_puma(&app.folder.join(file), &layer.outweighed));
+    let mut notes: Vec<String> = origins.of_own_file(of_puma.is_some()).into_iter().chain(of_puma).collect();
+    notes.extend(puma.left_out(app, layer, origins));
+    notes
+}
+
+/// One application.
 fn app(
     app: &Where,
     own: &Given,
@@ -407,9 +450,7 @@ fn app(
     many: bool,
     place: &Place<'_>,
 ) -> Result<App, ConfigError> {
-    let mut given = cli_and_env.clone();
-    given.add_all(own, |_| true);
-    given.add_all(top, |option| !many || option.scope.is_shared());
+    let given = merged(own, cli_and_env, top, many);
     if many {
         let is_of_one = Scope::is_of_one;
         if let Some(origin) = cli_and_env.of_scope(is_of_one).chain(top.of_scope(is_of_one)).next() {
@@ -494,6 +535,7 @@ fn app(
         config_file: None,
         puma_file: None,
         puma_notes: Vec::new(),
+        file_notes: Vec::new(),
         fault: None,
     })
 }

@@ -233,6 +233,9 @@ pub struct App {
     pub puma_file: Option<PathBuf>,
     /// What is not carried out of a Puma configuration.
     pub puma_notes: Vec<PumaNote>,
+    /// Which of its configuration files counts for what, where there are several, or where something goes before one: a line
+    /// for each.
+    pub file_notes: Vec<String>,
     /// Why it cannot be brought up, where its own configuration file or its folder cannot be used. Everything else here is
     /// then what the server says of it.
     pub fault: Option<Fault>,
@@ -300,6 +303,7 @@ impl App {
             pool: differing.pool,
             config_file: differing.config_file,
             puma_notes: differing.puma_notes,
+            file_notes: differing.file_notes,
             ..self.clone()
         };
         same == *other

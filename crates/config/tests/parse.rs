@@ -277,7 +277,15 @@ fn wrong_files() {
         .ends_with("highball.toml, line 2: there is no option `wokers`; did you mean `workers`?"));
     assert!(error("config = 'x'").contains("there is no option `config`"));
     assert!(error("port = [1, 2]").contains("port takes one value, such as \"8080\""));
-    assert!(error("[server]\nport = 1").contains("there is no option `server`"));
+    for (text, words) in [
+        ("[server]\nport = 1", "there is no section `[server]`: write the options of the server"),
+        ("[workers_pool]\nport = 1", "there is no section `[workers_pool]`"),
+        ("server.port = 1", "there is no section `[server]`"),
+        ("[[apps]]\npath = 'x'", "there is no list `[[apps]]`: each application has its own entry, [[app]]"),
+    ] {
+        let error = error(text);
+        assert!(error.contains(words) && !error.contains("did you mean"), "{error}");
+    }
     assert!(error("port = 1\nport = 2").contains("line 2: duplicate key"));
     assert!(error("port 1").contains("line 1: "));
     let both = App::new().file("highball.toml", "").file("config/highball.toml", "");
@@ -306,6 +314,12 @@ fn application_folders_that_cannot_be_served() {
         .starts_with("application folder /no/such/app: does not exist; name the folder"));
     assert!(error(&[&format!("{folder}/README")]).contains("is neither a folder nor a Ruby file"));
     assert!(error(&[folder, folder]).contains("was given twice"));
+    let of = |option: &str| error(&["serve", option, "1"]);
+    assert!(of("--wokers").contains("a similar argument exists: '--workers'"));
+    for other in ["--server", "--log", "--max", "--tls"] {
+        assert!(of(other).contains("unexpected argument") && !of(other).contains("similar"), "{}", of(other));
+        assert!(!of(other).contains("Usage: highball serve --"), "{}", of(other));
+    }
     assert!(error(&["statsu"]).contains("did you mean the command `highball status`?"));
 }
 

@@ -39,9 +39,13 @@ impl App {
     }
 
     fn file(self, name: &str) -> App {
+        self.file_with(name, "")
+    }
+
+    fn file_with(self, name: &str, text: &str) -> App {
         let path = self.folder.path().join(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(path, "").unwrap();
+        std::fs::write(path, text).unwrap();
         self
     }
 
@@ -109,12 +113,115 @@ fn rails_env_outweighs_its_environment() {
 }
 
 #[test]
-fn there_is_none_beside_a_highball_toml() {
+fn it_counts_for_what_a_highball_toml_does_not_set() {
     for file in ["config/highball.toml", "highball.toml"] {
-        let app = App::with(&[("workers", "4")]).file(file);
-        assert_eq!(app.settings(&[]).apps[0].workers, 1);
-        assert!(app.asked.borrow().is_empty());
+        let app = App::with(&[("workers", "4"), ("threads", "7"), ("port", "4000")]);
+        let app = app.file_with(file, "threads = 2\nmax_queue = 9\n").env("WEB_CONCURRENCY", "2");
+        let settings = app.settings(&[]);
+        let found = &settings.apps[0];
+        assert_eq!((found.workers, found.threads, settings.binds), (4, 2, vec![tcp("127.0.0.1:4000")]));
+        assert_eq!(found.puma_file, Some("config/puma.rb".into()), "its hooks run");
+        assert_eq!(
+            found.file_notes,
+            [
+                format!("{file} sets threads, max_queue"),
+                format!(
+                    "config/puma.rb is read, for what {file} does not set; it sets port, workers; outweighed: threads by {file}"
+                ),
+            ]
+        );
     }
+}
+
+#[test]
+fn a_highball_toml_of_comments_changes_nothing() {
+    let app = App::with(&[("workers", "4"), ("port", "4000")]);
+    let without = app.settings(&[]);
+    let app = app.file_with("config/highball.toml", "# workers = 2\n");
+    let with = app.settings(&[]);
+    assert_eq!((with.apps[0].workers, &with.binds), (without.apps[0].workers, &without.binds));
+    assert_eq!(with.apps[0].file_notes[0], "config/highball.toml sets no options");
+}
+
+#[test]
+fn it_can_be_turned_off() {
+    let app = App::with(&[("workers", "4")]).file_with("config/highball.toml", "puma_config = false\n");
+    let settings = app.settings(&[]);
+    assert_eq!((settings.apps[0].workers, &settings.apps[0].puma_file), (1, &None));
+    assert_eq!(settings.apps[0].file_notes, ["config/puma.rb is not read, as puma_config is off"]);
+    assert!(app.asked.borrow().is_empty());
+    let named = app.folder.path().join("config/puma.rb");
+    assert_eq!(app.settings(&["-C", named.to_str().unwrap()]).apps[0].workers, 4, "it is named");
+    assert_eq!(App::with(&[("workers", "4")]).settings(&["--puma-config", "off"]).apps[0].workers, 1);
+}
+
+#[test]
+fn options_that_decide_together_come_from_one_source() {
+    let socket = ("bind", "unix:///tmp/x.sock");
+    for (own, settings, outweighed) in [
+        ("domain = 'blog.example.org'\nstate_dir = '/tmp'", &[socket][..], "bind"),
+        ("domain = 'blog.example.org'\nstate_dir = '/tmp'", &[("https", "on")], "https"),
+        ("max_workers = 8", &[("workers", "2")], "workers"),
+        ("preload = false", &[("refork_after", "1000")], "refork_after"),
+        ("refork_after = 1000", &[("preload", "off")], "preload"),
+    ] {
+        let app = App::with(settings).file_with("highball.toml", own);
+        let settings = app.settings(&["-e", "production"]);
+        let note = settings.apps[0].file_notes.last().unwrap();
+        assert!(
+            note.ends_with(&format!("it sets no options; outweighed: {outweighed} by highball.toml")),
+            "{note}"
+        );
+    }
+    let settings = App::with(&[socket]).file_with("highball.toml", "port = 5000").settings(&[]);
+    assert_eq!(settings.binds, [tcp("127.0.0.1:5000")]);
+    assert!(settings.apps[0].puma_notes[0].text().contains("is not bound: the port that was given"));
+    let settings = App::with(&[("workers", "2")]).settings(&["--max-workers", "8", "-e", "production"]);
+    assert!(settings.apps[0].pool.is_some());
+    assert!(settings.apps[0].file_notes[0].ends_with("outweighed: workers by --max-workers"));
+}
+
+#[test]
+fn what_goes_before_a_file_is_named() {
+    let app = App::with(&[]).file_with("config/highball.toml", "workers = 2\nthreads = 4\n");
+    std::fs::remove_file(app.folder.path().join("config/puma.rb")).unwrap();
+    assert!(app.settings(&[]).apps[0].file_notes.is_empty());
+    let app = app.env("WEB_CONCURRENCY", "3");
+    assert_eq!(
+        app.settings(&["-t", "5"]).apps[0].file_notes,
+        ["config/highball.toml sets no options; outweighed: workers by WEB_CONCURRENCY, threads by --threads"]
+    );
+}
+
+#[test]
+fn files_that_another_takes_the_place_of_are_named() {
+    let app = App::with(&[("workers", "4")]).file("highball.toml").file("config/puma/production.rb");
+    let other = app.folder.path().join("other.toml");
+    std::fs::write(&other, "workers = 2\n").unwrap();
+    let settings = app.settings(&["-C", other.to_str().unwrap()]);
+    assert_eq!((settings.apps[0].workers, &settings.apps[0].puma_file), (2, &None));
+    let why = "is not read, as --config names another file";
+    assert_eq!(
+        settings.apps[0].file_notes,
+        [format!("config/puma.rb {why}"), format!("highball.toml {why}")]
+    );
+    let own = app.folder.path().join("highball.toml");
+    assert_eq!(app.settings(&["-C", own.to_str().unwrap()]).apps[0].workers, 4, "it is the usual one");
+    let notes = app.settings(&["-e", "production"]).apps[0].file_notes.clone();
+    assert_eq!(
+        notes.last().unwrap(),
+        "config/puma.rb is not read, as config/puma/production.rb goes before it"
+    );
+}
+
+#[test]
+fn the_file_of_one_of_several_applications_goes_before_it() {
+    let app =
+        App::with(&[("threads", "7"), ("workers", "4")]).file_with("config/highball.toml", "threads = 2\n");
+    let other = tempfile::tempdir().unwrap();
+    let settings = app.settings(&[other.path().to_str().unwrap()]);
+    let of_puma = settings.apps.iter().find(|app| app.puma_file.is_some()).unwrap();
+    assert_eq!((of_puma.workers, of_puma.threads), (4, 2));
 }
 
 #[test]

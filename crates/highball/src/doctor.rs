@@ -7,6 +7,7 @@ use crate::commands::{is_selected, selected};
 use crate::domain_check;
 use crate::instance::AppStatus;
 use crate::limit_advice;
+use crate::other_servers::{self, Unread};
 use crate::output::print;
 use crate::thread_advice;
 use highball_config::{App, AppSelector, LogFormat, PumaNote, Selector, Settings};
@@ -15,6 +16,7 @@ use highball_supervisor::{
     visible, visible_lines, withheld_variables, AppBlueprint, AppNotice, Blueprint, Booted, Diagnosis,
     Finding, Launcher, MoldSource, Notice, Order, Outcome, Purpose, Step, Supervisor,
 };
+use highball_tenant::TenantFolder;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -118,12 +120,10 @@ fn examine(settings: &Arc<Settings>, app: &Arc<App>) -> Result<Examination, Box<
     let mut checks: Vec<Check> = app.fault.is_none().then(configured).into_iter().collect();
     checks.extend(user(app));
     checks.extend(withheld(app));
-    checks.extend(
-        app.puma_file.as_ref().map(|file| {
-            Check::ok("puma", format!("{} is read, as there is no highball.toml", file.display()))
-        }),
-    );
+    let about = if app.puma_file.is_some() { "puma" } else { "files" };
+    checks.extend(app.file_notes.iter().map(|note| Check::ok(about, note.clone())));
     checks.extend(app.puma_notes.iter().map(not_carried_out));
+    checks.extend(unread(app));
     let selector = itself(app);
     let running = running(&selector);
     checks.extend(settings.binds.iter().map(|bind| address(bind, &running)));
@@ -180,6 +180,21 @@ fn not_carried_out(note: &PumaNote) -> Check {
         remedy: Some(note.remedy.clone()),
         command: None,
     }
+}
+
+/// Files of other servers, which do not count.
+fn unread(app: &App) -> Vec<Check> {
+    // A folder that cannot be opened is what other checks are about.
+    let Ok(folder) = TenantFolder::open(&app.folder, app.runs_as.another()) else { return Vec::new() };
+    let check = |unread: Unread| {
+        let Unread { file, what, remedy, matters } = unread;
+        if !matters {
+            return Check::ok("other_server", format!("{file} {what}. {remedy}"));
+        }
+        let check = Check::ok("other_server", format!("{file} {what}"));
+        Check { state: State::Warning, remedy: Some(remedy.into()), ..check }
+    };
+    other_servers::in_folder(&folder).into_iter().map(check).collect()
 }
 
 /// The user that it runs as, where there is a choice.

@@ -4,6 +4,7 @@
 //! It writes as the user who runs it, below the application's folder, and follows no link there.
 
 use highball_config::{ConfigError, Deployment, User};
+use highball_tenant::TenantFolder;
 use rustix::fs::{fstat, mkdirat, open, openat, FileType, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::process::geteuid;
@@ -13,12 +14,15 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
+use crate::other_servers::{self, Unread};
 use crate::started_path;
 
 /// The folder of configuration files.
 const CONFIG: &str = "config";
 /// The most that is read of a file that is there, in bytes.
 const READ_BYTES: u64 = 256 * 1024;
+/// Puma configurations that Highball reads, beside those of single environments.
+const PUMA: [&str; 2] = ["config/puma.rb", "config/puma/production.rb"];
 const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
 /// Why nothing more is written.
@@ -79,12 +83,28 @@ pub(crate) fn init(folder: &Path, unit: &Deployment, dry_run: bool) -> Result<()
         return Err(InitError::NoApplication(folder.to_owned()));
     }
     let program = started_path::started_path().unwrap_or_else(|| "highball".into());
-    for planned in plan(folder, unit.text(&program).map_err(|error| InitError::Unit(Box::new(error)))?) {
-        let outcome = carry_out(&planned, &place, dry_run)
+    let plan = plan(folder, unit.text(&program).map_err(|error| InitError::Unit(Box::new(error)))?);
+    for planned in &plan {
+        let outcome = carry_out(planned, &place, dry_run)
             .map_err(|error| InitError::Write(folder.join(planned.path()), error))?;
-        report(&planned, outcome, dry_run);
+        report(planned, outcome, dry_run);
     }
+    report_others(folder, &plan);
     Ok(())
+}
+
+/// Prints a line about each file that configures another server, and is not planned.
+fn report_others(folder: &Path, plan: &[Planned]) {
+    let Ok(folder) = TenantFolder::open(folder, None) else { return };
+    for file in PUMA.into_iter().filter(|file| folder.has_file(file)) {
+        let words = "it counts for what config/highball.toml does not set, and its hooks run";
+        print_line("left alone", file, words);
+    }
+    let is_planned = |unread: &Unread| plan.iter().any(|planned| planned.path() == Path::new(unread.file));
+    let others = other_servers::in_folder(&folder).into_iter().filter(|unread| !is_planned(unread));
+    for Unread { file, what, remedy, .. } in others {
+        print_line("left alone", file, &format!("it {what}. {remedy}"));
+    }
 }
 
 /// Whether there is something that could be served by Ruby.
@@ -216,6 +236,11 @@ fn look(folder: &OwnedFd, planned: &Planned) -> io::Result<Option<Outcome>> {
     File::from(file).take(READ_BYTES).read_to_end(&mut bytes)?;
     let has_it = String::from_utf8_lossy(&bytes).contains(unless);
     Ok(Some(Outcome::Kept((!has_it).then(|| lines.clone()))))
+}
+
+/// Without a reader, the files are written all the same.
+fn print_line(done: &str, file: &str, words: &str) {
+    let _ = io::stdout().write_all(format!("{done:<11} {file:<24} {words}\n").as_bytes());
 }
 
 /// Prints a line about the file. Without a reader, the files are written all the same.

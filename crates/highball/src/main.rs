@@ -48,6 +48,7 @@ mod log;
 mod memory;
 mod open_files;
 mod openers;
+mod other_servers;
 mod output;
 mod overview;
 mod pidfile;

@@ -91,11 +91,11 @@ fn end(child: &mut Child) -> io::Result<()> {
     }
 }
 
-/// Logs which applications are configured for Puma, and which of their statements are not carried out.
+/// Logs which files configure the applications, and which statements of Puma configurations are not carried out.
 pub(crate) fn report(settings: &Settings) {
     for app in &settings.apps {
-        if let Some(file) = &app.puma_file {
-            info!("{}: {} is read, as there is no highball.toml", app.name, file.display());
+        for note in &app.file_notes {
+            info!("{}: {note}", app.name);
         }
         for note in &app.puma_notes {
             warn!(remedy = note.remedy, "{}: {}", note.place(), note.text());

@@ -1,0 +1,238 @@
+//! Files of other servers and platforms in an application's folder, which Highball does not read: what they say has no
+//! effect, or starts another server. `highball doctor` and `highball init` name them, each once.
+
+use highball_tenant::{Links, TenantFolder};
+
+/// The most that is read of a file, in bytes.
+const READ_BYTES: u64 = 256 * 1024;
+
+/// A file that Highball does not read.
+pub(crate) struct Unread {
+    pub(crate) file: &'static str,
+    /// What is said of it: "is Passenger's, and …".
+    pub(crate) what: String,
+    pub(crate) remedy: &'static str,
+    /// Whether it does harm: its settings do not count, or it starts another server.
+    pub(crate) matters: bool,
+}
+
+/// What kind of file it is.
+enum Kind {
+    /// The configuration of this server.
+    Server(&'static str),
+    /// It has commands, in lines with one of these words; they may start another server than Highball.
+    Commands(&'static [&'static str]),
+    /// It has this variable or setting, which only another server obeys.
+    Setting(&'static str),
+    /// The configuration of this program, which goes on in front of Highball.
+    InFront(&'static str),
+}
+
+struct Known {
+    file: &'static str,
+    kind: Kind,
+    remedy: &'static str,
+}
+
+const fn known(file: &'static str, kind: Kind, remedy: &'static str) -> Known {
+    Known { file, kind, remedy }
+}
+
+const PASSENGER: &str =
+    "Write its options into config/highball.toml: docs/migrating/passenger.md has their names.";
+const UNICORN: &str = "Write its options into config/highball.toml, and its hooks into config/highball.rb: \
+                       docs/migrating/unicorn-pitchfork.md has their names.";
+const OTHER: &str =
+    "Write what is needed of it into config/highball.toml: docs/configuration.md has the options.";
+const PROCFILE: &str = "Write: web: bundle exec highball";
+const DOCKER: &str =
+    "End it with CMD [\"./bin/rails\", \"server\"], or [\"bundle\", \"exec\", \"highball\"]: \
+                      docs/deploying/docker.md.";
+const KAMAL: &str = "Leave out `cmd`, so that the image's command starts Highball: docs/deploying/kamal.md.";
+const JOBS: &str = "Run bin/jobs as a role or process of its own: docs/deploying/kamal.md.";
+const IN_FRONT: &str = "It may stay in front: docs/deploying/behind-a-web-server.md.";
+
+const COMPOSE: Kind = Kind::Commands(&["command", "entrypoint"]);
+
+static KNOWN: &[Known] = &[
+    known("Passengerfile.json", Kind::Server("Passenger"), PASSENGER),
+    known("config/unicorn.rb", Kind::Server("Unicorn"), UNICORN),
+    known("unicorn.rb", Kind::Server("Unicorn"), UNICORN),
+    known("config/pitchfork.rb", Kind::Server("Pitchfork"), UNICORN),
+    known("config/pitchfork.conf.rb", Kind::Server("Pitchfork"), UNICORN),
+    known("pitchfork.conf.rb", Kind::Server("Pitchfork"), UNICORN),
+    known("config/thin.yml", Kind::Server("Thin"), OTHER),
+    known("thin.yml", Kind::Server("Thin"), OTHER),
+    known("config/falcon.rb", Kind::Server("Falcon"), OTHER),
+    known("falcon.rb", Kind::Server("Falcon"), OTHER),
+    known("config/Itsi.rb", Kind::Server("Itsi"), OTHER),
+    known("Itsi.rb", Kind::Server("Itsi"), OTHER),
+    known("config/iodine.rb", Kind::Server("Iodine"), OTHER),
+    known("config/agoo.rb", Kind::Server("Agoo"), OTHER),
+    known("Procfile", Kind::Commands(&["web:"]), PROCFILE),
+    known(
+        "Procfile.dev",
+        Kind::Commands(&["web:"]),
+        "Write: web: bin/rails server (or bundle exec highball)",
+    ),
+    known("Dockerfile", Kind::Commands(&["CMD", "ENTRYPOINT"]), DOCKER),
+    known("compose.yaml", COMPOSE, DOCKER),
+    known("compose.yml", COMPOSE, DOCKER),
+    known("docker-compose.yml", COMPOSE, DOCKER),
+    known("docker-compose.yaml", COMPOSE, DOCKER),
+    known("config/deploy.yml", Kind::Commands(&["cmd:"]), KAMAL),
+    known("config/deploy.yml", Kind::Setting("SOLID_QUEUE_IN_PUMA"), JOBS),
+    known(
+        "render.yaml",
+        Kind::Commands(&["startCommand:"]),
+        "docs/deploying/render.md has the line that starts Highball.",
+    ),
+    known("fly.toml", Kind::Commands(&["="]), "docs/deploying/fly.md has the lines for Highball."),
+    known("app.json", Kind::Commands(&[":"]), "Name `bundle exec highball` in it: docs/deploying/heroku.md."),
+    known("nginx.conf", Kind::InFront("nginx"), IN_FRONT),
+    known("config/nginx.conf", Kind::InFront("nginx"), IN_FRONT),
+    known("config/nginx.conf.erb", Kind::InFront("nginx"), IN_FRONT),
+    known("Caddyfile", Kind::InFront("Caddy"), IN_FRONT),
+    known(".htaccess", Kind::InFront("Apache"), IN_FRONT),
+    known("public/.htaccess", Kind::InFront("Apache"), IN_FRONT),
+];
+
+/// Programs that a command may start in the place of Highball, and what they are called.
+const PROGRAMS: [(&str, &str); 14] = [
+    ("puma", "Puma"),
+    ("pumactl", "Puma"),
+    ("unicorn", "Unicorn"),
+    ("unicorn_rails", "Unicorn"),
+    ("rainbows", "Rainbows"),
+    ("pitchfork", "Pitchfork"),
+    ("passenger", "Passenger"),
+    ("thin", "Thin"),
+    ("falcon", "Falcon"),
+    ("itsi", "Itsi"),
+    ("iodine", "Iodine"),
+    ("agoo", "Agoo"),
+    ("webrick", "WEBrick"),
+    ("thrust", "Thruster"),
+];
+
+/// The files in this folder that Highball does not read.
+pub(crate) fn in_folder(folder: &TenantFolder) -> Vec<Unread> {
+    KNOWN.iter().filter_map(|known| known.found(folder)).collect()
+}
+
+impl Known {
+    fn found(&self, folder: &TenantFolder) -> Option<Unread> {
+        let &Known { file, remedy, .. } = self;
+        if !folder.has_file(file) {
+            return None;
+        }
+        // One that cannot be read, or is no text, has no commands that could be found.
+        let text = || folder.read_text(file, Links::Anywhere, READ_BYTES).unwrap_or_default();
+        let (what, remedy, matters) = match self.kind {
+            Kind::Server(name) => (format!("is {name}'s, and Highball does not read it"), remedy, true),
+            Kind::Commands(words) => {
+                let name = started(&text(), words)?;
+                let remedy =
+                    if name == "Thruster" { "Leave it out: docs/migrating/thruster.md." } else { remedy };
+                (format!("starts {name}, and not Highball"), remedy, true)
+            }
+            Kind::Setting(name) => {
+                lines(&text()).find(|line| line.contains(name))?;
+                (format!("sets {name}, which has no effect: plugins of Puma do not run"), remedy, true)
+            }
+            Kind::InFront(name) => (format!("is {name}'s, and Highball does not read it"), remedy, false),
+        };
+        Some(Unread { file, what, remedy, matters })
+    }
+}
+
+/// Lines that are no comments.
+fn lines(text: &str) -> impl Iterator<Item = &str> {
+    text.lines().map(str::trim_start).filter(|line| !line.starts_with('#'))
+}
+
+/// The server that a line with one of these words starts.
+fn started(text: &str, words: &[&str]) -> Option<&'static str> {
+    let has_command = |line: &&str| words.iter().any(|word| line.contains(word));
+    lines(text).filter(has_command).find_map(|line| {
+        let words = line.split(|letter: char| letter.is_whitespace() || "\"'[],;=&|()".contains(letter));
+        let names: Vec<&str> = words.map(|word| word.rsplit('/').next().unwrap_or(word)).collect();
+        let program = |name: &&str| PROGRAMS.iter().find(|(program, _)| program == name);
+        (!names.contains(&"highball"))
+            .then(|| names.iter().find_map(program))
+            .flatten()
+            .map(|(_, name)| *name)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::path::Path;
+
+    fn found(files: &[(&str, &str)]) -> Vec<String> {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, text) in files {
+            let path = folder.path().join(name);
+            fs::create_dir_all(path.parent().unwrap_or(Path::new("/"))).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        let folder = TenantFolder::open(folder.path(), None).unwrap();
+        let text = |unread: Unread| format!("{} {}", unread.file, unread.what);
+        in_folder(&folder).into_iter().map(text).collect()
+    }
+
+    #[test]
+    fn commands_that_start_another_server_are_found() {
+        for (name, text, server) in [
+            ("Procfile", "worker: bin/jobs\nweb: bundle exec puma -C config/puma.rb\n", "Puma"),
+            ("Procfile", "web: bin/rails server -u puma\n", "Puma"),
+            ("Procfile", "web: bin/thrust bin/rails server\n", "Thruster"),
+            ("Dockerfile", "EXPOSE 80\nCMD [\"./bin/thrust\", \"./bin/rails\", \"server\"]\n", "Thruster"),
+            ("Dockerfile", "ENTRYPOINT bundle exec unicorn -c config/unicorn.rb\n", "Unicorn"),
+            ("compose.yaml", "services:\n  web:\n    command: bundle exec puma\n", "Puma"),
+            ("render.yaml", "    startCommand: bundle exec puma -t 5\n", "Puma"),
+            ("fly.toml", "[processes]\napp = \"bundle exec passenger start\"\n", "Passenger"),
+            ("config/deploy.yml", "    cmd: bundle exec falcon serve\n", "Falcon"),
+        ] {
+            assert_eq!(
+                found(&[(name, text)]),
+                [format!("{name} starts {server}, and not Highball")],
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn files_that_start_highball_or_nothing_are_not_named() {
+        for (name, text) in [
+            ("Procfile", "web: bundle exec highball -C config/puma.rb\nrelease: bin/puma-check\n"),
+            ("Procfile", "web: bin/rails server\n#web: bundle exec puma\n"),
+            ("Dockerfile", "RUN gem uninstall puma\nCMD [\"./bin/rails\", \"server\"]\n"),
+            ("render.yaml", "  - name: puma\n    startCommand: bundle exec highball\n"),
+            ("fly.toml", "app = \"my-puma-app\"\n"),
+            ("config/deploy.yml", "env:\n  clear:\n    # SOLID_QUEUE_IN_PUMA: true\n    X: 1\n"),
+            ("Procfile", "\u{0}"),
+        ] {
+            assert!(found(&[(name, text)]).is_empty(), "{text}");
+        }
+    }
+
+    #[test]
+    fn configurations_of_other_servers_are_named() {
+        let files = ["Passengerfile.json", "config/unicorn.rb", "thin.yml", "Caddyfile", "public/.htaccess"];
+        let files: Vec<(&str, &str)> = files.iter().map(|name| (*name, "")).collect();
+        assert_eq!(
+            found(&files),
+            [
+                "Passengerfile.json is Passenger's, and Highball does not read it",
+                "config/unicorn.rb is Unicorn's, and Highball does not read it",
+                "thin.yml is Thin's, and Highball does not read it",
+                "Caddyfile is Caddy's, and Highball does not read it",
+                "public/.htaccess is Apache's, and Highball does not read it",
+            ]
+        );
+        assert!(found(&[("config/deploy.yml", "  SOLID_QUEUE_IN_PUMA: true\n")])[0].contains("no effect"));
+    }
+}
