@@ -19,12 +19,15 @@ class MachinesConfigTest < E2ETest
   # values of other types than those of its examples. A text may also be a number there.
   KAMAL = {
     "service" => "blog", "image" => "me/blog", "deploy_timeout" => 30, "drain_timeout" => 30,
-    "servers" => { "web" => { "hosts" => ["10.0.0.5"], "cmd" => "bin/web", "options" => { "memory" => "2g" } } },
+    "servers" => { "web" => { "hosts" => ["10.0.0.5"], "options" => { "memory" => "2g" } } },
     "boot" => { "limit" => "25%", "wait" => 10 },
     "proxy" => { "host" => "blog.example", "app_port" => 3000,
                  "healthcheck" => { "interval" => 3, "path" => "/health", "timeout" => 3 } },
     "registry" => { "username" => "me", "password" => ["SECRET"] },
-    "env" => { "secret" => ["SECRET"], "clear" => { "WEB_CONCURRENCY" => "2", "RAILS_MAX_THREADS" => "3" } },
+    "env" => { "secret" => ["SECRET"], "clear" => {
+      "HIGHBALL_BIND" => "0.0.0.0:3000", "HIGHBALL_DRAIN_TIMEOUT" => "30s", "WEB_CONCURRENCY" => "2",
+      "RAILS_MAX_THREADS" => "3"
+    } },
     "builder" => { "arch" => "amd64" }
   }.freeze
 
@@ -54,8 +57,10 @@ class MachinesConfigTest < E2ETest
     probes = container.values_at("startupProbe", "readinessProbe", "livenessProbe").map { |probe| probe["httpGet"] }
     assert_equal(["admin"], probes.map { |get| get["port"] }.uniq)
     refute_includes container, "lifecycle"
-    assert_operator pod["terminationGracePeriodSeconds"], :>, stop_seconds(container["args"])
-    serve_as_printed(container["args"], ports["http"], ports["admin"]) do |admin_port|
+    refute container.key?("command") || container.key?("args"), "bin/docker-entrypoint prepares no database for them"
+    variables = container["env"].to_h { |variable| variable.values_at("name", "value") }
+    assert_operator pod["terminationGracePeriodSeconds"], :>, stop_seconds(variables)
+    serve_as_printed(variables, ports["http"], ports["admin"]) do |admin_port|
       probes.each { |get| assert_equal 200, ask(admin_port, get["path"]) }
     end
   end
@@ -81,17 +86,18 @@ class MachinesConfigTest < E2ETest
     assert_equal({ "limit" => 1, "wait" => 5 }, deploy["boot"])
     assert_equal ["*.example", 3000], deploy["proxy"].values_at("host", "app_port")
     assert_operator deploy["deploy_timeout"], :>=, 60
-    serve_as_printed(web["cmd"].split, 3000, nil)
+    serve_as_printed(deploy.dig("env", "clear").transform_values(&:to_s), 3000, nil)
   end
 
   def test_nomad
     job = printed_for("nomad", *@options)
     assert_equal job.count("{"), job.count("}")
-    arguments = job[/args = \[(.*?)^\s*\]/m, 1].gsub(/^\s*#.*/, "").scan(/"([^"]*)"/).flatten
-    assert_operator job[/kill_timeout = "(\d+)s"/, 1].to_i, :>, stop_seconds(arguments)
+    refute_match(/^ *(?:args|command) *=/, job)
+    variables = job[/env \{(.*?)^\s*\}/m, 1].scan(/^ *(\w+) *= "([^"]*)"/).to_h
+    assert_operator job[/kill_timeout = "(\d+)s"/, 1].to_i, :>, stop_seconds(variables)
     assert_equal({ "http" => 3000, "admin" => 9394, "agent" => 9395 },
                  job.scan(/port "(\w+)" \{ to = (\d+) \}/).to_h.transform_values(&:to_i))
-    serve_as_printed(arguments, 3000, 9394) do |admin_port, agent_port|
+    serve_as_printed(variables, 3000, 9394) do |admin_port, agent_port|
       assert_equal 200, ask(admin_port, "/readyz")
       assert_equal "up ready 100%", ask_agent("\n", port: agent_port)
     end
@@ -105,7 +111,7 @@ class MachinesConfigTest < E2ETest
     task = group.dig("task", 0, "highball")
     assert_equal %w[group type update], blog.keys.sort
     assert_equal %w[constraint count network service task], group.keys.sort
-    assert_equal %w[config driver kill_signal kill_timeout resources template], task.keys.sort
+    assert_equal %w[config driver env kill_signal kill_timeout resources template], task.keys.sort
     assert_equal %w[http admin agent], task.dig("config", 0, "ports")
     assert_equal(%w[admin agent http], group["network"].flat_map { |network| network["port"].flat_map(&:keys) }.sort)
   end
@@ -145,27 +151,25 @@ class MachinesConfigTest < E2ETest
     value.filter_map { |name, one| problem_with_kamal(one, example.fetch(name), "#{key}/#{name}") }.first
   end
 
-  # Highball with these arguments, on other ports of the loopback network, and without waiting at its end.
-  def serve_as_printed(arguments, port, admin_port)
-    assert_equal %w[bundle exec highball serve], arguments.first(4)
+  # Highball with these variables, on other ports of the loopback network, and without waiting at its end.
+  def serve_as_printed(variables, port, admin_port)
     ports = Array.new(3) { free_port }
     others = [port, admin_port, 9395].zip(ports).to_h { |old, new| ["0.0.0.0:#{old}", "127.0.0.1:#{new}"] }
-    others["--drain-grace=10s"] = "--drain-grace=0s"
-    arguments = arguments.drop(3).map { |argument| argument.gsub(Regexp.union(others.keys), others) }
-    environment = { "WEB_CONCURRENCY" => "1" }
-    folder = @options.first
-    server = serve(folder, command: [HighballServer::BINARY, *arguments, folder], env: environment)
+    environment = variables.transform_values { |value| others.fetch(value, value) }
+    assert_equal 3, environment.fetch("RAILS_MAX_THREADS").to_i
+    environment["HIGHBALL_DRAIN_GRACE"] = "0s"
+    server = serve(@options.first, command: [HighballServer::BINARY, @options.first], env: environment)
     assert_equal 200, server.get("/").status
+    assert_equal 2, server.status["workers_wanted"]
     yield ports[1], ports[2] if block_given?
   ensure
     server&.stop
   end
 
-  def stop_seconds(arguments)
-    %w[drain-grace drain-timeout].sum do |option|
-      value = arguments.filter_map { |argument| argument[/\A--#{option}=(.*)/, 1] }.first
-      assert_match DURATION, value
-      value.to_i
+  def stop_seconds(variables)
+    %w[HIGHBALL_DRAIN_GRACE HIGHBALL_DRAIN_TIMEOUT].sum do |name|
+      assert_match DURATION, variables.fetch(name)
+      variables[name].to_i
     end
   end
 

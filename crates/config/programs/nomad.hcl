@@ -57,18 +57,21 @@ job "{name}" {
       config {
         image = "registry.example.com/{name}:1"
         ports = ["http", "admin", "agent"]
-        args = [
-          "bundle", "exec", "highball", "serve",
-          "--environment=production",
-          "--bind=0.0.0.0:{port}",
-          # Health checks and metrics, and what load balancers ask: only for the private network.
-          "--admin=0.0.0.0:{admin_port}",
-          "--agent-check=0.0.0.0:{agent_port}",
-          "--drain-grace={grace_seconds}s",
-          "--drain-timeout={drain_seconds}s",
-          "--workers={workers}",
-          "--threads={threads}",
-        ]
+      }
+
+      # No `command` or `args`: the image's own command starts Highball, and its entrypoint prepares the database
+      # (bin/docker-entrypoint does so for `bin/rails server` only). These are Highball's options.
+      env {
+        RAILS_ENV     = "production"
+        RACK_ENV      = "production"
+        HIGHBALL_BIND = "0.0.0.0:{port}"
+        # Health checks and metrics, and what load balancers ask: only for the private network.
+        HIGHBALL_ADMIN         = "0.0.0.0:{admin_port}"
+        HIGHBALL_AGENT_CHECK   = "0.0.0.0:{agent_port}"
+        HIGHBALL_DRAIN_GRACE   = "{grace_seconds}s"
+        HIGHBALL_DRAIN_TIMEOUT = "{drain_seconds}s"
+        WEB_CONCURRENCY        = "{workers}"
+        RAILS_MAX_THREADS      = "{threads}"
       }
 
       template {
