@@ -233,7 +233,7 @@ class PumaFileTest < Minitest::Test
     end
   end
 
-  # Whether the statement takes so many arguments, at least and at most.
+  # Whether the statement takes the numbers of arguments from the least to the most.
   def assert_takes(name, least, most, keywords)
     assert Highball::PumaStatements.find(name), "#{name} is not known"
     parameters = Highball::PumaFile::Dsl.instance_method(name).parameters.map(&:first)

@@ -96,7 +96,7 @@ struct Raised {
 /// Where a Puma configuration may be.
 #[derive(Debug, Clone)]
 pub(crate) enum Source {
-    /// None is read: another file was named, or the application has none of its own.
+    /// None is read: another file was named.
     None,
     /// In the application's folder, and it is the server's configuration too.
     OfServer,

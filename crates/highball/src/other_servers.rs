@@ -9,7 +9,7 @@ const READ_BYTES: u64 = 256 * 1024;
 /// A file that Highball does not read.
 pub(crate) struct Unread {
     pub(crate) file: &'static str,
-    /// What is said of it: "is Passenger's, and …".
+    /// What it is or does, after its name: "is Passenger's, and …".
     pub(crate) what: String,
     pub(crate) remedy: &'static str,
     /// Whether it does harm: its settings do not count, or it starts another server.
@@ -49,7 +49,7 @@ const DOCKER: &str =
     "End it with CMD [\"./bin/rails\", \"server\"], or [\"bundle\", \"exec\", \"highball\"]: \
                       docs/deploying/docker.md.";
 const KAMAL: &str = "Leave out `cmd`, so that the image's command starts Highball: docs/deploying/kamal.md.";
-const JOBS: &str = "Run bin/jobs as a role or process of its own: docs/deploying/kamal.md.";
+const JOBS: &str = "Run bin/jobs as a separate role or process: docs/deploying/kamal.md.";
 const IN_FRONT: &str = "It may stay in front: docs/deploying/behind-a-web-server.md.";
 
 const COMPOSE: Kind = Kind::Commands(&["command", "entrypoint"]);
