@@ -83,8 +83,10 @@ module Highball
 
       files = Dir.children(folder).select { |name| name.end_with?(".rb") }
       names = files.map { |name| Text.of(name.delete_suffix(".rb")) }
-      guess = ::DidYouMean::SpellChecker.new(dictionary: names).correct(File.basename(path, ".rb")).first
-      guess && File.join(folder, "#{guess}.rb")
+      name = File.basename(path, ".rb")
+      guess = ::DidYouMean::SpellChecker.new(dictionary: names).correct(name).first or return
+      near = ::DidYouMean::Levenshtein.distance(name, guess) <= [name.length / 3, 1].max # else it is another word
+      File.join(folder, "#{guess}.rb") if near
     rescue SystemCallError
       nil # it may not be read
     end

@@ -39,6 +39,23 @@ class TenantPumaTest < TenantConfigTestCase
     assert_empty proofs
   end
 
+  # Its highball.toml goes before it, and may turn it off: that is no right of the server's.
+  def test_beside_a_highball_toml
+    app = attacker_app(attack.merge("config/highball.toml" => "threads = 1\n"))
+    server = serve_as_root(app)
+    assert_runs_as ATTACKER, facts(server)
+    assert_equal [ATTACKER], users_of_proofs, "only its own processes run its hooks"
+    assert_match(/config.puma\.rb: its settings are not read, as root has started Highball/, server.log)
+    server.stop
+    FileUtils.rm(Dir[File.join(@proof, "*")])
+    write(app, "config/highball.toml", "puma_config = false\n")
+    server = serve_as_root(app)
+    assert_runs_as ATTACKER, facts(server)
+    assert_empty proofs
+    assert_match(/config.puma\.rb is not read, as puma_config is off/, server.log)
+    assert_root_file_untouched
+  end
+
   def test_a_file_of_the_tenants_in_an_application_of_roots_is_not_even_loaded
     app = app_of("root", { "config.ru" => FACTS }.merge(attack), "roots-app")
     File.chown(Etc.getpwnam(ATTACKER).uid, nil, File.join(app, "config/puma.rb"))

@@ -27,6 +27,10 @@ class CausesTest < Minitest::Test
     end
     assert_equal :missing_file, found.name
     assert_match(/setings does not exist.*Did you mean .*settings\.rb\?/, found.remedy)
+    found = in_empty_folder("listings_of_all.rb", "scripts.rb") do |folder|
+      Highball::Causes.of(assert_raises(LoadError) { require "#{folder}/setings" })
+    end
+    refute_match(/Did you mean/, found.remedy, "these are other words")
   end
 
   def test_an_extension_of_another_ruby

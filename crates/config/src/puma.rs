@@ -393,7 +393,10 @@ impl Layer {
             Standing::Whole => (None, String::new()),
         };
         let remedy = match narrows {
-            Some(_) => "Name the addresses with --bind, and write other settings into config/highball.toml.",
+            Some(_) => {
+                "Name the addresses with --bind, and write other settings into config/highball.toml; or turn the file off \
+                 there: `puma_config = false`."
+            }
             None => {
                 "Write the settings into config/highball.toml, and `puma_config = false` if its hooks are not needed \
                  either."

@@ -308,7 +308,7 @@ module Highball
 
         known = PumaStatements::BY_NAME.keys.reject { |statement| statement.start_with?("_") }
         guess = DidYouMean::SpellChecker.new(dictionary: known).correct(name).first or return
-        guess if DidYouMean::Levenshtein.distance(name, guess) <= [name.length / 4, 1].max
+        guess if DidYouMean::Levenshtein.distance(name, guess) <= [name.length / 3, 1].max
       end
 
       def remedy_for_unknown(name)
