@@ -45,7 +45,7 @@ class TenantPumaTest < TenantConfigTestCase
     server = serve_as_root(app)
     assert_runs_as ATTACKER, facts(server)
     assert_equal [ATTACKER], users_of_proofs, "only its own processes run its hooks"
-    assert_match(/config.puma\.rb: its settings are not read, as root has started Highball/, server.log)
+    assert_match(/config.puma\.rb(?::\d+)?: its settings are not read, as root has started Highball/, server.log)
     server.stop
     FileUtils.rm(Dir[File.join(@proof, "*")])
     write(app, "config/highball.toml", "puma_config = false\n")

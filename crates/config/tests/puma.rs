@@ -144,6 +144,19 @@ fn a_highball_toml_of_comments_changes_nothing() {
 }
 
 #[test]
+fn what_the_server_says_does_not_become_the_applications() {
+    let app = App::with(&[("workers", "4")]);
+    let text = "bind = 'tls://0.0.0.0:443'\ntls_certificate = 'site.pem'\nhosts = 'blog.example.org'\n";
+    let server_only = text.lines().take(2).collect::<Vec<_>>().join("\n");
+    for text in [text, &server_only] {
+        std::fs::write(app.folder.path().join("highball.toml"), text).unwrap();
+        let settings = app.settings(&[]);
+        assert_eq!((settings.apps[0].workers, settings.apps[0].certificates.len()), (4, 0));
+        assert_eq!(settings.tls.certificates.len(), 1);
+    }
+}
+
+#[test]
 fn it_can_be_turned_off() {
     let app = App::with(&[("workers", "4")]).file_with("config/highball.toml", "puma_config = false\n");
     let settings = app.settings(&[]);
