@@ -96,14 +96,29 @@ pub(crate) fn not_foreign(path: &Path, text: &str) -> Result<(), ConfigError> {
 pub(crate) fn is_there(folder: &TenantFolder, place: impl AsRef<Path>) -> Result<bool, OpenError> {
     match folder.look(place.as_ref(), Links::Anywhere) {
         Ok(_) => Ok(true),
-        Err(OpenError::NotFound) => match folder.look(place.as_ref(), Links::Refused) {
-            Err(OpenError::NotFound) => Ok(false),
-            Err(_) | Ok(_) => Err(OpenError::NotFound),
+        Err(OpenError::NotFound) => match is_link(folder, place.as_ref())? {
+            false => Ok(false),
+            true => Err(OpenError::NotFound),
         },
         // An application whose folder its user may not enter does not boot, and that is explained there.
         Err(_) if folder.look("./.", Links::Anywhere).is_err() => Ok(false),
         Err(error) => Err(error),
     }
+}
+
+/// Whether this name, which leads nowhere, is there: that of a link, in a folder to which links may lead.
+fn is_link(folder: &TenantFolder, place: &Path) -> Result<bool, OpenError> {
+    let around = place.parent().filter(|around| !around.as_os_str().is_empty());
+    let found = match (around, place.file_name()) {
+        (Some(around), Some(name)) => {
+            if !is_there(folder, around)? {
+                return Ok(false);
+            }
+            folder.folder(around, Links::Anywhere)?.look(name, Links::Refused)
+        }
+        _ => folder.look(place, Links::Refused),
+    };
+    Ok(!matches!(found, Err(OpenError::NotFound)))
 }
 
 /// Reads the file at this place in an application's folder, if there is one that its reader can find. Relative paths in it begin

@@ -157,6 +157,22 @@ fn what_the_server_says_does_not_become_the_applications() {
 }
 
 #[test]
+fn the_folder_of_configurations_may_be_a_link() {
+    let app = App::with(&[("workers", "4")]);
+    let (config, shared) = (app.folder.path().join("config"), tempfile::tempdir().unwrap());
+    std::fs::rename(&config, shared.path().join("config")).unwrap();
+    std::os::unix::fs::symlink(shared.path().join("config"), &config).unwrap();
+    assert_eq!(app.settings(&[]).apps[0].workers, 4);
+    // A link that leads nowhere is one all the same.
+    let nowhere = shared.path().join("config/highball.toml");
+    std::os::unix::fs::symlink("/nonexistent/highball.toml", &nowhere).unwrap();
+    assert!(app.error(&[]).contains("highball.toml: cannot be read"));
+    std::fs::remove_file(&nowhere).unwrap();
+    std::fs::remove_dir_all(shared.path().join("config")).unwrap();
+    assert!(app.error(&[]).contains("cannot be read"));
+}
+
+#[test]
 fn it_can_be_turned_off() {
     let app = App::with(&[("workers", "4")]).file_with("config/highball.toml", "puma_config = false\n");
     let settings = app.settings(&[]);
