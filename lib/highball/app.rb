@@ -3,6 +3,7 @@
 require_relative "assets"
 require_relative "detection"
 require_relative "heap_layout"
+require_relative "message"
 require_relative "rails_log"
 require_relative "request_log"
 
@@ -99,7 +100,7 @@ module Highball
     # The application's fields in the messages to the supervisor.
     def description
       { pid: Process.pid, ruby: RUBY_VERSION, rack: Rack.release, framework: framework,
-        public: public_folder, public_headers: public_headers, assets: assets }
+        public: (folder = public_folder) && Message.path(folder), public_headers: public_headers, assets: assets }
     end
 
     # Lays out the heap so that forked processes share it for long.

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "exception_words"
+require_relative "message"
 
 module Highball
   # The assets of a Rails application that the front may serve: the path below which they are, and, where the asset
@@ -100,7 +101,7 @@ module Highball
 
     # Folders that do not exist yet keep their place in the order.
     def real(folders)
-      folders.map { |folder| File.directory?(folder) ? File.realpath(folder) : File.expand_path(folder) }
+      folders.map { |folder| Message.path(File.directory?(folder) ? File.realpath(folder) : File.expand_path(folder)) }
     end
   end
 end

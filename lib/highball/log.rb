@@ -9,7 +9,6 @@ module Highball
   class Log
     # Facts longer than this, in characters, go on separate lines.
     INLINE = 60
-    CONTROLS = /[\u0000-\u0008\u000b-\u001f\u007f]/
 
     # format:: "human" or "json".
     # facts:: facts that are part of every event.
@@ -19,10 +18,8 @@ module Highball
       @facts = facts
     end
 
-    # The value as valid UTF-8 without control characters, which could move the terminal's cursor.
-    def self.readable(value)
-      Text.of(value).gsub(CONTROLS) { |char| char.inspect[1..-2] }
-    end
+    # The value as valid UTF-8, with hidden characters as escapes. Lines stay.
+    def self.readable(value) = Text.visible(value)
 
     # Logs an error. Facts that are nil are left out.
     def error(event, **facts)

@@ -9,6 +9,7 @@ module Highball
     # The most bytes in a packet (PROTOCOL.md of the supervisor).
     LIMIT = 128 * 1024
 
+    SPECIAL = Regexp.union(/["\\\t]/, Text::HIDDEN)
     ESCAPES = { '"' => '\"', "\\" => "\\\\", "\n" => '\n', "\r" => '\r', "\t" => '\t' }.freeze
 
     module_function
@@ -28,8 +29,15 @@ module Highball
     end
 
     def quote(text)
-      escaped = Text.of(text).gsub(/["\\\u0000-\u001f]/) { |char| ESCAPES[char] || format('\u%04x', char.ord) }
-      "\"#{escaped}\""
+      "\"#{Text.of(text).gsub(SPECIAL) { |char| ESCAPES[char] || escape(char) }}\""
+    end
+
+    def escape(char) = char.encode(Encoding::UTF_16BE).unpack("n*").map { |unit| format('\u%04x', unit) }.join
+
+    # A path, of whatever bytes: the supervisor gets it as it is.
+    def path(path)
+      text = path.to_s.dup.force_encoding(Encoding::UTF_8)
+      text.valid_encoding? ? text : text.bytes
     end
   end
 end

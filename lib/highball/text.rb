@@ -7,6 +7,10 @@ module Highball
     # Bytes that are UTF-8 if they are anything.
     PLAIN = [Encoding::UTF_8, Encoding::US_ASCII, Encoding::BINARY].freeze
 
+    # What does something in a terminal or to a reader, instead of being read. crates/text declares the same.
+    HIDDEN = Regexp.union(/[\u0000-\u0008\u000a-\u001f\u007f-\u009f]/, /[\u061c\u200b\u200e\u200f\u2028-\u202e]/,
+                          /[\u2060-\u206f\ufeff\ufff9-\ufffb\u{e0000}-\u{e007f}]/)
+
     # What is looked at of a file whose lines are searched.
     FILE_BYTES = 256 * 1024
 
@@ -20,6 +24,15 @@ module Highball
 
       text = utf8(text)
       text.valid_encoding? ? text : text.scrub { |bytes| bytes.unpack("C*").map { |byte| format('\x%02X', byte) }.join }
+    end
+
+    # The same with hidden characters as escapes: `\e`, `\u{9b}`. Lines stay.
+    def visible(value)
+      of(value).gsub(HIDDEN) do |char|
+        next char if char == "\n"
+
+        char.ascii_only? ? char.inspect[1..-2] : format('\u{%x}', char.ord)
+      end
     end
 
     # The beginning of a text, in at most this number of bytes.

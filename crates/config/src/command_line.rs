@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::builder::PossibleValuesParser;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{value_parser, Arg, ArgAction, ArgMatches};
+use highball_text::visible_path;
 
 use crate::counterparts;
 use crate::deployment::{self, Asked};
@@ -337,7 +338,7 @@ fn app_selector(path: &Path) -> AppSelector {
         .zip(given.file_name())
         .and_then(|(parent, name)| Some(parent.canonicalize().ok()?.join(name)));
     AppSelector {
-        text: path.display().to_string(),
+        text: visible_path(path),
         folder: given.canonicalize().unwrap_or_else(|_| given.clone()),
         links: std::iter::once(given).chain(by_resolved_parent).collect(),
     }

@@ -9,6 +9,8 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use highball_text::is_hidden;
+
 use crate::error::ConfigError;
 use crate::given::Given;
 use crate::given_path::absolute;
@@ -488,12 +490,12 @@ fn name_of(app: &Path) -> String {
 }
 
 fn plain_path(path: &Path) -> Result<String, ConfigError> {
-    plain(&path.display().to_string(), "the path")
+    plain(&value::utf_8(path).map_err(ConfigError::Usage)?, "the path")
 }
 
 /// The text, if it means itself in every program's configuration.
 fn plain(text: &str, what: &str) -> Result<String, ConfigError> {
-    match text.chars().find(|letter| SPECIAL.contains(*letter) || letter.is_control()) {
+    match text.chars().find(|letter| SPECIAL.contains(*letter) || is_hidden(*letter)) {
         None => Ok(text.to_owned()),
         Some(letter) => Err(ConfigError::Usage(format!(
             "{what} `{text}` has the character {letter:?}, which configurations of other programs would misread: choose \

@@ -59,6 +59,7 @@ pub struct Fault {
     /// What is wrong, and what to do.
     pub message: String,
     /// The configuration file.
+    #[serde(with = "highball_text::exact")]
     pub file: Option<PathBuf>,
     /// The line in it, counted from 1.
     pub line: Option<usize>,

@@ -250,7 +250,9 @@ impl Given {
                         };
                         raw.read(|text| value::address(text, folder))?.at_port(port).to_string()
                     }
-                    form if form.takes_as_path(&raw.text) => folder.join(&raw.text).display().to_string(),
+                    form if form.takes_as_path(&raw.text) => {
+                        value::utf_8(&folder.join(&raw.text)).map_err(ConfigError::Usage)?
+                    }
                     _ => raw.text.clone(),
                 };
                 arguments.extend(option.form.arguments(&option.long(), text));

@@ -59,6 +59,8 @@ mod value;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use highball_text::visible_path;
+
 pub use access_format::{LineFormat, LinePart, LogField, LogRules, Surroundings, WHOLE};
 pub use changes::Changes;
 pub use command_line::{command, COMMANDS};
@@ -218,13 +220,17 @@ impl AppSelector {
     /// Whether this application is meant: it has this name, is served from this folder, or was started by the path `link`, which
     /// may lead to this folder by now.
     pub fn is(&self, name: &str, folder: &Path, link: &Path) -> bool {
-        let is_folder = self.folder == folder || self.folder == link;
+        // A server reports them as people see them.
+        let [folder_text, link_text] = [folder, link].map(visible_path);
+        let own = visible_path(&self.folder);
+        let is_folder = own == folder_text || own == link_text;
+        let is_link = || self.links.iter().any(|one| visible_path(one) == link_text);
         // A new release is known before a restart has brought it up. (Links are looked at near the folder alone.)
         let is_next = || {
             let is_near = link.parent().is_some_and(|around| self.folder.starts_with(around));
             is_near && link.canonicalize().is_ok_and(|next| next == self.folder)
         };
-        self.text == name || is_folder || self.links.iter().any(|one| one == link) || is_next()
+        self.text == name || is_folder || is_link() || is_next()
     }
 }
 

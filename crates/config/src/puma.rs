@@ -73,6 +73,7 @@ pub struct PumaAnswer {
 struct Setting {
     name: String,
     value: String,
+    #[serde(with = "highball_text::exact")]
     file: PathBuf,
     line: Option<usize>,
 }
@@ -80,7 +81,9 @@ struct Setting {
 /// A file or folder that a statement names.
 #[derive(Debug, Deserialize)]
 struct NamedFile {
+    #[serde(with = "highball_text::exact")]
     path: PathBuf,
+    #[serde(with = "highball_text::exact")]
     file: PathBuf,
     line: Option<usize>,
 }
@@ -89,6 +92,7 @@ struct NamedFile {
 #[derive(Debug, Deserialize)]
 struct Raised {
     message: String,
+    #[serde(with = "highball_text::exact")]
     file: PathBuf,
     line: Option<usize>,
 }

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use highball_text::visible_name;
 use highball_users::{with_rights_of, User};
 
 use crate::access_format::LogRules;
@@ -220,7 +221,7 @@ impl Where {
 
     /// The name of the folder as it was given: where that leads to may be a release with a number.
     fn name(&self) -> String {
-        let name = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned());
+        let name = |path: &Path| path.file_name().map(visible_name);
         let given = name(&self.link).filter(|name| name != "current");
         let around = || self.link.parent().and_then(name);
         given.or_else(around).or_else(|| name(&self.folder)).unwrap_or_else(|| "app".into())
@@ -485,7 +486,7 @@ fn app(
     }
     let name = fields.name.clone().unwrap_or_else(|| app.name());
     let prefix = fields.prefix.clone().unwrap_or_default();
-    let hosts = hosts(fields.hosts.clone(), many && prefix.is_empty(), &name, &app.link)?;
+    let hosts = hosts(fields.hosts.clone(), many && prefix.is_empty(), &name);
     if hosts.is_empty() && !certificates.is_empty() {
         return Err(ConfigError::Usage(format!(
             "{name} has a `tls_certificate`, which counts for its `hosts` alone, and is reached by every host: name its `hosts`, or \
@@ -579,26 +580,15 @@ fn agree(fields: &AppFields) -> Result<(), ConfigError> {
 }
 
 /// None: every host. `by_name`: without any, those that are named after the application.
-fn hosts(
-    given: Option<Vec<String>>,
-    by_name: bool,
-    name: &str,
-    link: &Path,
-) -> Result<Vec<String>, ConfigError> {
+fn hosts(given: Option<Vec<String>>, by_name: bool, name: &str) -> Vec<String> {
     match given {
-        Some(hosts) if hosts.iter().any(|host| host == "*") => Ok(Vec::new()),
-        Some(hosts) => Ok(hosts),
+        Some(hosts) if hosts.iter().any(|host| host == "*") => Vec::new(),
+        Some(hosts) => hosts,
         None if by_name => {
-            let host = value::host(name).ok().filter(|host| host != "*").ok_or_else(|| {
-                ConfigError::Usage(format!(
-                    "the application {} cannot be reached by its name, as `{name}` is no host name; give it `hosts`, a \
-                     `prefix` or another `name`, in its [[app]] or its own config/highball.toml",
-                    link.display()
-                ))
-            })?;
-            Ok(vec![format!("{host}.localhost"), host])
+            let host = value::host_of_name(name);
+            vec![format!("{host}.localhost"), host]
         }
-        None => Ok(Vec::new()),
+        None => Vec::new(),
     }
 }
 

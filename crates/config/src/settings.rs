@@ -66,6 +66,7 @@ pub struct Settings {
     /// Whether each request has an id, in `X-Request-Id`.
     pub request_id: bool,
     /// A file to write the process id to, removed at the end.
+    #[serde(with = "highball_text::exact")]
     pub pidfile: Option<PathBuf>,
     /// The user that the server itself runs as where root starts it, if it is given.
     pub server_user: Option<String>,
@@ -121,6 +122,7 @@ pub enum Named {
     /// Nowhere: it is the current folder.
     Nowhere {
         /// The configuration file, where one was named.
+        #[serde(with = "highball_text::exact")]
         file: Option<PathBuf>,
     },
 }
@@ -165,10 +167,13 @@ pub struct App {
     /// The path that it is reached below, such as `/blog`; `` is none. It begins with a slash, and ends with none.
     pub prefix: String,
     /// Its folder, absolute, symbolic links resolved.
+    #[serde(with = "highball_text::exact")]
     pub folder: PathBuf,
     /// Its folder as it was given, absolute, with its symbolic links: where a restart looks again.
+    #[serde(with = "highball_text::exact")]
     pub link: PathBuf,
     /// The file in that folder to load it from, where one was named: `app.rb`, `my.ru`.
+    #[serde(with = "highball_text::exact")]
     pub file: Option<PathBuf>,
     /// `development`, `production`, `test` or a name of the user's own.
     pub environment: String,
@@ -189,6 +194,7 @@ pub struct App {
     /// Whether clients get `Server-Timing`.
     pub server_timing: bool,
     /// The Ruby interpreter to run the mold with; `None`: the one that is usual in its folder.
+    #[serde(with = "highball_text::exact")]
     pub ruby: Option<PathBuf>,
     /// The user that its processes run as.
     pub runs_as: RunsAs,
@@ -230,6 +236,7 @@ pub struct App {
     /// Its own configuration file, if it has one.
     pub config_file: Option<PathBuf>,
     /// The Puma configuration whose hooks its processes run, below its folder or absolute.
+    #[serde(with = "highball_text::exact")]
     pub puma_file: Option<PathBuf>,
     /// What is not carried out of a Puma configuration.
     pub puma_notes: Vec<PumaNote>,
@@ -314,6 +321,7 @@ impl App {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BasicAuth {
     /// The file with users and hashes of their passwords.
+    #[serde(with = "highball_text::exact")]
     pub file: PathBuf,
     /// What browsers may show beside the question: no quotes, backslashes or control characters.
     pub realm: String,
@@ -329,6 +337,7 @@ pub struct PumaNote {
     /// What to do instead.
     pub remedy: String,
     /// The file.
+    #[serde(with = "highball_text::exact")]
     pub file: PathBuf,
     /// The line, counted from 1.
     pub line: Option<usize>,
@@ -434,7 +443,7 @@ pub enum AccessLog {
     /// Where those of the server go ([`Log::access`]).
     OfServer,
     /// To its own file; `-` is standard output.
-    Own(PathBuf),
+    Own(#[serde(with = "highball_text::exact")] PathBuf),
     /// Nowhere.
     Off,
 }
@@ -466,7 +475,7 @@ pub enum BindAddress {
     /// A TCP address.
     Tcp(SocketAddr),
     /// The path of a Unix socket.
-    Unix(PathBuf),
+    Unix(#[serde(with = "highball_text::exact")] PathBuf),
 }
 
 /// What clients of an address speak.
@@ -588,12 +597,15 @@ pub struct AcmeSettings {
     /// E-mail addresses for the authority.
     pub contacts: Vec<String>,
     /// A file with the certificate that vouches for the authority's own server; `None`: this machine knows it.
+    #[serde(with = "highball_text::exact")]
     pub authorities: Option<PathBuf>,
     /// The account that the authority knows already, which the one here is bound to.
     pub external_account: Option<ExternalAccount>,
     /// The program that makes entries in the DNS, by which the authority sees that a name is ours; `None`: it looks at the server.
+    #[serde(with = "highball_text::exact")]
     pub dns_hook: Option<PathBuf>,
     /// The folder for accounts, certificates and keys.
+    #[serde(with = "highball_text::exact")]
     pub state_dir: PathBuf,
     /// Whether there is an address for HTTP, where the authority can look whether a name is ours. It looks at that for HTTPS else.
     pub has_http: bool,
@@ -629,6 +641,7 @@ pub struct ExternalAccount {
     /// What the authority calls it (`kid`).
     pub id: String,
     /// The file with its HMAC key, in Base64.
+    #[serde(with = "highball_text::exact")]
     pub key_file: PathBuf,
 }
 
@@ -636,8 +649,10 @@ pub struct ExternalAccount {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CertificateFiles {
     /// The certificate, and behind it those that lead to its authority.
+    #[serde(with = "highball_text::exact")]
     pub certificate: PathBuf,
     /// Its key; the same file may have both.
+    #[serde(with = "highball_text::exact")]
     pub key: PathBuf,
 }
 
@@ -693,6 +708,7 @@ pub struct Limits {
     /// Longest pause in which a client takes nothing of its response; beyond it the connection ends.
     pub send_timeout: Duration,
     /// Folder for spool files.
+    #[serde(with = "highball_text::exact")]
     pub spool_dir: PathBuf,
     /// How much all spool files together may hold; `None`: a part of what is free in their folder.
     pub spool_bytes: Option<u64>,
@@ -817,6 +833,7 @@ pub struct Log {
     /// The form of event lines on standard error.
     pub format: LogFormat,
     /// Where the access log goes, but for applications that have their own; `None`: nowhere. `-` is standard output.
+    #[serde(with = "highball_text::exact")]
     pub access: Option<PathBuf>,
     /// How its lines are written.
     pub access_rules: LogRules,

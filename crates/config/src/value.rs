@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use highball_cgroups::CpuMax;
+use highball_text::{is_hidden, visible_path};
 use rustix::fs::{access, Access};
 
 use crate::form::guess;
@@ -16,6 +17,8 @@ use crate::settings::{Bind, BindAddress, BindProtocol, MemoryBound, PathTimeout,
 
 /// The longest host name, in bytes (RFC 1035 section 2.3.4).
 const HOST_BYTES: usize = 253;
+/// The longest label of one.
+const LABEL_BYTES: usize = 63;
 
 /// The most folders for files that an application sends.
 pub(crate) const SENT_FOLDERS: usize = 32;
@@ -212,6 +215,74 @@ pub(crate) fn host(text: &str) -> Result<String, String> {
     Err(format!("`{text}` is not a host name; write it without a port, such as blog.example.org"))
 }
 
+/// The host name by which an application with this name is reached: the name, where it is one. Of others, labels beyond ASCII
+/// are in the form in which browsers ask for them (RFC 3492), and `-` stands for what no host name has.
+pub(crate) fn host_of_name(name: &str) -> String {
+    if let Some(host) = host(name).ok().filter(|host| host != "*") {
+        return host;
+    }
+    let letter = |letter: char| if letter.is_alphanumeric() || letter == '_' { letter } else { '-' };
+    let labels = name.split('.').map(|label| {
+        let label: String = label.to_lowercase().chars().map(letter).collect();
+        let label = label.trim_matches('-');
+        let label = if label.is_ascii() { label.to_owned() } else { format!("xn--{}", punycode(label)) };
+        label[..label.len().min(LABEL_BYTES)].trim_end_matches('-').to_owned()
+    });
+    let labels: Vec<String> = labels.filter(|label| !label.is_empty()).collect();
+    host(&labels.join(".")).unwrap_or_else(|_| "app".into())
+}
+
+/// A label in ASCII, by the algorithm of RFC 3492, section 6.3.
+fn punycode(label: &str) -> String {
+    const BASE: u64 = 36;
+    const SKEW: u64 = 38;
+    let letters: Vec<u64> = label.chars().map(|letter| u64::from(u32::from(letter))).collect();
+    let mut coded: String = label.chars().filter(char::is_ascii).collect();
+    let plain = coded.len() as u64;
+    if plain > 0 {
+        coded.push('-');
+    }
+    let (mut next, mut delta, mut bias, mut handled) = (128, 0, 72, plain);
+    while handled < letters.len() as u64 {
+        let least = letters.iter().copied().filter(|letter| *letter >= next).min().unwrap_or(next);
+        delta += (least - next) * (handled + 1);
+        next = least;
+        for letter in &letters {
+            if *letter < next {
+                delta += 1;
+            } else if *letter == next {
+                let mut rest = delta;
+                for place in (BASE..).step_by(BASE as usize) {
+                    let limit = place.saturating_sub(bias).clamp(1, 26);
+                    if rest < limit {
+                        break;
+                    }
+                    coded.push(digit(limit + (rest - limit) % (BASE - limit)));
+                    rest = (rest - limit) / (BASE - limit);
+                }
+                coded.push(digit(rest));
+                // The next bias (section 6.1).
+                let mut left = if handled == plain { delta / 700 } else { delta / 2 };
+                left += left / (handled + 1);
+                bias = 0;
+                while left > 455 {
+                    left /= BASE - 1;
+                    bias += BASE;
+                }
+                bias += BASE * left / (left + SKEW);
+                (delta, handled) = (0, handled + 1);
+            }
+        }
+        (delta, next) = (delta + 1, next + 1);
+    }
+    coded
+}
+
+/// A digit of base 36: `a` to `z`, then `0` to `9`.
+fn digit(value: u64) -> char {
+    char::from(b"abcdefghijklmnopqrstuvwxyz0123456789"[value as usize % 36])
+}
+
 /// What stands for the `hosts` of all applications in `domain`.
 pub(crate) const ALL_HOSTS: &str = "hosts";
 
@@ -341,8 +412,8 @@ pub(crate) fn header_key(text: &str) -> Result<Option<String>, String> {
 
 /// Text without blanks.
 pub(crate) fn word(text: &str) -> Result<String, String> {
-    if text.is_empty() || text.contains(char::is_whitespace) {
-        return Err(format!("`{text}` is not a name"));
+    if text.is_empty() || text.contains(char::is_whitespace) || text.contains(is_hidden) {
+        return Err(format!("`{text}` is not a name; write one without blanks and control characters"));
     }
     Ok(text.to_owned())
 }
@@ -362,6 +433,16 @@ pub(crate) fn url_path(text: &str) -> Result<String, String> {
         return Ok(text.to_owned());
     }
     Err(format!("`{text}` is not the path of a URL, such as /up"))
+}
+
+/// A path that can be written into a file of text.
+pub(crate) fn utf_8(path: &Path) -> Result<String, String> {
+    path.to_str().map(str::to_owned).ok_or_else(|| {
+        format!(
+            "the path `{}` is not UTF-8, so no configuration can name it: choose another name",
+            visible_path(path)
+        )
+    })
 }
 
 /// A program as a full path: names without a slash are looked up as a shell would.
@@ -652,6 +733,26 @@ mod tests {
         assert_eq!(counts("auto"), Ok(ReforkAfter::Auto));
         for text in ["", "on", "5,", "5;6", "5,1001"] {
             assert!(counts(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn each_name_has_a_host_name() {
+        for (name, host) in [
+            ("Blog", "blog"),
+            ("größe", "xn--gre-6ka8i"),
+            ("bücher.example", "xn--bcher-kva.example"),
+            ("日本語", "xn--wgv71a119e"),
+            ("ü", "xn--tda"),
+            ("a b", "a-b"),
+            ("gr\\xf6\\xdfe", "gr-xf6-xdfe"),
+            ("*", "app"),
+            ("?!", "app"),
+        ] {
+            assert_eq!(host_of_name(name), host, "{name}");
+        }
+        for long in ["x".repeat(255), "ü".repeat(127), ".ü".repeat(80)] {
+            assert!(host(&host_of_name(&long)).is_ok(), "{long}");
         }
     }
 

@@ -2,19 +2,21 @@
 //! another user's, and repeats texts of applications. So an answer has a limit in size and time, holds nothing that a
 //! terminal would obey, and an instance is the process that really is at the other end.
 
-use crate::control_places::{connect, ControlFolder, ControlPlaces, Peer, Whose};
+use crate::control_places::{connect, pid_of, ControlFolder, ControlPlaces, Peer, Whose};
 use crate::instance::{Answer, Question, Status};
 use crate::listening::ports_of;
 use crate::output::complain;
+use highball_text::{json, visible, visible_lines, visible_path};
 use highball_users::Place;
 use rustix::process::geteuid;
 use serde_json::Value;
+use std::borrow::Cow;
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::task::JoinSet;
-use tokio::time::{timeout, timeout_at, Instant};
+use tokio::time::{sleep, timeout, timeout_at, Instant};
 
 /// What an answer may take, beyond the time that an instance has for finding it.
 const ANSWER_SLACK: Duration = Duration::from_secs(1);
@@ -22,6 +24,8 @@ const ANSWER_SLACK: Duration = Duration::from_secs(1);
 const ANSWER_BYTES: u64 = 16 << 20;
 /// How often instances are looked for, while one takes the place of another.
 const LOOKS: u32 = 5;
+/// Time between looks at servers that close connections.
+const CLOSING_TIME: Duration = Duration::from_millis(50);
 /// How many instances are asked at the same time.
 const SIDE_BY_SIDE: usize = 16;
 /// Time for all servers of other users together, of which those users decide how many there are.
@@ -52,16 +56,26 @@ pub(crate) struct Address {
 
 /// What there is, and what was found that cannot be used.
 #[derive(Debug, Default)]
-struct Looked {
-    found: Vec<Instance>,
+pub(crate) struct Looked {
+    pub(crate) found: Vec<Instance>,
+    /// Servers that were reached and gave no answer that can be used: why, and what to do.
+    pub(crate) unanswered: Vec<String>,
+    /// What is wrong with places.
+    problems: Vec<String>,
     /// One that was there has gone before it answered: another may have come in its place meanwhile.
     one_has_gone: bool,
-    problems: Vec<String>,
 }
 
 /// Every instance that answers. Sockets of dead ones are removed; what cannot be used is reported on standard error. Once one
 /// has answered that is `enough`, others that take long are not waited for.
 pub(crate) fn running(places: &ControlPlaces, enough: impl Fn(&Status) -> bool) -> Vec<Instance> {
+    let Looked { found, unanswered, .. } = look_for(places, enough);
+    unanswered.into_iter().for_each(complain);
+    found
+}
+
+/// The same; servers that do not answer are not reported, but returned.
+pub(crate) fn look_for(places: &ControlPlaces, enough: impl Fn(&Status) -> bool) -> Looked {
     let mut looked = Looked::default();
     // Another user could have root look for ever.
     let looks = if matches!(places, ControlPlaces::OfOthers(_)) { 1 } else { LOOKS };
@@ -72,11 +86,14 @@ pub(crate) fn running(places: &ControlPlaces, enough: impl Fn(&Status) -> bool) 
         if !looked.one_has_gone && successors.all(is_there) {
             break;
         }
+        // One that closes connections is about to end, most likely.
+        if looked.found.is_empty() && !looked.unanswered.is_empty() {
+            let _ = crate::event_loop()
+                .map(|event_loop| event_loop.block_on(async { sleep(CLOSING_TIME).await }));
+        }
     }
-    for problem in looked.problems {
-        complain(problem);
-    }
-    looked.found
+    std::mem::take(&mut looked.problems).into_iter().for_each(complain);
+    looked
 }
 
 fn look(places: &ControlPlaces, enough: &impl Fn(&Status) -> bool) -> Looked {
@@ -88,7 +105,7 @@ fn look(places: &ControlPlaces, enough: &impl Fn(&Status) -> bool) -> Looked {
         Ok(answers) => {
             let silent = count - answers.len();
             if limit.is_some() && silent > 0 {
-                looked.problems.push(format!("{silent} servers of other users have not answered in time"));
+                looked.unanswered.push(format!("{silent} servers of other users have not answered in time"));
             }
             answers.into_iter().for_each(|(address, answer)| looked.take(address, answer));
         }
@@ -175,21 +192,38 @@ impl Looked {
                 }
                 self.found.push(Instance { address, status, other_user });
             }
-            Ok(_) => self.problems.push(format!("{address} does not answer as a Highball does")),
+            Ok((Answer::Refused { why }, _)) => self.unanswered.push(format!("{address} refuses: {why}")),
+            Ok(_) => self.unanswered.push(format!("{address}: {}", not_an_answer("it is another one"))),
             Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
                 address.remove_stale(); // its process has crashed
                 self.one_has_gone = true;
             }
-            Err(error) if is_of_one_that_ends(&error) => self.one_has_gone = true,
-            Err(error) => self.problems.push(format!("{address} does not answer: {error}")),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => self.one_has_gone = true,
+            // It is not one of this user's.
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                self.problems.push(error.to_string());
+            }
+            Err(error) => {
+                self.one_has_gone |= closes(&error);
+                self.unanswered.push(format!("{address} does not answer: {error}"));
+            }
         }
     }
 }
 
-/// Its socket has gone, or was closed with our question in it.
-fn is_of_one_that_ends(error: &io::Error) -> bool {
-    use io::ErrorKind::{BrokenPipe, ConnectionReset, NotFound, UnexpectedEof};
-    matches!(error.kind(), NotFound | UnexpectedEof | ConnectionReset | BrokenPipe)
+/// The connection was closed with our question in it.
+fn closes(error: &io::Error) -> bool {
+    use io::ErrorKind::{BrokenPipe, ConnectionReset, UnexpectedEof};
+    matches!(error.kind(), UnexpectedEof | ConnectionReset | BrokenPipe)
+}
+
+/// An answer that cannot be used, in words.
+fn not_an_answer(why: impl std::fmt::Display) -> String {
+    format!(
+        "its answer is none to this command ({why}): it is another program, or of a version that this one (highball {}) does not \
+         know. Use the program that it was started by",
+        env!("CARGO_PKG_VERSION")
+    )
 }
 
 impl Address {
@@ -205,7 +239,9 @@ impl Address {
 
 impl std::fmt::Display for Address {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "the instance at {}", self.place.path().display())
+        let path = self.place.path();
+        write!(f, "the server at {}", visible_path(path))?;
+        pid_of(path.file_name().unwrap_or_default()).map_or(Ok(()), |pid| write!(f, " (pid {pid})"))
     }
 }
 
@@ -232,13 +268,18 @@ async fn ask_in_time(address: &Address, question: Question) -> io::Result<(Answe
             );
             io::Error::new(io::ErrorKind::TimedOut, why)
         }
+        kind if closes(&error) => {
+            let why = "it has closed the connection without an answer: it is about to end, or it has failed to answer, and its log \
+                       says why";
+            io::Error::new(kind, why)
+        }
         _ => error,
     })
 }
 
 async fn exchange(address: &Address, question: Question) -> io::Result<(Answer, Peer)> {
     let (mut connection, peer) = connect(&address.place, address.whose).await?;
-    connection.write_all(format!("{}\n", serde_json::to_string(&question)?).as_bytes()).await?;
+    connection.write_all((json::try_compact(&question)? + "\n").as_bytes()).await?;
     let mut line = Vec::new();
     BufReader::new(connection).take(ANSWER_BYTES).read_until(b'\n', &mut line).await?;
     match line.last() {
@@ -255,9 +296,10 @@ async fn exchange(address: &Address, question: Question) -> io::Result<(Answer, 
 /// end.
 fn read(line: &[u8], peer: Peer) -> io::Result<Answer> {
     let invalid = |why: String| io::Error::new(io::ErrorKind::InvalidData, why);
-    let mut value: Value = serde_json::from_slice(line)?;
+    let unknown = |error: serde_json::Error| invalid(not_an_answer(error));
+    let mut value: Value = serde_json::from_slice(line).map_err(unknown)?;
     make_printable(&mut value, false);
-    let answer: Answer = serde_json::from_value(value)?;
+    let answer: Answer = serde_json::from_value(value).map_err(unknown)?;
     match (&answer, peer.pid) {
         (Answer::Status(status), Some(pid)) if status.pid != pid => {
             Err(invalid(format!("it says that its pid is {}, but it is {pid}", status.pid)))
@@ -270,37 +312,22 @@ fn read(line: &[u8], peer: Peer) -> io::Result<Answer> {
     }
 }
 
-/// Replaces what a terminal would obey, or show as something else, in all texts of an answer: control characters, and
-/// those that change the direction of writing. Lines end only where long texts are expected.
+/// Replaces what a terminal would obey, or show as something else, in all texts of an answer. Lines end only where long texts
+/// are expected.
 fn make_printable(value: &mut Value, may_have_lines: bool) {
     match value {
-        Value::String(text) => *text = printable(text, may_have_lines),
+        Value::String(text) => {
+            let shown = if may_have_lines { visible_lines(text) } else { visible(text) };
+            if let Cow::Owned(shown) = shown {
+                *text = shown;
+            }
+        }
         Value::Array(values) => values.iter_mut().for_each(|value| make_printable(value, may_have_lines)),
         Value::Object(fields) => fields.iter_mut().for_each(|(name, value)| {
             make_printable(value, may_have_lines || LONG_TEXTS.contains(&name.as_str()));
         }),
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
-}
-
-fn printable(text: &str, may_have_lines: bool) -> String {
-    let mut printable = String::with_capacity(text.len());
-    for char in text.chars() {
-        match char {
-            '\n' | '\t' if may_have_lines => printable.push(char),
-            '\u{200e}'
-            | '\u{200f}'
-            | '\u{202a}'..='\u{202e}'
-            | '\u{2066}'..='\u{2069}'
-            | '\u{2028}'
-            | '\u{2029}' => {
-                printable.extend(char.escape_unicode());
-            }
-            char if char.is_control() => printable.extend(char.escape_unicode()),
-            char => printable.push(char),
-        }
-    }
-    printable
 }
 
 #[cfg(test)]
@@ -326,8 +353,8 @@ mod tests {
             "name": "a\u{1b}[2J\nb\u{9b}31m", "apps": [{ "last_failure": "one\ntwo\r\u{202e}" }]
         });
         make_printable(&mut value, false);
-        assert_eq!(value["name"], "a\\u{1b}[2J\\u{a}b\\u{9b}31m");
-        assert_eq!(value["apps"][0]["last_failure"], "one\ntwo\\u{d}\\u{202e}");
+        assert_eq!(value["name"], "a\\x1b[2J\\nb\\u{9b}31m");
+        assert_eq!(value["apps"][0]["last_failure"], "one\ntwo\\r\\u{202e}");
     }
 
     #[test]

@@ -46,6 +46,7 @@ const SYSTEMS: [(&str, &str, &str); 2] = [
 pub(crate) struct Local {
     pub(crate) delegate: Delegate,
     /// The authority's certificate, which clients have to trust.
+    #[serde(with = "highball_text::exact")]
     file: PathBuf,
     /// Whether the authority was made for this start.
     is_new: bool,
@@ -383,6 +384,7 @@ mod tests {
     }
 
     #[test]
+    #[allow(clippy::disallowed_macros)] // it is a test's
     fn root_is_led_nowhere_by_others() {
         if !geteuid().is_root() {
             return println!("skipped: only root can give files away");

@@ -25,6 +25,7 @@ pub(crate) enum Sources {
 /// The files of a certificate, as they were read.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Source {
+    #[serde(with = "highball_text::exact")]
     file: PathBuf,
     /// The application that it belongs to.
     owner: Option<CertificateOwner>,

@@ -1,7 +1,7 @@
 //! `highball status`, `highball restart`, `highball refork`, `highball upgrade` and `highball stop`: finding the instance
 //! that is selected, and asking it. `highball memory` and `highball top` find and ask by the same functions.
 
-use crate::asking::{ask, running, Instance};
+use crate::asking::{ask, look_for, running, Instance};
 use crate::control_places::ControlPlaces;
 use crate::elsewhere;
 use crate::instance::{
@@ -13,7 +13,7 @@ use crate::kernel_limits::KernelLimitsStatus;
 use crate::output::{complain, print, progress};
 use crate::process_list::user_name;
 use highball_config::{did_you_mean, AppSelector, Selector};
-use highball_supervisor::visible_lines;
+use highball_text::json;
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use rustix::process::{pidfd_open, Pid, PidfdFlags};
 use std::fmt::Write as _;
@@ -36,6 +36,11 @@ const LONGEST_DRAIN_SECONDS: u64 = 7 * 24 * 3600;
 pub(crate) enum CommandError {
     #[error("no Highball runs for this user{0}{1}")]
     NoneRuns(String, String),
+    #[error(
+        "this was reached{0}, and gave no answer that can be used:\n    {1}\nIts log says more. Without an answer it takes \
+         signals: kill -USR1 PID restarts its applications, kill -TERM PID stops it"
+    )]
+    NoneAnswers(String, String),
     #[error("several instances of Highball run; say which, by --port N or the application's folder:\n{0}")]
     SeveralRun(String),
     #[error("cannot look for instances in {path}: {source}", path = .0.display(), source = .1)]
@@ -82,16 +87,14 @@ pub(crate) fn status(json: bool, check: bool, selector: &Selector) -> Result<(),
     let checked = if check { all_serve(&found, is_meant) } else { Ok(()) };
     if json {
         let one = the_only(&found)?;
-        let text = serde_json::to_string_pretty(&one.status).unwrap_or_default();
-        print(&format!("{text}\n"))?;
+        print(&(json::pretty(&one.status) + "\n"))?;
     } else {
         if *selector == Selector::default() && found.iter().all(|instance| instance.other_user.is_none()) {
             found.extend(running(&ControlPlaces::of_others(), |_| false));
         }
         let tables: Vec<String> =
             found.iter().map(|instance| table(&instance.status, &of_user(instance), is_meant)).collect();
-        // Much of it comes from applications.
-        print(&visible_lines(&tables.join("\n")))?;
+        print(&tables.join("\n"))?;
     }
     checked
 }
@@ -106,7 +109,7 @@ fn all_serve(found: &[Instance], is_meant: impl Fn(&AppStatus) -> bool) -> Resul
     if names.is_empty() {
         Ok(())
     } else {
-        Err(CommandError::NotServing(visible_lines(&names.join(", "))))
+        Err(CommandError::NotServing(names.join(", ")))
     }
 }
 
@@ -364,23 +367,29 @@ fn stage_words(state: &str) -> &str {
 /// The instances that are meant; at least one. Root means its own, and only where there is none such those of other users.
 pub(crate) fn selected(selector: &Selector) -> Result<Vec<Instance>, CommandError> {
     let is_certain = selector.port.is_some() || selector.app.is_some();
-    let (mut seen, mut names) = (Vec::new(), Vec::new());
+    let (mut seen, mut names, mut unanswered) = (Vec::new(), Vec::new(), Vec::new());
     let mut places =
         [ControlPlaces::of_commands as fn() -> ControlPlaces, ControlPlaces::of_others].into_iter();
     let found = places.find_map(|places| {
-        let mut found = running(&places(), |status| is_certain && matches(selector, status));
+        let looked = look_for(&places(), |status| is_certain && matches(selector, status));
+        let mut found = looked.found;
+        unanswered.extend(looked.unanswered);
         seen.extend(found.iter().map(|instance| instance.status.pid));
         names.extend(found.iter().flat_map(|instance| &instance.status.apps).map(|app| app.name.clone()));
         found.retain(|instance| matches(selector, &instance.status) && may_claim(instance, selector));
         (!found.is_empty()).then_some(found)
     });
-    found.ok_or_else(|| {
-        let port = selector.port.map(|port| format!(" on port {port}"));
-        let app = selector
-            .app
-            .as_ref()
-            .map(|app| format!(" with the application {}{}", app.text, meant(app, &names)));
-        CommandError::NoneRuns(port.or(app).unwrap_or_default(), elsewhere::hints(&seen))
+    if let Some(found) = found {
+        unanswered.into_iter().for_each(complain);
+        return Ok(found);
+    }
+    let port = selector.port.map(|port| format!(" on port {port}"));
+    let app = selector.app.as_ref();
+    let app = app.map(|app| format!(" with the application {}{}", app.text, meant(app, &names)));
+    let wanted = port.or(app).unwrap_or_default();
+    Err(match &unanswered[..] {
+        [] => CommandError::NoneRuns(wanted, elsewhere::hints(&seen)),
+        all => CommandError::NoneAnswers(wanted, all.join("\n    ")),
     })
 }
 

@@ -5,6 +5,7 @@
 use highball_front::refusals::page::{self, Escaped};
 use highball_front::DevelopmentPages;
 use highball_supervisor::{Diagnosis, Excerpt, FailedRequest, RubyError, Step};
+use highball_text::{json, visible_lines, visible_name, visible_path};
 use std::collections::hash_map::{DefaultHasher, RandomState};
 use std::fmt::Write as _;
 use std::hash::{BuildHasher, Hash, Hasher};
@@ -18,8 +19,8 @@ pub(crate) fn pages(diagnosis: &Diagnosis) -> DevelopmentPages {
     let nonce = format!("{:016x}", RandomState::new().hash_one(&id));
     DevelopmentPages {
         html: html(diagnosis, &id, &nonce).into_bytes(),
-        json: serde_json::to_vec_pretty(diagnosis).unwrap_or_default(), // a struct of texts and numbers
-        text: diagnosis.to_string().into_bytes(),
+        json: json::pretty(diagnosis).into_bytes(),
+        text: visible_lines(&diagnosis.to_string()).into_owned().into_bytes(),
         policy: format!(
             "default-src 'none'; style-src 'nonce-{nonce}'; script-src 'nonce-{nonce}'; connect-src 'self'; \
              base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -29,7 +30,7 @@ pub(crate) fn pages(diagnosis: &Diagnosis) -> DevelopmentPages {
 }
 
 fn html(diagnosis: &Diagnosis, id: &str, nonce: &str) -> String {
-    let name = diagnosis.folder.file_name().unwrap_or_default().to_string_lossy();
+    let name = visible_name(diagnosis.folder.file_name().unwrap_or_default());
     let cause = words_of(&diagnosis.cause);
     let about = if is_unknown(diagnosis) { &diagnosis.error.class } else { &cause };
     let what = what_happened(diagnosis);
@@ -150,7 +151,7 @@ fn remedy(diagnosis: &Diagnosis) -> String {
             text,
             "<pre class=\"command\"><code>{}</code></pre>\n<p class=\"where\">in {}</p>",
             Escaped(command),
-            Escaped(&diagnosis.folder.to_string_lossy())
+            Escaped(&visible_path(&diagnosis.folder))
         );
     }
     text += match diagnosis.step {
@@ -167,7 +168,7 @@ fn remedy(diagnosis: &Diagnosis) -> String {
 
 fn excerpt(source: &Excerpt, diagnosis: &Diagnosis, is_first: bool) -> String {
     let path = Path::new(&source.file);
-    let path = path.strip_prefix(&diagnosis.folder).unwrap_or(path).to_string_lossy();
+    let path = visible_path(path.strip_prefix(&diagnosis.folder).unwrap_or(path));
     let is_of_cause =
         |cause: &RubyError| cause.file.as_ref() == Some(&source.file) && cause.line == Some(source.line);
     let label = match diagnosis.causes.iter().find(|cause| is_of_cause(cause)) {

@@ -13,10 +13,11 @@ use crate::thread_advice;
 use highball_config::{App, AppSelector, LogFormat, PumaNote, Selector, Settings};
 use highball_front as front;
 use highball_supervisor::{
-    visible, visible_lines, withheld_variables, AppBlueprint, AppNotice, Blueprint, Booted, Diagnosis,
-    Finding, Launcher, MoldSource, Notice, Order, Outcome, Purpose, Step, Supervisor,
+    withheld_variables, AppBlueprint, AppNotice, Blueprint, Booted, Diagnosis, Finding, Launcher, MoldSource,
+    Notice, Order, Outcome, Purpose, Step, Supervisor,
 };
 use highball_tenant::TenantFolder;
+use highball_text::{json, visible, visible_path};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -91,21 +92,21 @@ impl Check {
 }
 
 /// Examines the applications, one after the other; fails if one of them would not be served.
-pub(crate) fn doctor(settings: Settings, json: bool) -> Result<ExitCode, Box<dyn Error>> {
+pub(crate) fn doctor(settings: Settings, as_json: bool) -> Result<ExitCode, Box<dyn Error>> {
     let settings = Arc::new(settings);
     let examined = settings.apps.iter().map(|app| Ok((app, examine(&settings, app)?)));
     let examined: Vec<(&Arc<App>, Examination)> = examined.collect::<Result<_, Box<dyn Error>>>()?;
     print(&match &examined[..] {
-        [(_, one)] if json => serde_json::to_string_pretty(one)? + "\n",
-        [(_, one)] => visible_lines(&list(one)),
-        all if json => {
+        [(_, one)] if as_json => json::pretty(one) + "\n",
+        [(_, one)] => list(one),
+        all if as_json => {
             let by_name: BTreeMap<&str, &Examination> =
                 all.iter().map(|(app, examination)| (app.name.as_str(), examination)).collect();
-            serde_json::to_string_pretty(&by_name)? + "\n"
+            json::pretty(&by_name) + "\n"
         }
         all => {
             let of_app = |(app, examination): &(&Arc<App>, Examination)| {
-                format!("{}:\n{}\n", visible(&app.name), visible_lines(&list(examination)))
+                format!("{}:\n{}\n", visible(&app.name), list(examination))
             };
             all.iter().map(of_app).collect()
         }
@@ -251,7 +252,7 @@ fn crashes(selector: &AppSelector, running: &[Instance]) -> Vec<Check> {
 /// Selects this application among those that are served.
 fn itself(app: &App) -> AppSelector {
     let (folder, links) = (app.folder.clone(), vec![app.link.clone()]);
-    AppSelector { text: folder.display().to_string(), folder, links }
+    AppSelector { text: visible_path(&folder), folder, links }
 }
 
 /// Whether it could be listened on.

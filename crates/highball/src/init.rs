@@ -3,6 +3,7 @@
 //!
 //! It writes as the user who runs it, below the application's folder, and follows no link there.
 
+use crate::output::progress;
 use highball_config::{ConfigError, Deployment, User};
 use highball_tenant::TenantFolder;
 use rustix::fs::{fstat, mkdirat, open, openat, FileType, Mode, OFlags};
@@ -256,5 +257,5 @@ fn report(planned: &Planned, outcome: Outcome, dry_run: bool) {
         Outcome::Refused(why) => line("left alone", &why),
         Outcome::NotNeeded => return,
     };
-    let _ = io::stdout().write_all(text.as_bytes());
+    progress(text.trim_end());
 }

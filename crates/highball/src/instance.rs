@@ -7,6 +7,7 @@ use crate::control_places::{connect, in_folder, may_ask, ControlFolder, ControlP
 use crate::kernel_limits::KernelLimitsStatus;
 use crate::overview::report::Overview;
 use highball_supervisor::{Diagnosis, RubyHeap};
+use highball_text::json;
 use highball_users::{Found, Place};
 use rustix::fs::{fchmod, Mode};
 use rustix::net::{bind, listen, socket_with, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
@@ -299,8 +300,10 @@ pub(crate) struct AppStatus {
     #[serde(default)]
     pub(crate) browser_link: Option<String>,
     /// The folder of the version that is served.
+    #[serde(with = "highball_text::shown")]
     pub(crate) app: PathBuf,
     /// The folder as it was given, with its symbolic links.
+    #[serde(with = "highball_text::shown")]
     pub(crate) link: PathBuf,
     pub(crate) environment: String,
     /// The user that it runs as; empty from versions that do not report it.
@@ -735,9 +738,8 @@ where
     let Some(answer) = timeout(question.time_limit(), respond(question)).await? else {
         return Ok(()); // ending already: the connection closes without an answer
     };
-    let mut text = serde_json::to_vec(&answer)?;
-    text.push(b'\n');
-    let _ = caller.answer(connection, &text).await;
+    let text = json::try_compact(&answer)? + "\n";
+    let _ = caller.answer(connection, text.as_bytes()).await;
     Ok(())
 }
 

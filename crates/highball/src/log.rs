@@ -9,7 +9,8 @@ mod error_stream;
 
 use error_stream::ErrorStream;
 use highball_config::LogFormat;
-use highball_supervisor::{visible, OutputSink};
+use highball_supervisor::OutputSink;
+use highball_text::{cut, json as json_text, visible, LONGEST};
 use serde_json::{Map, Value};
 use std::fmt::{self, Write as _};
 use std::sync::{Arc, LazyLock};
@@ -26,8 +27,6 @@ use tracing_subscriber::{Layer, Registry};
 const REMEDIES: [&str; 2] = ["remedy", "command"];
 /// The fact that a span adds to the lines within it.
 const APPLICATION: &str = "application";
-/// Of longer messages and facts the rest is left out: they may come from an application.
-const MOST_CHARS: usize = 16 * 1024;
 /// Facts longer than this are on separate lines.
 const INLINE_CHARS: usize = 60;
 
@@ -46,6 +45,7 @@ pub(crate) fn start(format: LogFormat) {
 
 /// From now on a separate thread writes, so that no other waits for the reader of standard error.
 pub(crate) fn write_aside() {
+    #[allow(clippy::disallowed_methods)] // lines are escaped when they are made
     ERROR_STREAM.start_thread(std::io::stderr());
 }
 
@@ -124,16 +124,10 @@ impl Facts {
     }
 }
 
+/// Of longer messages and facts the rest is left out: they may come from an application.
 fn shortened(value: Value) -> Value {
     match value {
-        Value::String(text) if text.len() > MOST_CHARS => {
-            let kept: String = text.chars().take(MOST_CHARS).collect();
-            if kept.len() == text.len() {
-                text.into()
-            } else {
-                format!("{kept} […]").into()
-            }
-        }
+        Value::String(text) if text.len() > LONGEST => cut(&text, LONGEST).into(),
         other => other,
     }
 }
@@ -174,7 +168,7 @@ fn human(time: &str, level: &str, event: &Facts) -> String {
         if REMEDIES.contains(name) || text.contains('\n') || text.chars().count() > INLINE_CHARS {
             let _ = writeln!(below, "    {name}: {}", indented(&text));
         } else if text.contains(' ') || text.is_empty() {
-            let _ = write!(line, " {name}={text:?}");
+            let _ = write!(line, " {name}=\"{}\"", visible(&text.replace('\\', "\\\\").replace('"', "\\\"")));
         } else {
             let _ = write!(line, " {name}={}", visible(&text));
         }
@@ -197,7 +191,7 @@ fn json(time: &str, level: &str, event: Facts) -> String {
         object.insert(APPLICATION.into(), application.into());
     }
     object.extend(event.facts.into_iter().map(|(name, value)| (name.to_string(), value)));
-    format!("{}\n", Value::Object(object))
+    json_text::compact(&object) + "\n"
 }
 
 /// RFC 3339 in UTC, with milliseconds: `2026-11-21T05:17:03.123Z`.
@@ -274,9 +268,31 @@ mod tests {
         let text = human("T", "WARN", &event);
         assert_eq!(
             text,
-            "T WARN  b\\nT ERROR: a\n        T ERROR forged\\x1b[2J at=y\\x07 at=\"\\u{1b} z\"\n    why: x\n        \
+            "T WARN  b\\nT ERROR: a\n        T ERROR forged\\x1b[2J at=y\\x07 at=\"\\x1b z\"\n    why: x\n        \
              \\x1b[31mT\n"
         );
+    }
+
+    #[test]
+    fn no_hidden_character_is_raw_for_programs() {
+        let event = || Facts {
+            application: Some("b\u{202e}".into()),
+            message: "a\u{9b}2J\u{85}".into(),
+            facts: vec![("ruby", "3\u{1b}\u{7f}\u{2066}\u{feff}".into())],
+        };
+        let text = json("T", "INFO", event());
+        let parts = [r"a\u009b2J\u0085", r"b\u202e", r"3\u001b\u007f\u2066\ufeff"];
+        parts.iter().for_each(|part| assert!(text.contains(part), "{part} is missing in {text}"));
+        assert_eq!(
+            human("T", "INFO", &event()),
+            "T INFO  b\\u{202e}: a\\u{9b}2J\\u{85} ruby=3\\x1b\\x7f\\u{2066}\\u{feff}\n"
+        );
+    }
+
+    #[test]
+    fn long_facts_say_how_much_is_left_out() {
+        let long = "x".repeat(LONGEST + 7);
+        assert!(shortened(long.into()).as_str().unwrap().ends_with("x [… 7 bytes more]"));
     }
 
     #[test]

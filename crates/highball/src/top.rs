@@ -15,6 +15,7 @@ use crate::instance::{Answer, Question};
 use crate::output::print;
 use crate::overview::report::Overview;
 use highball_config::{Display, Selector};
+use highball_text::json;
 use picture::{Confirmation, View};
 use rates::History;
 use std::io::{self, IsTerminal};
@@ -40,13 +41,13 @@ pub(crate) fn top(display: Display, selector: &Selector) -> Result<(), CommandEr
     found.retain(|instance| instance.status.pid == pid);
     let Some(instance) = found.pop() else { return Err(CommandError::Ended(pid)) };
     let apps = apps_of(&instance, selector);
+    #[allow(clippy::disallowed_methods)] // nothing is written
     let is_live = io::stdin().is_terminal() && io::stdout().is_terminal();
     match display {
         Display::Token => token(&instance),
         Display::Json => {
             let overview = ask_overview(&instance, &apps, true)?;
-            let text = serde_json::to_string_pretty(&overview).unwrap_or_default();
-            Ok(print(&format!("{text}\n"))?)
+            Ok(print(&(json::pretty(&overview) + "\n"))?)
         }
         Display::Once { backtraces } => once(&instance, &apps, backtraces),
         Display::Live if is_live => Ok(crate::event_loop()?.block_on(Top::new(instance, apps).follow())?),

@@ -24,11 +24,12 @@ use highball_front::{
     Failure, NewWorker, Report as FrontReport, RequestTimes, TimedOutRequest, Tls, TlsReport,
 };
 use highball_supervisor::{
-    AppNotice, AppOrder, AppReport, AskedHeap, AssetPipeline, Assets, CrashLoopReport, DigestScheme,
-    Launcher, MachineMemory, MemoryReport, MoldReport, NotAsked, Notice, Order, Overrun, OverrunReport,
-    PlainAsset, RawRequest, ReadyWorker, ReforkReport, ReplacementCause, Report, ReportedLoad,
+    AppNotice, AppOrder, AppReport, AskedHeap, AssetPipeline, Assets, CrashLoopReport, Diagnosis,
+    DigestScheme, Launcher, MachineMemory, MemoryReport, MoldReport, NotAsked, Notice, Order, Overrun,
+    OverrunReport, PlainAsset, RawRequest, ReadyWorker, ReforkReport, ReplacementCause, Report, ReportedLoad,
     RequestFailure, RestartReport, RubyHeap, SizingReport, UpgradeReport, What, WorkerReport,
 };
+use highball_text::{cut, LONGEST};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
@@ -448,20 +449,32 @@ fn app_status(
         cache: requests.and_then(|requests| requests.cache).map(cache_status),
         restarts: report.restarts.into_iter().map(restart_status).collect(),
         refork: report.refork.map(refork_status),
-        no_refork: report.no_refork,
+        no_refork: report.no_refork.map(short),
         log_problem: requests.and_then(|requests| requests.log_problem.clone()),
         memory: memory_status(report.memory, &report.replaced),
         kernel_limits: None, // read aside
         crash_loop: report.crash_loop.map(crash_loop_status),
         overruns: report.overruns.into_iter().map(overrun_status).collect(),
-        last_failure: report.last_failure,
-        diagnosis: report.diagnosis,
+        last_failure: report.last_failure.map(short),
+        diagnosis: report.diagnosis.map(shortened),
     }
 }
 
 fn crash_loop_status(report: CrashLoopReport) -> CrashLoopStatus {
     let CrashLoopReport { deaths, within, what, remedy } = report;
     CrashLoopStatus { deaths, seconds: within.as_secs(), what, remedy: remedy.into() }
+}
+
+/// What an application says may be long: all applications share one answer.
+fn short(text: String) -> String {
+    cut(&text, LONGEST).into_owned()
+}
+
+fn shortened(mut diagnosis: Diagnosis) -> Diagnosis {
+    for error in std::iter::once(&mut diagnosis.error).chain(&mut diagnosis.causes) {
+        error.message = short(std::mem::take(&mut error.message));
+    }
+    diagnosis
 }
 
 fn sizing_status(report: SizingReport) -> SizingStatus {
@@ -542,7 +555,7 @@ fn restart_status(restart: RestartReport) -> RestartStatus {
         asked_by: restart.asked_by,
         state: restart.state.into(),
         seconds: restart.took.as_secs_f64(),
-        failure: restart.failure,
+        failure: restart.failure.map(short),
         mold: restart.mold.map(mold_status),
     }
 }
@@ -554,7 +567,7 @@ fn refork_status(refork: ReforkReport) -> ReforkStatus {
         worker: refork.worker,
         state: refork.state.into(),
         seconds: refork.took.as_secs_f64(),
-        failure: refork.failure,
+        failure: refork.failure.map(short),
         mold: refork.mold.map(mold_status),
     }
 }
@@ -567,7 +580,7 @@ fn upgrade_status(upgrade: UpgradeReport) -> UpgradeStatus {
         seconds: upgrade.took.as_secs_f64(),
         pid: upgrade.pid,
         version: upgrade.version,
-        failure: upgrade.failure,
+        failure: upgrade.failure.map(short),
     }
 }
 

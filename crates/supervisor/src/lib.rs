@@ -32,7 +32,6 @@ mod rate_limit;
 mod report;
 mod shell;
 mod upgrade;
-mod visible;
 mod watch;
 
 pub use app_output::OutputSink;
@@ -65,7 +64,6 @@ pub use shell::{time_for_turns, AppBlueprint, Blueprint, Outcome, Supervisor};
 pub use upgrade::pid_proxy::PidProxy;
 pub use upgrade::predecessor::Predecessor;
 pub use upgrade::successor::{TicketKeys, UpgradeContext};
-pub use visible::{visible, visible_lines};
 
 use highball_config::AppId;
 use highball_ring::FrontRing;

@@ -44,8 +44,10 @@ pub struct User {
     /// The numbers of all groups, the primary one among them.
     pub groups: Vec<u32>,
     /// The home folder.
+    #[serde(with = "highball_text::exact")]
     pub home: PathBuf,
     /// The login shell.
+    #[serde(with = "highball_text::exact")]
     pub shell: PathBuf,
 }
 

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use highball_config::{LineFormat, LinePart, LogField, Surroundings};
+use highball_text::json;
 
 use crate::figures::Moments;
 
@@ -234,18 +235,10 @@ fn quote(line: &mut String, bytes: &[u8]) {
     }
 }
 
-/// A string of JSON. Control characters are escaped, also those that only terminals know.
+/// A string of JSON.
 fn json_text(line: &mut String, bytes: &[u8]) {
     line.push('"');
-    for c in String::from_utf8_lossy(bytes).chars() {
-        match c {
-            '"' | '\\' => line.extend(['\\', c]),
-            c if c.is_control() || matches!(c, '\u{2028}' | '\u{2029}') => {
-                let _ = write!(line, "\\u{:04x}", u32::from(c));
-            }
-            c => line.push(c),
-        }
-    }
+    String::from_utf8_lossy(bytes).chars().for_each(|character| json::push_escaped(line, character));
     line.push('"');
 }
 

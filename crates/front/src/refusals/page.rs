@@ -1,6 +1,7 @@
 //! What the pages have in common that Highball itself shows to developers: they need nothing from elsewhere, work
 //! without JavaScript, and everything in them that is not their own is escaped.
 
+use highball_text::{is_hidden, visible};
 use std::fmt::{self, Write};
 
 /// The style that all of them begin with, light and dark.
@@ -20,7 +21,7 @@ impl fmt::Display for Escaped<'_> {
                 '"' => f.write_str("&quot;")?,
                 '\'' => f.write_str("&#39;")?,
                 '\n' | '\t' => f.write_char(letter)?,
-                _ if letter.is_control() => f.write_char('\u{fffd}')?,
+                _ if is_hidden(letter) => f.write_str(&visible(letter.encode_utf8(&mut [0; 4])))?,
                 _ => f.write_char(letter)?,
             }
         }

@@ -5,6 +5,8 @@ use std::fmt::Write;
 use std::hash::{BuildHasher, RandomState};
 use std::net::IpAddr;
 
+use highball_text::{visible_bytes, visible_path};
+
 use crate::developer_key::DeveloperKey;
 use crate::message::answer::AnswerEvents;
 use crate::message::request_head::{Host, RequestHead};
@@ -82,12 +84,11 @@ impl Answer {
 
 impl Asked {
     fn of(head: &RequestHead, bytes: &[u8]) -> Asked {
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let port = head.host().and_then(|host| host.port);
         Asked {
-            host: head.host().map(|host: &Host| text(host.name(bytes))).unwrap_or_default(),
+            host: head.host().map(|host: &Host| visible_bytes(host.name(bytes))).unwrap_or_default(),
             port: port.map(|port| format!(":{port}")).unwrap_or_default(),
-            path: text(head.path(bytes)),
+            path: visible_bytes(head.path(bytes)),
         }
     }
 
@@ -127,7 +128,7 @@ impl Listed {
         hosts.sort_by_key(|host| !is_local(host));
         Listed {
             name: settings.name.clone(),
-            folder: settings.folder.display().to_string(),
+            folder: visible_path(&settings.folder),
             condition: app.condition(),
             links: hosts.into_iter().map(|host| (link(host), is_local(host))).collect(),
         }

@@ -12,6 +12,7 @@ use crate::overview::report::{Overview, RequestOverview};
 use crate::overview::{Detail, Key};
 use highball_config::AppId;
 use highball_front::refusals::page;
+use highball_text::json;
 use serde::Serialize;
 use std::time::Duration;
 use tokio::time::sleep;
@@ -57,7 +58,7 @@ pub(super) async fn respond(sources: &Sources, path: &str) -> Option<Response> {
                 ticket: parts.next()?.parse().ok()?,
             };
             let request = sources.observer.request(key).await;
-            Some(json(if request.is_some() { 200 } else { 404 }, &AboutRequest { request }))
+            Some(as_json(if request.is_some() { 200 } else { 404 }, &AboutRequest { request }))
         }
     }
 }
@@ -67,12 +68,11 @@ pub(super) async fn report(sources: &Sources) -> String {
     let takes_orders = sources.configuration.now().admin.takes_orders;
     let detail = Detail { states: true, backtraces: false, clients: false };
     let overview = sources.observer.overview(detail).await;
-    serde_json::to_string(&Report { takes_orders, overview }).unwrap_or_default()
-    // structs of texts and numbers
+    json::compact(&Report { takes_orders, overview })
 }
 
-fn json(status: u16, content: &impl Serialize) -> Response {
-    Response::new(status, JSON, serde_json::to_string(content).unwrap_or_default())
+fn as_json(status: u16, content: &impl Serialize) -> Response {
+    Response::new(status, JSON, json::compact(content))
 }
 
 fn page() -> Response {
@@ -114,8 +114,8 @@ pub(super) async fn obey(sources: &Sources, request: &Request) -> Response {
     info!(app = app.0, order, "the dashboard has given an order");
     match outcome {
         None => Response::text(503, "the server is about to end\n"),
-        Some(Ok(done)) => json(200, &Outcome { done: Some(done), why_not: None }),
-        Some(Err(why_not)) => json(409, &Outcome { done: None, why_not: Some(why_not) }),
+        Some(Ok(done)) => as_json(200, &Outcome { done: Some(done), why_not: None }),
+        Some(Err(why_not)) => as_json(409, &Outcome { done: None, why_not: Some(why_not) }),
     }
 }
 

@@ -1,6 +1,7 @@
 //! The text format of Prometheus, version 0.0.4: families of samples, each with its help and type.
 
 use highball_front::figures::Times;
+use highball_text::visible_lines;
 use std::fmt::{Display, Write};
 
 /// A text that is written.
@@ -61,7 +62,7 @@ impl Family<'_> {
 
 /// A label's value as it stands between quotes.
 fn escaped(value: &str) -> String {
-    value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+    visible_lines(value).replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 
 #[cfg(test)]

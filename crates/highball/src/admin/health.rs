@@ -6,6 +6,7 @@
 use super::request::{Request, Response};
 use super::Sources;
 use highball_front::{AppLoad, Report};
+use highball_text::json;
 use serde::Serialize;
 use std::time::Duration;
 
@@ -128,8 +129,7 @@ impl AppHealth {
 impl Health {
     fn response(&self, code: u16, request: &Request) -> Response {
         if request.wants_json {
-            let json = serde_json::to_string(self).unwrap_or_default();
-            return Response::new(code, "application/json", json + "\n");
+            return Response::new(code, "application/json", json::compact(self) + "\n");
         }
         let why = self.why.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
         let apps: String = self.apps.iter().map(AppHealth::line).collect();

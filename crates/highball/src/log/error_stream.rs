@@ -43,6 +43,7 @@ impl ErrorStream {
             self.changed.notify_all();
         } else {
             // There is nowhere left to complain when standard error is closed.
+            #[allow(clippy::disallowed_methods)] // lines are escaped when they are made
             let _ = io::stderr().lock().write_all(lines.as_bytes());
         }
     }

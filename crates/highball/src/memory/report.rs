@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 /// The report as text.
 pub(crate) fn json(report: &Report) -> String {
-    serde_json::to_string_pretty(report).unwrap_or_default() + "\n"
+    highball_text::json::pretty(report) + "\n"
 }
 
 /// Everything.
@@ -35,6 +35,7 @@ pub(crate) struct InstanceReport {
 #[derive(Debug, Serialize)]
 pub(crate) struct AppMemory {
     pub(crate) name: String,
+    #[serde(with = "highball_text::shown")]
     pub(crate) app: PathBuf,
     pub(crate) environment: String,
     pub(crate) framework: Option<String>,

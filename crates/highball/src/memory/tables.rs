@@ -3,6 +3,7 @@
 use super::report::{
     AppMemory, Heap, HeapTotal, InstanceReport, MemoryTotal, ProcessReport, Report, ServerReport,
 };
+use highball_text::visible;
 use std::fmt::Write as _;
 
 /// The widest line.
@@ -193,11 +194,11 @@ fn grouped(number: u64) -> String {
 
 /// A line that is no wider than it may be. What other programs call themselves may hold anything.
 fn cut(line: &str) -> String {
-    let printable = |char: char| if char.is_control() { '?' } else { char };
+    let line = visible(line);
     if line.chars().count() <= COLUMNS {
-        return line.chars().map(printable).collect();
+        return line.into_owned();
     }
-    line.chars().take(COLUMNS - 1).map(printable).chain(['…']).collect()
+    line.chars().take(COLUMNS - 1).chain(['…']).collect()
 }
 
 #[cfg(test)]
@@ -281,7 +282,7 @@ mod tests {
             "25.0 %",
             "did not answer within 1 s",
             "rings: 1.25 MiB",
-            "Puma (pid 7), user www-data: puma?[31m 5.6.5",
+            "Puma (pid 7), user www-data: puma\\x1b[31m 5.6.5",
             "belongs to www-data, and cannot be read",
             "(1 not read)",
         ] {

@@ -7,6 +7,7 @@ use super::terminal::{Line, Size, Style};
 use crate::actions::Action;
 use crate::kernel_limits::{KernelLimitsStatus, CPU_MAX};
 use crate::overview::report::{AppOverview, Overview, RequestOverview, WorkerOverview};
+use highball_text::visible;
 use std::time::Instant;
 
 /// The share of the rows that workers may have.
@@ -152,7 +153,7 @@ pub(super) fn screen(history: &History, view: &mut View, size: Size) -> Vec<Line
 }
 
 fn line(text: String, style: Style) -> Line {
-    Line { text, style }
+    Line { text: visible(&text).into_owned(), style }
 }
 
 /// What is asked, what has come of an order, or the keys.

@@ -114,7 +114,7 @@ impl Terminal {
     }
 
     pub(super) fn size(&self) -> Size {
-        match tcgetwinsize(io::stdout()) {
+        match tcgetwinsize(stdout()) {
             Ok(size) if size.ws_col > 0 && size.ws_row > 0 => {
                 Size { columns: size.ws_col.into(), rows: size.ws_row.into() }
             }
@@ -135,7 +135,7 @@ impl Terminal {
             text += "\x1b[0m\x1b[K";
         }
         text += "\x1b[J";
-        let mut out = io::stdout().lock();
+        let mut out = stdout().lock();
         out.write_all(text.as_bytes())?;
         out.flush()
     }
@@ -169,6 +169,12 @@ impl Drop for Terminal {
     fn drop(&mut self) {
         restore();
     }
+}
+
+/// What is written to it are sequences of this file, and lines without any.
+#[allow(clippy::disallowed_methods)]
+fn stdout() -> io::Stdout {
+    io::stdout()
 }
 
 /// Reads keys on a separate thread, until the terminal is closed. The thread ends with the process.
@@ -224,7 +230,7 @@ fn take() -> io::Result<()> {
     let mut raw = before.get_or_insert_with(|| now.clone()).clone();
     raw.make_raw();
     tcsetattr(io::stdin(), OptionalActions::Now, &raw)?;
-    let mut out = io::stdout().lock();
+    let mut out = stdout().lock();
     out.write_all(ENTER.as_bytes())?;
     out.flush()
 }
@@ -234,7 +240,7 @@ fn restore() {
     let before = BEFORE.lock().unwrap_or_else(PoisonError::into_inner).take();
     if let Some(before) = before {
         // It may have been closed: then there is nothing to give back.
-        let mut out = io::stdout().lock();
+        let mut out = stdout().lock();
         let _ = out.write_all(LEAVE.as_bytes()).and_then(|()| out.flush());
         let _ = tcsetattr(io::stdin(), OptionalActions::Now, &before);
     }

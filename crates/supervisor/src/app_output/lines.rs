@@ -1,6 +1,6 @@
 //! Bytes that processes print, as lines for the log.
 
-use crate::visible::visible;
+use highball_text::visible_bytes;
 
 /// The most bytes of a line that are logged.
 pub(crate) const LINE_BYTES: usize = 8 * 1024;
@@ -58,7 +58,7 @@ impl Lines {
             Err(error) if line.len() == LINE_BYTES && error.error_len().is_none() => error.valid_up_to(),
             _ => line.len(),
         };
-        visible(&String::from_utf8_lossy(&line[..whole])).into_owned()
+        visible_bytes(&line[..whole])
     }
 }
 
@@ -84,8 +84,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_utf_8_is_replaced_and_controls_are_shown() {
-        assert_eq!(lines(&[b"\xff\x1b[2J\xc3", b"\xa4\n"]).0, ["\u{fffd}\\x1b[2J\u{e4}"]);
+    fn what_is_not_utf_8_and_controls_are_shown() {
+        assert_eq!(lines(&[b"\xff\x1b[2J\xc3", b"\xa4\n"]).0, ["\\xff\\x1b[2J\u{e4}"]);
     }
 
     #[test]

@@ -66,6 +66,7 @@ pub struct Diagnosis {
     /// The place that the error points to and the calls of the application that led there, innermost first.
     pub sources: Vec<Excerpt>,
     /// The folder of the application.
+    #[serde(with = "highball_text::shown")]
     pub folder: PathBuf,
     /// Highball, Ruby, and what was loaded of others, with their versions.
     pub versions: BTreeMap<String, String>,

@@ -2,8 +2,8 @@
 //! code of it runs, and from what the kernel says of them. A worker may say anything; it is only logged.
 
 use crate::shell::message::ThreadPlace;
-use crate::visible::visible;
 use highball_proc::{system_call, thread_loads, ThreadLoad};
+use highball_text::visible;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};

@@ -27,6 +27,7 @@ use crate::{checkpoint, AppNotice, Notice, ReadyWorker};
 use highball_config::{App, Settings};
 use highball_ring::Geometry;
 use highball_tenant::TenantFolder;
+use highball_text::visible_path;
 use rustix::process::{Pid, Signal};
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -266,7 +267,7 @@ impl AppSupervisor {
         }
         Some(match (what, start) {
             (Planned::Site(generation), Ok(Start::Site(site))) => {
-                info!(app = site.kind, because = site.because, root = %site.root.display(), "found");
+                info!(app = site.kind, because = site.because, root = visible_path(&site.root), "found");
                 AppEvent::SiteFound { generation, folder, site: Arc::new(site.booted()) }
             }
             (Planned::Site(generation), _) => {
@@ -306,7 +307,7 @@ impl AppSupervisor {
             return Err(io::Error::other("it is not Highball that starts this application's Ruby"));
         };
         let user = self.app.runs_as.another().map(tracing::field::display);
-        info!(app = %folder.display(), environment = self.app.environment, user, "booting");
+        info!(app = visible_path(folder), environment = self.app.environment, user, "booting");
         let examine = self.is_examined;
         let (place, program) = ((folder, opened), (ruby, boot_file.as_path()));
         let (control, launching) =
@@ -410,7 +411,7 @@ impl AppSupervisor {
         };
         let otherwise = move || {
             warn!(
-                folder = %folder_too.display(),
+                folder = visible_path(&folder_too),
                 "the application's files cannot be read: the file system does not answer"
             );
             diagnosed(ticket, Diagnosis::without_files(failure_too, &app_too, &folder_too), None)

@@ -202,6 +202,7 @@ pub struct Booted {
     /// The framework and its version, for example `Rails 6.1.7` or `Rack`.
     pub framework: String,
     /// The folder of static files, if the application has one.
+    #[serde(default, with = "highball_text::exact")]
     pub public: Option<PathBuf>,
     /// Response headers that the application adds to its static files.
     #[serde(default)]
@@ -233,6 +234,7 @@ pub struct AssetPipeline {
     /// What goes into the digests beside the contents.
     pub version: String,
     /// Where files are looked for, in this order.
+    #[serde(with = "highball_text::exact")]
     pub folders: Vec<PathBuf>,
     /// The content types that it knows, by extension (without the dot).
     pub types: BTreeMap<String, String>,

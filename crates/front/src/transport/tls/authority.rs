@@ -156,6 +156,7 @@ impl Authority {
 /// An authority below that of the user, for one server.
 #[derive(Serialize, Deserialize)]
 pub struct Delegate {
+    #[serde(with = "highball_text::exact")]
     file: PathBuf,
     certificate: Vec<u8>,
     key: Zeroizing<Vec<u8>>,
