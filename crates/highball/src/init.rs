@@ -241,7 +241,7 @@ fn look(folder: &OwnedFd, planned: &Planned) -> io::Result<Option<Outcome>> {
 
 /// Without a reader, the files are written all the same.
 fn print_line(done: &str, file: &str, words: &str) {
-    let _ = io::stdout().write_all(format!("{done:<11} {file:<24} {words}\n").as_bytes());
+    progress(format!("{done:<11} {file:<24} {words}"));
 }
 
 /// Prints a line about the file. Without a reader, the files are written all the same.

@@ -28,6 +28,7 @@ pub(super) fn boot_failure() -> BootFailure {
         cause: String::new(),
         remedy: None,
         command: None,
+        quoted: Vec::new(),
         versions: BTreeMap::new(),
         output: Vec::new(),
     };
