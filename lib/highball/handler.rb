@@ -3,6 +3,7 @@
 require_relative "../highball"
 require_relative "binary"
 require_relative "given_path"
+require_relative "narrowing"
 require_relative "rails_server"
 
 module Highball
@@ -22,9 +23,6 @@ module Highball
     WEAK = %i[Host Port].freeze
     # What callers give to every server, and what is not Highball's affair.
     OF_CALLERS = %i[user_supplied_options AccessLog].freeze
-    # What names of options are about that narrow something. Ignored, they would leave it open.
-    NARROWING = /bind|host|listen|address|socket|auth|user|group|pass|ssl|tls|cert|key|trust|prox|max|limit|timeout|
-                 allow|deny|umask/ix
 
     extend self
 
@@ -80,7 +78,7 @@ module Highball
       raise ArgumentError, "Highball: the address is blank: name one, such as 127.0.0.1" if options[:Host]&.to_s == ""
 
       known = OPTIONS.values.flatten + OF_CALLERS
-      lost = options.keys.find { |name| !known.include?(name.to_sym) && name.to_s.match?(NARROWING) } or return
+      lost = options.keys.find { |name| !known.include?(name.to_sym) && Narrowing.may?(name) } or return
       raise ArgumentError, "Highball: there is no option #{lost} here: write it into config/highball.toml, or into a " \
                            "variable (docs/configuration.md). `rackup -O` has #{valid_options.keys.join(', ')}"
     end

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "calls"
+require_relative "spelling"
 require_relative "text"
 
 module Highball
@@ -76,17 +77,13 @@ module Highball
 
     # A file in the same folder with a similar name, or nil.
     def resembling(path)
-      return unless defined?(::DidYouMean::SpellChecker)
-
       folder = File.dirname(path)
       return unless File.directory?(folder)
 
       files = Dir.children(folder).select { |name| name.end_with?(".rb") }
       names = files.map { |name| Text.of(name.delete_suffix(".rb")) }
-      name = File.basename(path, ".rb")
-      guess = ::DidYouMean::SpellChecker.new(dictionary: names).correct(name).first or return
-      near = ::DidYouMean::Levenshtein.distance(name, guess) <= [name.length / 3, 1].max # else it is another word
-      File.join(folder, "#{guess}.rb") if near
+      guess = Spelling.near(File.basename(path, ".rb"), names)
+      guess && File.join(folder, "#{guess}.rb")
     rescue SystemCallError
       nil # it may not be read
     end

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "puma_statements"
+require_relative "spelling"
 
 module Highball
   # A Puma configuration, `config/puma.rb`, that an application has in the place of one for Highball: it is evaluated in

@@ -2,6 +2,8 @@
 
 # rubocop:disable Layout/LineLength -- a table of sentences
 
+require_relative "narrowing"
+
 module Highball
   # The statements of a `config/puma.rb`, and what becomes of each: one table, from which PumaFile gets its methods and
   # docs/migrating/puma-statements.md its rows.
@@ -26,10 +28,6 @@ module Highball
 
     # Moments of hooks that are put around the application.
     AROUND = %i[lowlevel_error_handler rack_url_scheme supported_http_methods set_remote_address].freeze
-
-    # What names of statements are about that could narrow something. Puma refuses a file with an unknown statement.
-    NARROWING = /bind|listen|host|port|ssl|tls|cert|key|verify|cipher|user|group|auth|pass|token|allow|deny|restrict|trust|
-                 prox|limit|max|timeout|method|umask|mode/x
 
     # What becomes of `plugin NAME`: nil where Highball has it built in, else what to do instead.
     PLUGINS = {
@@ -65,10 +63,11 @@ module Highball
     # The statement of this name, or nil.
     def find(name) = BY_NAME[name.to_s]
 
-    # Whether an unknown statement may be meant to narrow something.
+    # Whether an unknown statement, or the one that it may be meant to be, may narrow something. Puma refuses a file with
+    # an unknown statement.
     def may_narrow?(name)
       guess = DidYouMean::SpellChecker.new(dictionary: BY_NAME.keys).correct(name.to_s).first if defined?(DidYouMean)
-      [name.to_s, guess.to_s].any? { |text| text.match?(NARROWING) }
+      [name, guess].any? { |text| Narrowing.may?(text) }
     end
 
     OPTIONS = [

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "native"
+require_relative "text"
 
 module Highball
   # The files that an application has sent by naming them in a header of its response: `X-Sendfile` (a path) or
@@ -53,8 +54,7 @@ module Highball
       return opened unless opened.is_a?(String)
 
       # Paths are bytes, and the log is text.
-      within = folders.map { |folder| folder.dup.force_encoding(Encoding::UTF_8).scrub }
-      raise Refused, "#{opened}; it must lie in #{within.join(' or ')}"
+      raise Refused, "#{opened}; it must lie in #{folders.map { |folder| Text.of(folder) }.join(' or ')}"
     end
 
     # The longest prefix counts. What has none is a path.

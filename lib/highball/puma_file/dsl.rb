@@ -302,17 +302,9 @@ module Highball
         end
       end
 
-      # The statement that this one was meant to be, if few letters differ.
-      def guess_for(name)
-        return unless defined?(DidYouMean)
-
-        known = PumaStatements::BY_NAME.keys.reject { |statement| statement.start_with?("_") }
-        guess = DidYouMean::SpellChecker.new(dictionary: known).correct(name).first or return
-        guess if DidYouMean::Levenshtein.distance(name, guess) <= [name.length / 3, 1].max
-      end
-
       def remedy_for_unknown(name)
-        guess = guess_for(name.to_s)
+        known = PumaStatements::BY_NAME.keys.reject { |statement| statement.start_with?("_") }
+        guess = Spelling.near(name.to_s, known)
         return "Did you mean #{guess}?" if guess
 
         "Remove it, or look for its counterpart in docs/migrating/puma-statements.md."
