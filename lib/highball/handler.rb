@@ -78,7 +78,8 @@ module Highball
       raise ArgumentError, "Highball: the address is blank: name one, such as 127.0.0.1" if options[:Host]&.to_s == ""
 
       known = OPTIONS.values.flatten + OF_CALLERS
-      lost = options.keys.find { |name| !known.include?(name.to_sym) && Narrowing.may?(name) } or return
+      asked = options.reject { |name, value| known.include?(name.to_sym) || !value } # false asks for nothing
+      lost = asked.keys.find { |name| Narrowing.may?(name) } or return
       raise ArgumentError, "Highball: there is no option #{lost} here: write it into config/highball.toml, or into a " \
                            "variable (docs/configuration.md). `rackup -O` has #{valid_options.keys.join(', ')}"
     end
