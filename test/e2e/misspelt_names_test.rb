@@ -27,6 +27,15 @@ class MisspeltNamesTest < E2ETest
     assert_equal 200, serve(folder_with("config.ru" => APP), environment: "prodution").get("/").status
   end
 
+  def test_an_environment_of_rails_that_has_no_file_and_is_near_none
+    folder = folder_with("config.ru" => APP, "config/application.rb" => "", "config/environments/production.rb" => "")
+    server = serve(folder, environment: "load_test")
+    missing = %r{there is no config/environments/load_test\.rb, only production}
+    assert_match(/WARN .*#{missing}/, server.log)
+    output, = HighballServer.run("doctor", "-e", "load_test", "-p", "0", folder, within: 60)
+    assert_match(/^warning +environment: #{missing}\n +what to do: /, output)
+  end
+
   def test_applications_in_commands
     serve(folder_with("config.ru" => APP), "--name", "shop")
     output, ended = HighballServer.run("restart", "shpo")

@@ -19,26 +19,20 @@ struct Unknown {
     known: Vec<String>,
 }
 
-/// Makes sure that the environment is not one of the application's misspelt.
+/// What to warn of: the environment has no file, and its name is not near that of one that has.
 ///
 /// # Errors
-/// It is.
-pub(crate) fn check(app: &App) -> Result<(), ConfigError> {
-    let Some(Unknown { known }) = unknown(app) else { return Ok(()) };
-    let meant = did_you_mean(&app.environment, known.iter().map(String::as_str));
-    meant.map_or(Ok(()), |meant| {
-        let problem = format!(
-            "there is no {FOLDER}/{}.rb; did you mean {meant}? For an environment of that name, write the file",
-            app.environment
-        );
-        Err(ConfigError::App { path: app.link.clone(), problem })
-    })
-}
-
-/// What to say of an application whose environment has no file, and is not near one that has.
-pub fn unknown_environment(app: &App) -> Option<String> {
-    let Unknown { known } = unknown(app)?;
-    Some(format!("there is no {FOLDER}/{}.rb, only {}", app.environment, known.join(", ")))
+/// It is one of the application's environments, misspelt.
+pub(crate) fn check(app: &App) -> Result<Option<String>, ConfigError> {
+    let Some(Unknown { known }) = unknown(app) else { return Ok(None) };
+    let missing = format!("there is no {FOLDER}/{}.rb", app.environment);
+    match did_you_mean(&app.environment, known.iter().map(String::as_str)) {
+        None => Ok(Some(format!("{missing}, only {}", known.join(", ")))),
+        Some(meant) => {
+            let problem = format!("{missing}; did you mean {meant}? To use this name, create the file");
+            Err(ConfigError::App { path: app.link.clone(), problem })
+        }
+    }
 }
 
 fn unknown(app: &App) -> Option<Unknown> {

@@ -66,7 +66,6 @@ pub use changes::Changes;
 pub use command_line::{command, COMMANDS};
 pub use cpus::{CpuLimit, Cpus};
 pub use deployment::Deployment;
-pub use environments::unknown_environment;
 pub use error::{ConfigError, Fault};
 pub use free_memory::free_memory;
 pub use given_path::{keep_working_folder, working_folder, STARTED_IN};

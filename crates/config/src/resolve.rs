@@ -401,7 +401,7 @@ fn app_or_fault(
         own.add_all(&file, |option| option.scope != Scope::Server);
         own.add_all(&layer.app, |_| true);
         let whole = app(&at, &own, cli_and_env, top, many, place)?;
-        environments::check(&whole)?;
+        let environment_note = environments::check(&whole)?;
         let origins = Origins {
             folder: &at.folder,
             all: &merged(&own, cli_and_env, top, many),
@@ -411,7 +411,8 @@ fn app_or_fault(
         let file_notes = if is_complete { file_notes(&whole, &puma, &layer, &origins) } else { Vec::new() };
         let is_own = |path: &PathBuf| PLACES.iter().any(|place| *path == at.folder.join(place));
         let config_file = path.clone().filter(is_own);
-        Ok(App { config_file, puma_file: layer.file, puma_notes: layer.notes, file_notes, ..whole })
+        let Layer { file: puma_file, notes: puma_notes, .. } = layer;
+        Ok(App { config_file, puma_file, puma_notes, file_notes, environment_note, ..whole })
     });
     match whole {
         Err(error) if many => {
@@ -537,6 +538,7 @@ fn app(
         puma_file: None,
         puma_notes: Vec::new(),
         file_notes: Vec::new(),
+        environment_note: None,
         fault: None,
     })
 }

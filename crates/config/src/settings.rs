@@ -243,6 +243,8 @@ pub struct App {
     /// Which of its configuration files counts for what, where there are several, or where something goes before one: a line
     /// for each.
     pub file_notes: Vec<String>,
+    /// What to warn of, if Rails has no file for the environment.
+    pub environment_note: Option<String>,
     /// Why it cannot be brought up, where its own configuration file or its folder cannot be used. Everything else here is
     /// then what the server says of it.
     pub fault: Option<Fault>,
@@ -311,6 +313,7 @@ impl App {
             config_file: differing.config_file,
             puma_notes: differing.puma_notes,
             file_notes: differing.file_notes,
+            environment_note: differing.environment_note,
             ..self.clone()
         };
         same == *other

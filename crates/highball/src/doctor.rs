@@ -124,6 +124,7 @@ fn examine(settings: &Arc<Settings>, app: &Arc<App>) -> Result<Examination, Box<
     let about = if app.puma_file.is_some() { "puma" } else { "files" };
     checks.extend(app.file_notes.iter().map(|note| Check::ok(about, note.clone())));
     checks.extend(app.puma_notes.iter().map(not_carried_out));
+    checks.extend(environment(app));
     checks.extend(unread(app));
     let selector = itself(app);
     let running = running(&selector);
@@ -181,6 +182,13 @@ fn not_carried_out(note: &PumaNote) -> Check {
         remedy: Some(note.remedy.clone()),
         command: None,
     }
+}
+
+/// An environment that Rails has no file for.
+fn environment(app: &App) -> Option<Check> {
+    let note = app.environment_note.clone()?;
+    let remedy = "Name one of these with -e or RAILS_ENV, or create the file.";
+    Some(Check { state: State::Warning, remedy: Some(remedy.into()), ..Check::ok("environment", note) })
 }
 
 /// Files of other servers, which do not count.

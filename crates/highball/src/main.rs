@@ -553,8 +553,8 @@ fn warn_of_ignored(settings: &Settings) {
 /// Warns of environments that Rails has no file for.
 fn warn_of_environments(settings: &Settings) {
     for app in &settings.apps {
-        if let Some(why) = highball_config::unknown_environment(app) {
-            warn!("{}: {why}", app.name);
+        if let Some(note) = &app.environment_note {
+            warn!("{}: {note}", app.name);
         }
     }
 }
