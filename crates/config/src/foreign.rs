@@ -3,38 +3,13 @@
 
 use std::path::Path;
 
-/// What a file is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Foreign {
-    /// The program.
-    name: &'static str,
-    /// The page that says what to write instead.
-    page: &'static str,
-}
-
-const UNICORN: Foreign = Foreign { name: "Unicorn", page: "docs/migrating/unicorn-pitchfork.md" };
-const PITCHFORK: Foreign = Foreign { name: "Pitchfork", ..UNICORN };
-const OTHERS: &str = "docs/migrating/other-servers.md";
-const THIN: Foreign = Foreign { name: "Thin", page: OTHERS };
-const FALCON: Foreign = Foreign { name: "Falcon", page: OTHERS };
-const ITSI: Foreign = Foreign { name: "Itsi", page: OTHERS };
-const IODINE: Foreign = Foreign { name: "Iodine", page: OTHERS };
-const AGOO: Foreign = Foreign { name: "Agoo", page: OTHERS };
-const PASSENGER: Foreign = Foreign { name: "Passenger", page: "docs/migrating/passenger.md" };
-const NGINX: Foreign = Foreign { name: "nginx", page: "docs/migrating/nginx.md" };
-const WEB_SERVERS: &str = "docs/deploying/behind-a-web-server.md";
-const CADDY: Foreign = Foreign { name: "Caddy", page: WEB_SERVERS };
-const APACHE: Foreign = Foreign { name: "Apache", page: WEB_SERVERS };
-const HAPROXY: Foreign = Foreign { name: "HAProxy", page: WEB_SERVERS };
-const SYSTEMD: Foreign = Foreign { name: "systemd", page: "docs/deploying/systemd.md" };
-const PROCFILE: Foreign =
-    Foreign { name: "Foreman or Heroku (a Procfile)", page: "docs/deploying/heroku.md" };
-const KAMAL: Foreign = Foreign { name: "Kamal", page: "docs/deploying/kamal.md" };
-const DOCKER: Foreign = Foreign { name: "Docker", page: "docs/deploying/docker.md" };
-const RACK: Foreign = Foreign { name: "Rack (a rackup file)", page: "docs/getting-started.md" };
+use crate::programs::{
+    Program, AGOO, APACHE, CADDY, DOCKER, FALCON, HAPROXY, IODINE, ITSI, KAMAL, NGINX, PASSENGER, PITCHFORK,
+    PROCFILE, RACK, SYSTEMD, THIN, UNICORN,
+};
 
 /// Names of files, in small letters, and what they are for.
-static FILE_NAMES: [(&str, Foreign); 9] = [
+static FILE_NAMES: [(&str, Program); 9] = [
     ("passengerfile.json", PASSENGER),
     ("nginx.conf", NGINX),
     ("caddyfile", CADDY),
@@ -47,7 +22,7 @@ static FILE_NAMES: [(&str, Foreign); 9] = [
 ];
 
 /// Statements of Ruby files that Puma does not have, but another server.
-static STATEMENTS: [(Foreign, &[&str]); 4] = [
+static STATEMENTS: [(Program, &[&str]); 4] = [
     (
         PITCHFORK,
         &[
@@ -137,7 +112,7 @@ static OF_PUMA: [&str; 17] = [
 ];
 
 /// What other program this file is for, by its name and its content; `None`: none that is known.
-pub(crate) fn recognise(path: &Path, text: &str) -> Option<Foreign> {
+pub(crate) fn recognise(path: &Path, text: &str) -> Option<Program> {
     let name = path.file_name()?.to_string_lossy().to_ascii_lowercase();
     let stem = name.split('.').next().unwrap_or_default();
     let is_variant = |known: &str| name == known || (!known.contains('.') && stem == known);
@@ -154,14 +129,14 @@ pub(crate) fn recognise(path: &Path, text: &str) -> Option<Foreign> {
 }
 
 /// In words of an error.
-pub(crate) fn refusal(Foreign { name, page }: Foreign) -> String {
+pub(crate) fn refusal(Program { name, page }: Program) -> String {
     format!(
-        "this is a file of {name}, and no configuration of Highball or Puma: nothing of it counts. Write a highball.toml and name \
-         that (or leave `--config` out, where it lies in the application); {page} says what becomes of each setting"
+        "this is a file of {name}, and not of Highball or Puma, so Highball does not read it. Write a highball.toml, and name \
+         that with `--config` (or name none, if it is in the application's folder); {page} says what becomes of each setting"
     )
 }
 
-fn by_statements(text: &str) -> Option<Foreign> {
+fn by_statements(text: &str) -> Option<Program> {
     for (mark, foreign) in [
         ("falcon/environment", FALCON),
         ("falcon-host", FALCON),
@@ -223,7 +198,7 @@ pub(crate) fn line_of(text: &str, counts: impl Fn(&str, &str) -> bool) -> Option
     calls.find(|(_, name, line)| counts(name, line)).map(|(index, ..)| index + 1)
 }
 
-fn by_lines(text: &str) -> Option<Foreign> {
+fn by_lines(text: &str) -> Option<Program> {
     let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
     let begins = |words: &[&str]| lines().any(|line| words.iter().any(|word| line.starts_with(word)));
     let first = lines().next().unwrap_or_default();
@@ -260,7 +235,7 @@ fn by_lines(text: &str) -> Option<Foreign> {
 }
 
 /// By the keys of YAML, or the names of processes, at the beginnings of lines.
-fn by_keys(text: &str) -> Option<Foreign> {
+fn by_keys(text: &str) -> Option<Program> {
     let keys: Vec<(&str, &str)> = text.lines().filter_map(|line| line.split_once(':')).collect();
     let has = |name: &str| keys.iter().any(|(key, _)| *key == name);
     if has("service") && has("image") {

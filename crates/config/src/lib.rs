@@ -8,7 +8,7 @@
 //!   `counterparts`: what other servers call its commands and options;
 //! - `given`: what was given, where, and which of it counts;
 //! - `file`: the configuration file; [`puma`]: a Puma configuration, for what that does not set; `origins`: which file an option
-//!   comes from; `foreign`: those of other programs;
+//!   comes from; `foreign`: those of other programs, of which [`programs`] has names and pages;
 //! - `restriction`: what happens where an option that narrows something cannot be kept;
 //! - `environments`: environments that a Rails application does not have;
 //! - `value`: sizes, durations, addresses and other values as people write them;
@@ -48,6 +48,7 @@ mod options;
 mod origins;
 mod ownership;
 mod pool;
+pub mod programs;
 mod puma;
 mod resolve;
 mod restriction;

@@ -8,7 +8,7 @@
 //! Ruby evaluate a `config/puma.rb`), `readiness` (when a server reports that it serves), `reports` (of front and supervisor),
 //! `admin` (health checks and metrics), `app_cgroups` (limits that the kernel keeps), `kernel_limits` (what applications
 //! use of them), `domain_check`, `thread_advice` and `limit_advice` (for `highball doctor`), `log`, `pidfile`,
-//! `callers` (the connections at listeners that are not the clients'), `instance` (the control socket of a running Highball),
+//! `other_servers` (files that Highball does not read), `callers` (the connections at listeners that are not the clients'), `instance` (the control socket of a running Highball),
 //! `control_places` (where those sockets are, and who may be at the other end), `asking` (finding instances, and one
 //! question to one), `listening` (the ports that an instance really listens on), `elsewhere` (how to ask instances that
 //! were not found), `commands` (`status`, `restart`, `refork`, `upgrade` and `stop`), `output` (of commands),

@@ -1,6 +1,12 @@
 //! Files of other servers and platforms in an application's folder, which Highball does not read: what they say has no
 //! effect, or starts another server. `highball doctor` and `highball init` name them, each once.
 
+use std::borrow::Cow;
+
+use highball_config::programs::{
+    Program, AGOO, APACHE, BEHIND_A_WEB_SERVER, CADDY, FALCON, IODINE, ITSI, NGINX, PASSENGER, PITCHFORK,
+    THIN, UNICORN,
+};
 use highball_tenant::{Links, TenantFolder};
 
 /// The most that is read of a file, in bytes.
@@ -11,7 +17,7 @@ pub(crate) struct Unread {
     pub(crate) file: &'static str,
     /// What it is or does, after its name: "is Passenger's, and …".
     pub(crate) what: String,
-    pub(crate) remedy: &'static str,
+    pub(crate) remedy: Cow<'static, str>,
     /// Whether it does harm: its settings do not count, or it starts another server.
     pub(crate) matters: bool,
 }
@@ -19,100 +25,92 @@ pub(crate) struct Unread {
 /// What kind of file it is.
 enum Kind {
     /// The configuration of this server.
-    Server(&'static str),
-    /// It has commands, in lines with one of these words; they may start another server than Highball.
-    Commands(&'static [&'static str]),
-    /// It has this variable or setting, which only another server obeys.
-    Setting(&'static str),
+    Server(Program),
+    /// It has commands, in lines with one of these words; they may start another server than Highball. What to do then.
+    Commands(&'static [&'static str], &'static str),
+    /// It has this variable or setting, which only another server obeys; what to do.
+    Setting(&'static str, &'static str),
     /// The configuration of this program, which goes on in front of Highball.
-    InFront(&'static str),
+    InFront(Program),
 }
 
 struct Known {
     file: &'static str,
     kind: Kind,
-    remedy: &'static str,
 }
 
-const fn known(file: &'static str, kind: Kind, remedy: &'static str) -> Known {
-    Known { file, kind, remedy }
+const fn known(file: &'static str, kind: Kind) -> Known {
+    Known { file, kind }
 }
 
-const PASSENGER: &str =
-    "Write its options into config/highball.toml: docs/migrating/passenger.md has their names.";
-const UNICORN: &str = "Write its options into config/highball.toml, and its hooks into config/highball.rb: \
-                       docs/migrating/unicorn-pitchfork.md has their names.";
-const OTHER: &str =
-    "Write what is needed of it into config/highball.toml: docs/configuration.md has the options.";
 const PROCFILE: &str = "Write: web: bundle exec highball";
 const DOCKER: &str =
     "End it with CMD [\"./bin/rails\", \"server\"], or [\"bundle\", \"exec\", \"highball\"]: \
                       docs/deploying/docker.md.";
 const KAMAL: &str = "Leave out `cmd`, so that the image's command starts Highball: docs/deploying/kamal.md.";
 const JOBS: &str = "Run bin/jobs as a separate role or process: docs/deploying/kamal.md.";
-const IN_FRONT: &str = "It may stay in front: docs/deploying/behind-a-web-server.md.";
 
-const COMPOSE: Kind = Kind::Commands(&["command", "entrypoint"]);
+const COMPOSE: Kind = Kind::Commands(&["command", "entrypoint"], DOCKER);
 
 static KNOWN: &[Known] = &[
-    known("Passengerfile.json", Kind::Server("Passenger"), PASSENGER),
-    known("config/unicorn.rb", Kind::Server("Unicorn"), UNICORN),
-    known("unicorn.rb", Kind::Server("Unicorn"), UNICORN),
-    known("config/pitchfork.rb", Kind::Server("Pitchfork"), UNICORN),
-    known("config/pitchfork.conf.rb", Kind::Server("Pitchfork"), UNICORN),
-    known("pitchfork.conf.rb", Kind::Server("Pitchfork"), UNICORN),
-    known("config/thin.yml", Kind::Server("Thin"), OTHER),
-    known("thin.yml", Kind::Server("Thin"), OTHER),
-    known("config/falcon.rb", Kind::Server("Falcon"), OTHER),
-    known("falcon.rb", Kind::Server("Falcon"), OTHER),
-    known("config/Itsi.rb", Kind::Server("Itsi"), OTHER),
-    known("Itsi.rb", Kind::Server("Itsi"), OTHER),
-    known("config/iodine.rb", Kind::Server("Iodine"), OTHER),
-    known("config/agoo.rb", Kind::Server("Agoo"), OTHER),
-    known("Procfile", Kind::Commands(&["web:"]), PROCFILE),
+    known("Passengerfile.json", Kind::Server(PASSENGER)),
+    known("config/unicorn.rb", Kind::Server(UNICORN)),
+    known("unicorn.rb", Kind::Server(UNICORN)),
+    known("config/pitchfork.rb", Kind::Server(PITCHFORK)),
+    known("config/pitchfork.conf.rb", Kind::Server(PITCHFORK)),
+    known("pitchfork.conf.rb", Kind::Server(PITCHFORK)),
+    known("config/thin.yml", Kind::Server(THIN)),
+    known("thin.yml", Kind::Server(THIN)),
+    known("config/falcon.rb", Kind::Server(FALCON)),
+    known("falcon.rb", Kind::Server(FALCON)),
+    known("config/Itsi.rb", Kind::Server(ITSI)),
+    known("Itsi.rb", Kind::Server(ITSI)),
+    known("config/iodine.rb", Kind::Server(IODINE)),
+    known("config/agoo.rb", Kind::Server(AGOO)),
+    known("Procfile", Kind::Commands(&["web:"], PROCFILE)),
     known(
         "Procfile.dev",
-        Kind::Commands(&["web:"]),
-        "Write: web: bin/rails server (or bundle exec highball)",
+        Kind::Commands(&["web:"], "Write: web: bin/rails server (or bundle exec highball)"),
     ),
-    known("Dockerfile", Kind::Commands(&["CMD", "ENTRYPOINT"]), DOCKER),
-    known("compose.yaml", COMPOSE, DOCKER),
-    known("compose.yml", COMPOSE, DOCKER),
-    known("docker-compose.yml", COMPOSE, DOCKER),
-    known("docker-compose.yaml", COMPOSE, DOCKER),
-    known("config/deploy.yml", Kind::Commands(&["cmd:"]), KAMAL),
-    known("config/deploy.yml", Kind::Setting("SOLID_QUEUE_IN_PUMA"), JOBS),
+    known("Dockerfile", Kind::Commands(&["CMD", "ENTRYPOINT"], DOCKER)),
+    known("compose.yaml", COMPOSE),
+    known("compose.yml", COMPOSE),
+    known("docker-compose.yml", COMPOSE),
+    known("docker-compose.yaml", COMPOSE),
+    known("config/deploy.yml", Kind::Commands(&["cmd:"], KAMAL)),
+    known("config/deploy.yml", Kind::Setting("SOLID_QUEUE_IN_PUMA", JOBS)),
     known(
         "render.yaml",
-        Kind::Commands(&["startCommand:"]),
-        "docs/deploying/render.md has the line that starts Highball.",
+        Kind::Commands(&["startCommand:"], "docs/deploying/render.md has the line that starts Highball."),
     ),
-    known("fly.toml", Kind::Commands(&["="]), "docs/deploying/fly.md has the lines for Highball."),
-    known("app.json", Kind::Commands(&[":"]), "Name `bundle exec highball` in it: docs/deploying/heroku.md."),
-    known("nginx.conf", Kind::InFront("nginx"), IN_FRONT),
-    known("config/nginx.conf", Kind::InFront("nginx"), IN_FRONT),
-    known("config/nginx.conf.erb", Kind::InFront("nginx"), IN_FRONT),
-    known("Caddyfile", Kind::InFront("Caddy"), IN_FRONT),
-    known(".htaccess", Kind::InFront("Apache"), IN_FRONT),
-    known("public/.htaccess", Kind::InFront("Apache"), IN_FRONT),
+    known("fly.toml", Kind::Commands(&["="], "docs/deploying/fly.md has the lines for Highball.")),
+    known("app.json", Kind::Commands(&[":"], "Name `bundle exec highball` in it: docs/deploying/heroku.md.")),
+    known("nginx.conf", Kind::InFront(NGINX)),
+    known("config/nginx.conf", Kind::InFront(NGINX)),
+    known("config/nginx.conf.erb", Kind::InFront(NGINX)),
+    known("Caddyfile", Kind::InFront(CADDY)),
+    known(".htaccess", Kind::InFront(APACHE)),
+    known("public/.htaccess", Kind::InFront(APACHE)),
 ];
+
+const THRUSTER: &str = "Thruster";
 
 /// Programs that a command may start in the place of Highball, and what they are called.
 const PROGRAMS: [(&str, &str); 14] = [
     ("puma", "Puma"),
     ("pumactl", "Puma"),
-    ("unicorn", "Unicorn"),
-    ("unicorn_rails", "Unicorn"),
+    ("unicorn", UNICORN.name),
+    ("unicorn_rails", UNICORN.name),
     ("rainbows", "Rainbows"),
-    ("pitchfork", "Pitchfork"),
-    ("passenger", "Passenger"),
-    ("thin", "Thin"),
-    ("falcon", "Falcon"),
-    ("itsi", "Itsi"),
-    ("iodine", "Iodine"),
-    ("agoo", "Agoo"),
+    ("pitchfork", PITCHFORK.name),
+    ("passenger", PASSENGER.name),
+    ("thin", THIN.name),
+    ("falcon", FALCON.name),
+    ("itsi", ITSI.name),
+    ("iodine", IODINE.name),
+    ("agoo", AGOO.name),
     ("webrick", "WEBrick"),
-    ("thrust", "Thruster"),
+    ("thrust", THRUSTER),
 ];
 
 /// The files in this folder that Highball does not read.
@@ -122,25 +120,34 @@ pub(crate) fn in_folder(folder: &TenantFolder) -> Vec<Unread> {
 
 impl Known {
     fn found(&self, folder: &TenantFolder) -> Option<Unread> {
-        let &Known { file, remedy, .. } = self;
+        let file = self.file;
         if !folder.has_file(file) {
             return None;
         }
         // One that cannot be read, or is no text, has no commands that could be found.
         let text = || folder.read_text(file, Links::Anywhere, READ_BYTES).unwrap_or_default();
-        let (what, remedy, matters) = match self.kind {
-            Kind::Server(name) => (format!("is {name}'s, and Highball does not read it"), remedy, true),
-            Kind::Commands(words) => {
+        let not_read = |name| format!("is {name}'s, and Highball does not read it");
+        let (what, remedy, matters): (_, Cow<'static, str>, _) = match self.kind {
+            Kind::Server(Program { name, page }) => {
+                let remedy = format!(
+                    "Write its settings into config/highball.toml: {page} says what becomes of each."
+                );
+                (not_read(name), remedy.into(), true)
+            }
+            Kind::Commands(words, remedy) => {
                 let name = started(&text(), words)?;
                 let remedy =
-                    if name == "Thruster" { "Leave it out: docs/migrating/thruster.md." } else { remedy };
-                (format!("starts {name}, and not Highball"), remedy, true)
+                    if name == THRUSTER { "Leave it out: docs/migrating/thruster.md." } else { remedy };
+                (format!("starts {name}, and not Highball"), remedy.into(), true)
             }
-            Kind::Setting(name) => {
+            Kind::Setting(name, remedy) => {
                 lines(&text()).find(|line| line.contains(name))?;
-                (format!("sets {name}, which has no effect: plugins of Puma do not run"), remedy, true)
+                let what = format!("sets {name}, which has no effect: plugins of Puma do not run");
+                (what, remedy.into(), true)
             }
-            Kind::InFront(name) => (format!("is {name}'s, and Highball does not read it"), remedy, false),
+            Kind::InFront(Program { name, .. }) => {
+                (not_read(name), format!("It may stay in front: {BEHIND_A_WEB_SERVER}.").into(), false)
+            }
         };
         Some(Unread { file, what, remedy, matters })
     }
