@@ -51,7 +51,7 @@ struct Known {
 }
 
 /// Answers a balancer. One that names no application sends nothing at all: where its connection has to make room, it gets its
-/// answer at once, if the front reports at once.
+/// answer at once, if the front reports at once. Such a connection is not counted any more, so it ends soon in any case.
 pub(super) async fn exchange(
     stream: &mut (impl AsyncRead + AsyncWrite + Unpin),
     caller: &Caller,
@@ -62,13 +62,22 @@ pub(super) async fn exchange(
         caller.has_asked();
         line(sources, &name).await
     };
-    let line = tokio::select! {
+    let asked = tokio::select! {
         line = asked => Some(line),
-        () = caller.dismissed() => timeout(PRESSED_TIME, line(sources, "")).await.ok(),
+        () = caller.dismissed() => None,
     };
-    match line {
-        Some(line) => caller.answer(stream, line.as_bytes()).await,
-        None => Ok(()),
+    match asked {
+        Some(line) => tokio::select! {
+            answered = caller.answer(stream, line.as_bytes()) => answered,
+            () = caller.dismissed() => Ok(()),
+        },
+        None => {
+            let answer = async {
+                let line = line(sources, "").await;
+                caller.answer(stream, line.as_bytes()).await
+            };
+            timeout(PRESSED_TIME, answer).await.unwrap_or(Ok(()))
+        }
     }
 }
 
