@@ -54,6 +54,10 @@ pub(crate) struct Seldom {
 }
 
 impl Seldom {
+    pub(crate) const fn new() -> Seldom {
+        Seldom { next_ms: AtomicU64::new(0) }
+    }
+
     /// Whether it is to be done now; if so, not again for this number of milliseconds. (Two threads that ask at the same
     /// moment may both do it.)
     pub(crate) fn is_due(&self, every_ms: u64) -> bool {

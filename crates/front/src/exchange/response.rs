@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::path::Path;
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 use std::task::Context;
 
 use highball_ring::frame::{HIJACK_FOLLOWS, IS_FILE, LOGGED_BY_APP};
@@ -43,7 +43,7 @@ enum Spool {
 
 /// The log says at most this often that answers cannot be spooled, in ms.
 const LOG_MS: u64 = 10_000;
-static LOGGED: LazyLock<Seldom> = LazyLock::new(Seldom::default);
+static LOGGED: Seldom = Seldom::new();
 
 impl Spool {
     /// Notes that the next bytes do not go to the file.
