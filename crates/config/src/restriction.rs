@@ -2,7 +2,7 @@
 //!
 //! One rule holds for every source of options. A restriction that cannot be kept is never replaced by its default, which is
 //! wider: the server does not start where the restriction is the server's, nor an application where it is that application's.
-//! In a server that runs, the configuration stays as it was. What is no restriction is dropped with a warning.
+//! In a server that runs, the configuration stays as it was. Statements of Puma that narrow nothing are dropped with a warning.
 //!
 //! In reading order: the table, which `docs/security.md` shows; blank and misspelt variables; statements of a Puma
 //! configuration.
@@ -69,7 +69,7 @@ static RESTRICTIONS: &[Restriction] = &[
     Restriction {
         names: &["admin", "admin_host", "agent_check"],
         what: "who sees what the server does",
-        otherwise: "The server does not start: an address is unknown or taken, or a name is none.",
+        otherwise: "The server does not start: an address is unknown or taken, or a name is not a host name.",
     },
     Restriction {
         names: &["show_diagnosis"],
@@ -79,7 +79,7 @@ static RESTRICTIONS: &[Restriction] = &[
     Restriction {
         names: &["hosts", "prefix"],
         what: "where an application is reached",
-        otherwise: "The application does not start: a name is none. The server does not start: two applications have the same.",
+        otherwise: "The application does not start: a name or path is malformed. The server does not start: two applications have the same.",
     },
     Restriction {
         names: &["user"],
@@ -105,13 +105,13 @@ static RESTRICTIONS: &[Restriction] = &[
     Restriction {
         names: &["max_body", "max_head", "max_target", "max_fields", "max_queue", "max_connections", "request_timeout"],
         what: "what clients may take",
-        otherwise: "The server or the application does not start: the value is unknown or out of range. So it is with all other sizes, \
+        otherwise: "The server or the application does not start: the value is unknown or out of range. The same holds for all other sizes, \
                     numbers and times.",
     },
     Restriction {
         names: &["memory_max", "cpu_max"],
         what: "what an application may take",
-        otherwise: "The server starts, as the kernel of every other machine may have no cgroups for it: the log and `highball status` say \
+        otherwise: "The server starts, because many machines have no cgroups for it: the log and `highball status` say \
                     what is not kept and why. Highball replaces workers at 85% of `memory_max`, and counts workers by `cpu_max`.",
     },
 ];
@@ -162,11 +162,11 @@ pub fn check_variables<'a>(
         if OPTIONS.iter().any(|option| is_of(&option)) {
             if value.to_str().is_none() {
                 let shown = value.as_bytes().escape_ascii();
-                return wrong(format!("`{shown}` is not UTF-8; options are text of UTF-8"));
+                return wrong(format!("`{shown}` is not UTF-8; write the value in UTF-8"));
             }
         } else if let Some(meant) = misspelt(name) {
             return wrong(format!(
-                "there is no such option; did you mean {meant}? If not, give it another name"
+                "there is no such option; did you mean {meant}? If not, rename the variable"
             ));
         }
     }
@@ -201,7 +201,7 @@ pub(crate) fn check_notes(notes: &[PumaNote], weightier: &[&Given]) -> Result<()
     let Some(note) = notes.iter().find(is_lost) else { return Ok(()) };
     let (text, remedy) = (note.text(), &note.remedy);
     let problem = format!(
-        "{text} There is no start without that, as more would be served than this file says. {remedy}"
+        "{text} Highball does not start without it, because more would be open than this file says. {remedy}"
     );
     Err(ConfigError::File { path: note.file.clone(), line: note.line, problem })
 }

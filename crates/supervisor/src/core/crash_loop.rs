@@ -76,7 +76,7 @@ impl Crashes {
                 "Its workers need more memory than they may have: give the machine or container more, or have fewer workers."
             }
             (Ending::Killed(9), None) => {
-                "Look who kills its workers: the kernel, when memory is exhausted (journalctl -k), or another program."
+                "Find out what kills its workers: the kernel, when memory is exhausted (journalctl -k), or another program."
             }
             (Ending::Killed(_) | Ending::Unknown, None) => {
                 "Ruby or a native extension crashes: what Ruby printed above says where. Build the gems again for this Ruby \
