@@ -127,8 +127,7 @@ class CoalescingTest < CacheTestCase
 
   # Its machine says at once that it has left.
   def leave(client)
-    client.socket.setsockopt(Socket::SOL_SOCKET, Socket::SO_LINGER, [1, 0].pack("ii"))
-    client.close
+    reset_connection(client.socket)
     3.times { get("/counts") }
   end
 

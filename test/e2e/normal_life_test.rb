@@ -19,7 +19,7 @@ class NormalLifeTest < TlsTestCase
   def test_checks_and_scans
     ports.each do |port|
       3.times { TCPSocket.new("127.0.0.1", port).close }
-      3.times { reset(port) }
+      3.times { reset_connection(TCPSocket.new("127.0.0.1", port)) }
       HELLO.each_value { |bytes| TCPSocket.open("127.0.0.1", port) { |socket| socket.write(bytes) } }
       TCPSocket.open("127.0.0.1", port) { |socket| read_to_end(socket.tap(&:close_write)) }
     end
@@ -81,12 +81,6 @@ class NormalLifeTest < TlsTestCase
   end
 
   def server_serves = assert_equal(200, @server.get("/").status)
-
-  def reset(port)
-    TCPSocket.open("127.0.0.1", port) do |socket|
-      socket.setsockopt(Socket::SOL_SOCKET, Socket::SO_LINGER, [1, 0].pack("ii"))
-    end
-  end
 
   # Clients that do not like the certificate, the versions or the protocols.
   def abort_handshakes

@@ -59,12 +59,7 @@ class SecondaryListenersTest < E2ETest
   end
 
   def test_connections_that_come_and_are_reset_all_the_time
-    reset = lambda do
-      socket = TCPSocket.new("127.0.0.1", @admin_port)
-      socket.setsockopt(Socket::SOL_SOCKET, Socket::SO_LINGER, [1, 0].pack("ii"))
-      socket.close
-    end
-    while_repeating(reset) { assert_live }
+    while_repeating(-> { reset_connection(TCPSocket.new("127.0.0.1", @admin_port)) }) { assert_live }
   end
 
   def test_idle_connections_that_come_all_the_time

@@ -57,6 +57,12 @@ class E2ETest < Minitest::Test
     Deadline.wait(what, within: within, &condition)
   end
 
+  # Closes a connection as a machine does that has left: the other end sees a reset.
+  def reset_connection(socket)
+    socket.setsockopt(Socket::SOL_SOCKET, Socket::SO_LINGER, [1, 0].pack("ii"))
+    socket.close
+  end
+
   # SIGSTOP reaches the threads of a process one after another: until the last one stands still, one may begin a
   # request.
   def stop_processes(pids)
