@@ -38,21 +38,25 @@ pub fn working_folder() -> io::Result<PathBuf> {
 
 /// Has the processes that this one starts in its folder know [`working_folder`]. To be called before there are threads.
 pub fn keep_working_folder() {
-    let Ok((folder, here)) = working_folder().and_then(|folder| Ok((folder, metadata(HERE)?))) else {
-        return env::remove_var(STARTED_IN);
-    };
-    let mut text = OsString::from(format!("{}:{}:", here.dev(), here.ino()));
-    text.push(folder);
-    env::set_var(STARTED_IN, text);
+    match kept_working_folder() {
+        Some(text) => env::set_var(STARTED_IN, text),
+        None => env::remove_var(STARTED_IN),
+    }
 }
 
-/// Has this process, and those that it starts, look for relative paths in another folder than it was started in: Puma's `directory`
+/// The value of [`STARTED_IN`] for a process that this one starts in its folder: a successor, which is to look where a Puma
+/// configuration has said by then.
+pub fn kept_working_folder() -> Option<OsString> {
+    let (folder, here) = (working_folder().ok()?, metadata(HERE).ok()?);
+    let mut text = OsString::from(format!("{}:{}:", here.dev(), here.ino()));
+    text.push(folder);
+    Some(text)
+}
+
+/// Has this process, and its successor, look for relative paths in another folder than it was started in: Puma's `directory`
 /// says by which path restarts find the application.
 pub(crate) fn move_working_folder(path: &Path) {
-    let known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner).replace(path.to_owned());
-    if known.is_none_or(|known| known != path) && env::var_os(STARTED_IN).is_some() {
-        keep_working_folder();
-    }
+    *KNOWN.lock().unwrap_or_else(PoisonError::into_inner) = Some(path.to_owned());
 }
 
 /// What an older process has kept, if it was in this folder.

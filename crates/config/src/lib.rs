@@ -69,7 +69,7 @@ pub use cpus::{CpuLimit, Cpus};
 pub use deployment::Deployment;
 pub use error::{ConfigError, Fault};
 pub use free_memory::free_memory;
-pub use given_path::{keep_working_folder, working_folder, STARTED_IN};
+pub use given_path::{keep_working_folder, kept_working_folder, working_folder, STARTED_IN};
 pub use highball_cgroups::{CpuMax, Limits as KernelLimits};
 pub use manual::manual;
 pub use memory::{available as available_memory, oom_kills};

@@ -12,7 +12,7 @@ use crate::shell::watched_fd::watched;
 use crate::upgrade::handover::VARIABLE;
 use crate::upgrade::successor::UpgradeContext;
 use highball_cgroups::Cgroups;
-use highball_config::{KernelLimits, User};
+use highball_config::{kept_working_folder, KernelLimits, User, STARTED_IN};
 use highball_spawner::exec::inherits;
 use highball_spawner::message::How;
 use highball_spawner::{Ended, Role};
@@ -142,6 +142,9 @@ impl Launcher {
                     command.arg0(name).args(arguments);
                 }
                 inherits(&mut command, VARIABLE, socket);
+                if let Some(folder) = kept_working_folder() {
+                    command.env(STARTED_IN, folder);
+                }
                 let child = command.spawn()?;
                 let pid = Pid::from_child(&child);
                 Ok((pid, pidfd_open(pid, PidfdFlags::empty())?))
