@@ -48,6 +48,25 @@ class TenantControlTest < ControlTestCase
     assert_finds server, {}, as: "root"
   end
 
+  # A tenant can start processes until one has the process id that a server's PID file names still.
+  def test_the_process_id_of_roots_former_server_is_a_tenants
+    program = File.join(folder_of(ATTACKER, "programs"), "highball")
+    File.symlink("/bin/sleep", program)
+    pid = Process.spawn(*become(ATTACKER), program, "100")
+    @forgers << pid
+    wait_for("its name") { File.read("/proc/#{pid}/comm") == "highball\n" }
+    path = File.join(@place, "server.pid")
+    File.write(path, "#{pid}\n")
+    app = victim_app
+    server = serve_as_root(app, "--pidfile", path)
+    assert_equal server.pid, File.read(path).to_i
+    second, ended = HighballServer.run("serve", "-p", "0", "--pidfile", path, app, env: root_env, within: 60)
+    refute_predicate ended, :success?
+    assert_match(/belongs to a Highball that runs \(pid #{server.pid}\)/, second)
+    server.stop
+    refute File.exist?(path)
+  end
+
   def test_a_link_in_place_of_the_folder_is_not_followed
     elsewhere = folder_of(VICTIM, "elsewhere", 0o700)
     places = [@usual, @further]

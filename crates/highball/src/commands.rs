@@ -242,12 +242,12 @@ pub(crate) fn upgrade(selector: &Selector) -> Result<(), CommandError> {
     announce(instance);
     let pid = instance.status.pid;
     let silent = |error| CommandError::Silent(pid, error);
+    let process = process(pid)?;
     let number = match ask(&instance.address, Question::Upgrade).map_err(silent)? {
         Answer::Upgrading { number, .. } => number,
         Answer::Refused { why } => return Err(CommandError::Refused(pid, why)),
         _ => return Err(silent(io::ErrorKind::InvalidData.into())),
     };
-    let process = process(pid)?;
     let mut before = String::new();
     loop {
         let has_ended = ends_within(&process, LOOK_EVERY).map_err(silent)?;

@@ -1,9 +1,11 @@
-//! The file with our process id.
+//! The file with our process id. It stays open for as long as this process runs.
 
+use crate::process_list::parent_and_uid_of;
 use highball_users::{Found, Place, PlaceError, User};
-use std::fs::File;
+use rustix::process::geteuid;
+use std::fs::{self, File};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
@@ -63,8 +65,8 @@ impl Pidfile {
     /// Writes our process id, unless the file names another Highball that runs. A stale one is replaced.
     pub(crate) fn claim(path: &Path) -> Result<Pidfile, PidfileError> {
         let us = std::process::id();
-        Pidfile::replace(path, |there| match there.filter(|pid| *pid != us && is_highball(*pid)) {
-            Some(pid) => Err(PidfileError::Taken { path: path.into(), pid }),
+        Pidfile::replace(path, |there| match there.filter(|(pid, file)| *pid != us && runs(*pid, file)) {
+            Some((pid, _)) => Err(PidfileError::Taken { path: path.into(), pid }),
             None => Ok(()),
         })
     }
@@ -77,7 +79,7 @@ impl Pidfile {
     /// Writes it where `judge` allows to replace the process id that is there.
     fn replace(
         path: &Path,
-        judge: impl FnOnce(Option<u32>) -> Result<(), PidfileError>,
+        judge: impl FnOnce(Option<(u32, Found)>) -> Result<(), PidfileError>,
     ) -> Result<Pidfile, PidfileError> {
         let failed = |source| PidfileError::Write { path: path.into(), source };
         let place = Place::open(path).map_err(|source| PidfileError::Place { path: path.into(), source })?;
@@ -107,8 +109,8 @@ impl Drop for Pidfile {
     }
 }
 
-/// The process id that the file of this place names. Whatever is no PID file stays as it is, and is an error.
-fn pid_in(place: &Place) -> Result<Option<u32>, PidfileError> {
+/// The process id that the file of this place names, and the file. Whatever is no PID file stays as it is, and is an error.
+fn pid_in(place: &Place) -> Result<Option<(u32, Found)>, PidfileError> {
     let path = || place.path().to_owned();
     let failed = |source| PidfileError::Write { path: path(), source };
     let Some(found) = place.find().map_err(failed)? else { return Ok(None) };
@@ -128,7 +130,7 @@ fn pid_in(place: &Place) -> Result<Option<u32>, PidfileError> {
     let text = read().map_err(failed)?;
     match parse(&text) {
         None if !text.trim_ascii().is_empty() => other("a file that holds something else".to_owned()),
-        pid => Ok(pid),
+        pid => Ok(pid.map(|pid| (pid, found))),
     }
 }
 
@@ -136,15 +138,34 @@ fn parse(text: &[u8]) -> Option<u32> {
     std::str::from_utf8(text).ok()?.trim().parse().ok()
 }
 
-fn is_highball(pid: u32) -> bool {
-    std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.trim() == "highball")
+/// Whether the process with this id is the Highball that has written this file. Since that one ended, the kernel may have given
+/// its id to another process, and any user's process can call itself `highball`.
+fn runs(pid: u32, file: &Found) -> bool {
+    let process = i32::try_from(pid).ok().and_then(parent_and_uid_of);
+    let is_highball =
+        || fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.trim() == "highball");
+    match process {
+        None => false,
+        Some((_, uid)) if uid == geteuid().as_raw() => has_open(pid, file).unwrap_or_else(|_| is_highball()),
+        // What another user's process has open is not looked at: the file system behind it may never answer.
+        Some((_, uid)) => uid == file.uid() && is_highball(),
+    }
+}
+
+/// Whether a process has this file open, as a Highball has its PID file for as long as it runs.
+fn has_open(pid: u32, file: &Found) -> io::Result<bool> {
+    let id = |file: fs::Metadata| (file.dev(), file.ino());
+    let wanted = id(fs::metadata(file.address())?);
+    let open = fs::read_dir(format!("/proc/{pid}/fd"))?.flatten();
+    // A descriptor that was closed meanwhile has no file.
+    Ok(open.filter_map(|descriptor| fs::metadata(descriptor.path()).ok()).any(|open| id(open) == wanted))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::fs;
     use std::os::unix::fs::symlink;
+    use std::process::{Child, Command, Stdio};
 
     fn folder() -> tempfile::TempDir {
         tempfile::tempdir().unwrap()
@@ -172,6 +193,36 @@ mod tests {
             fs::write(&path, stale).unwrap(); // lives, but is no Highball
             assert!(Pidfile::claim(&path).is_ok());
         }
+    }
+
+    /// A process by the name of `highball`, with this file open or without.
+    fn highball(folder: &Path, open: Stdio) -> Child {
+        let program = folder.join("highball");
+        let _ = symlink("/bin/sleep", &program);
+        Command::new(program).arg("100").stdin(open).spawn().unwrap()
+    }
+
+    #[test]
+    fn one_of_a_process_that_has_it_open_is_taken() {
+        let folder = folder();
+        let path = folder.path().join("server.pid");
+        fs::write(&path, "").unwrap();
+        let mut other = highball(folder.path(), File::open(&path).unwrap().into());
+        fs::write(&path, other.id().to_string()).unwrap();
+        let error = Pidfile::claim(&path).unwrap_err();
+        (other.kill(), other.wait()).1.unwrap();
+        assert!(matches!(error, PidfileError::Taken { pid, .. } if pid == other.id()), "{error}");
+    }
+
+    #[test]
+    fn one_of_a_process_id_that_has_become_another_highballs_is_replaced() {
+        let folder = folder();
+        let path = folder.path().join("server.pid");
+        let mut other = highball(folder.path(), Stdio::null());
+        fs::write(&path, other.id().to_string()).unwrap();
+        let claimed = Pidfile::claim(&path);
+        (other.kill(), other.wait()).1.unwrap();
+        claimed.unwrap();
     }
 
     #[test]
