@@ -70,7 +70,7 @@ use handover::{Candidate, Handover};
 use highball_config::{App, Bind, Deployment, Invocation, RunsAs, Settings};
 use highball_front as front;
 use highball_front::developer_key::DeveloperKey;
-use highball_spawner::{exec, Role, READER, WATCHER};
+use highball_spawner::{exec, Role, READER, TABLE, WATCHER};
 use highball_supervisor::{
     become_mold, AppBlueprint, Blueprint, Client, Launcher, MoldSource, Outcome, Predecessor, Purpose, Site,
     Supervisor, TicketKeys, UpgradeContext,
@@ -166,11 +166,13 @@ fn main() -> ExitCode {
 /// What this process does where the spawner has started it as the user of an application.
 fn serve_the_spawner() -> Option<ExitCode> {
     let socket = |role: Role| exec::take(role.variable());
-    match (socket(Role::Mold), socket(Role::Opener), exec::take(READER), exec::take(WATCHER)) {
-        (Ok(None), Ok(None), Ok(None), Ok(None)) => None,
+    let [reader, table, watcher] = [READER, TABLE, WATCHER].map(exec::take);
+    match (socket(Role::Mold), socket(Role::Opener), reader, table, watcher) {
+        (Ok(None), Ok(None), Ok(None), Ok(None), Ok(None)) => None,
         (Ok(Some(socket)), ..) => Some(become_mold(socket)),
         (_, Ok(Some(socket)), ..) => Some(highball_tenant::serve(socket)),
-        (_, _, Ok(Some(socket)), _) => Some(at_root::read_for_server(socket)),
+        (_, _, Ok(Some(socket)), ..) => Some(at_root::read_for_server(socket)),
+        (.., Ok(Some(socket)), _) => Some(root_policy::read_for_spawner(&socket)),
         (.., Ok(Some(socket))) => Some(certificate_watch::watch_for_server(socket)),
         _ => Some(ExitCode::FAILURE),
     }

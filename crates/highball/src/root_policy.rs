@@ -1,7 +1,7 @@
 //! Where root starts the server: the process that stays root, and what it may be ordered to do.
 
 use crate::app_cgroups;
-use crate::at_root::{read_configuration, variable};
+use crate::at_root::{pass, passed, read_configuration, variable};
 use crate::control_places::ControlPlaces;
 use crate::instance::{InstanceSocket, MadeSocket};
 use crate::output::complain;
@@ -15,7 +15,9 @@ use highball_spawner::{exec, ServiceState};
 use highball_supervisor::{Launcher, Predecessor};
 use highball_users::may_change_users;
 use rustix::process::{geteuid, getppid, Pid};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -85,6 +87,32 @@ fn misread(error: highball_config::ConfigError) -> ExitCode {
 
 fn read_table() -> Result<Option<RootTable>, highball_config::ConfigError> {
     root_table(std::env::args_os(), &variable)
+}
+
+/// What can change in a table. Paths need not be UTF-8.
+#[derive(Debug, Serialize, Deserialize)]
+struct Changes {
+    logs: Vec<OsString>,
+    apps: Vec<(OsString, RunsAs, KernelLimits)>,
+}
+
+/// Reads the table for the spawner, and ends.
+pub(crate) fn read_for_spawner(socket: &OwnedFd) -> ExitCode {
+    // What is wrong with it, the server says, which reads it too.
+    let Ok(Some(RootTable { logs, apps, mut limits, .. })) = read_table() else { return ExitCode::FAILURE };
+    let apps = apps.into_iter().map(|(path, runs_as)| {
+        let limits = limits.remove(&path).unwrap_or_default();
+        (path.into(), runs_as, limits)
+    });
+    let changes =
+        Changes { logs: logs.into_iter().map(PathBuf::into_os_string).collect(), apps: apps.collect() };
+    match pass(socket, &changes) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            complain(format_args!("the table of root's cannot be passed on: {error}"));
+            ExitCode::FAILURE
+        }
+    }
 }
 
 /// The user that the server runs as; `None`: root.
@@ -262,14 +290,15 @@ impl Policy for RootPolicy {
         Ok(())
     }
 
-    fn read_again(&mut self) {
-        // What is wrong with it, the server says, which reads it too.
-        if let Ok(Some(table)) = read_table() {
-            self.runners = runners(&table, self.server);
-            let RootTable { logs, apps, limits, .. } = table;
-            change_limits(&self.table.limits, &limits);
-            (self.table.logs, self.table.apps, self.table.limits) = (logs, apps, limits);
-        }
+    fn read_again(&mut self, socket: &OwnedFd) {
+        let Ok(Some(Changes { logs, apps })) = passed(socket) else { return };
+        let limits =
+            apps.iter().map(|(path, _, limits)| (PathBuf::from(path), *limits)).collect::<BTreeMap<_, _>>();
+        change_limits(&self.table.limits, &limits);
+        self.table.logs = logs.into_iter().map(PathBuf::from).collect();
+        self.table.apps = apps.into_iter().map(|(path, runs_as, _)| (path.into(), runs_as)).collect();
+        self.table.limits = limits;
+        self.runners = runners(&self.table, self.server);
     }
 
     fn child_ended(&mut self) {

@@ -121,8 +121,9 @@ pub trait Policy {
     /// Why it cannot.
     fn tell(&mut self, state: ServiceState) -> Result<(), Refusal>;
 
-    /// Reads root's configuration again. If that fails, the table stays as it was.
-    fn read_again(&mut self);
+    /// Another process has read root's configuration again, and passes the table on this socket. If it has failed, the table
+    /// stays as it was.
+    fn read_again(&mut self, passed: &OwnedFd);
 
     /// A child of the spawner has ended.
     fn child_ended(&mut self);

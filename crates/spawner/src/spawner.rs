@@ -28,12 +28,15 @@ const MOST_STARTED: usize = 256;
 const MOST_READERS: usize = 2;
 /// How long one of them may take while another order to read it waits.
 const READER_TIME: Duration = Duration::from_secs(10);
+/// How long the table may take to be read again.
+const TABLE_TIME: Duration = Duration::from_secs(5);
 /// The most processes at a time that watch certificates: one, and those before it that are ending.
 const MOST_WATCHERS: usize = 4;
 /// The most successors at a time: one that takes over, and some that are ending.
 const MOST_SUCCESSORS: usize = 4;
 /// Time for the end of all processes, where the server has been killed.
 const END_TIME: Duration = Duration::from_secs(5);
+const AT_ONCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 const END_PAUSE: Timespec = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
 /// How a Rust program ends that has panicked.
 const PANICKED: How = How::Exited(101);
@@ -59,6 +62,14 @@ struct Started {
     uid: u32,
 }
 
+/// The table is being read by another process.
+#[derive(Debug)]
+struct TableReading {
+    process: Pid,
+    socket: OwnedFd,
+    until: Instant,
+}
+
 /// The process that stays root.
 #[derive(Debug)]
 pub struct Spawner<P> {
@@ -75,6 +86,9 @@ pub struct Spawner<P> {
     readers: HashMap<Pid, Instant>,
     /// Processes that watch certificates.
     watchers: HashSet<Pid>,
+    /// Processes that read the table, and the reading that counts. The server hears of HUP when it is done.
+    table_readers: HashSet<Pid>,
+    table_reading: Option<TableReading>,
     /// News for which the socket had no room; no other child is reaped before it is sent.
     unsent: Option<Ended>,
 }
@@ -103,6 +117,8 @@ impl<P: Policy> Spawner<P> {
             successors: HashSet::new(),
             readers: HashMap::new(),
             watchers: HashSet::new(),
+            table_readers: HashSet::new(),
+            table_reading: None,
             unsent: None,
         })
     }
@@ -115,6 +131,7 @@ impl<P: Policy> Spawner<P> {
                 return self.end(how);
             }
             self.wait();
+            self.take_table();
             self.follow_order();
         }
     }
@@ -125,15 +142,49 @@ impl<P: Policy> Spawner<P> {
         let mut all = vec![watched(self.signals.wake.as_fd(), PollFlags::IN)];
         all.extend(self.orders.as_ref().map(|orders| watched(orders.as_fd(), PollFlags::IN)));
         all.extend(self.unsent.map(|_| watched(self.news.as_fd(), PollFlags::OUT)));
-        let _ = poll(&mut all, None); // interrupted by a signal at most
+        all.extend(self.table_reading.as_ref().map(|reading| watched(reading.socket.as_fd(), PollFlags::IN)));
+        let left = self.table_reading.as_ref().map(|reading| reading.left());
+        let _ = poll(&mut all, left.as_ref()); // interrupted by a signal at most
     }
 
     fn pass_signals_on(&mut self) {
         for signal in self.signals.received() {
-            if signal == Signal::HUP {
-                self.policy.read_again(); // before the server reads it, and asks
+            // The table is read before the server reads the configuration, and asks.
+            if signal == Signal::HUP && self.read_table().is_ok() {
+                continue;
             }
             let _ = kill_process(self.server, signal); // it has ended, and is reaped in a moment
+        }
+    }
+
+    fn read_table(&mut self) -> io::Result<()> {
+        self.end_table_reading();
+        let (socket, theirs) = channel::pair()?;
+        let process = start::table_reader(theirs)?;
+        self.table_readers.insert(process);
+        self.table_reading = Some(TableReading { process, socket, until: Instant::now() + TABLE_TIME });
+        Ok(())
+    }
+
+    /// Takes the table, if it has been read, or its time is up.
+    fn take_table(&mut self) {
+        let Some(reading) = &self.table_reading else { return };
+        let mut watched = [PollFd::from_borrowed_fd(reading.socket.as_fd(), PollFlags::IN)];
+        let has_ended = poll(&mut watched, Some(&AT_ONCE)).is_ok_and(|ready| ready > 0);
+        if has_ended {
+            self.policy.read_again(&reading.socket);
+        }
+        if has_ended || reading.until <= Instant::now() {
+            self.end_table_reading();
+            let _ = kill_process(self.server, Signal::HUP); // it has ended, and is reaped in a moment
+        }
+    }
+
+    fn end_table_reading(&mut self) {
+        let reading = self.table_reading.take();
+        // It is not reaped yet: the number is still its own.
+        if let Some(process) = reading.map(|one| one.process).filter(|one| self.table_readers.contains(one)) {
+            let _ = kill_process(process, Signal::KILL); // it may have ended
         }
     }
 
@@ -162,6 +213,7 @@ impl<P: Policy> Spawner<P> {
             self.successors.remove(&pid);
             self.readers.remove(&pid);
             self.watchers.remove(&pid);
+            self.table_readers.remove(&pid);
             self.policy.child_ended();
             self.unsent = Some(Ended { pid, how });
         }
@@ -217,7 +269,7 @@ impl<P: Policy> Spawner<P> {
             Order::AnyChildren => {
                 // These go with the server.
                 let is_own = |pid: &Pid| {
-                    let goes = self.role(*pid) == Some(Role::Opener) || self.watchers.contains(pid);
+                    let goes = self.role(*pid) == Some(Role::Opener) || self.is_roots(*pid);
                     *pid == self.server || goes
                 };
                 let any = descent::children()?.iter().any(|pid| !is_own(pid));
@@ -319,14 +371,27 @@ impl<P: Policy> Spawner<P> {
         self.started.get(&pid).map(|started| started.role)
     }
 
+    /// Whether a child reads the table, or watches certificates.
+    fn is_roots(&self, pid: Pid) -> bool {
+        self.watchers.contains(&pid) || self.table_readers.contains(&pid)
+    }
+
     /// Whether a child was started for an application, or by one. Other children of root's are successors.
     fn is_to_end(&self, pid: Pid, has_crashed: bool) -> bool {
         match self.role(pid) {
-            _ if self.watchers.contains(&pid) => true,
+            _ if self.is_roots(pid) => true,
             Some(Role::Opener) => true,
             Some(Role::Mold) => has_crashed,
             None => has_crashed && descent::is_of_another_user(pid),
         }
+    }
+}
+
+impl TableReading {
+    /// The time that it has left.
+    fn left(&self) -> Timespec {
+        let left = self.until.saturating_duration_since(Instant::now());
+        Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() }
     }
 }
 

@@ -26,6 +26,8 @@ pub const NEWS: &str = "HIGHBALL_SPAWNER_NEWS_FD";
 pub const READER: &str = "HIGHBALL_READER_FD";
 /// The variable by which a process that watches certificates finds its socket.
 pub const WATCHER: &str = "HIGHBALL_WATCHER_FD";
+/// The variable by which a process that reads the table finds its socket.
+pub const TABLE: &str = "HIGHBALL_TABLE_FD";
 /// What the server calls itself.
 pub const SERVER_TITLE: &str = "highball: server";
 /// The variable with the numbers of the user that a new process becomes first of all: `uid gid group…`.
@@ -77,6 +79,12 @@ pub(crate) fn reader(socket: OwnedFd) -> io::Result<Pid> {
 /// Starts a process that reads the files of certificates when they change, in the same way.
 pub(crate) fn watcher(socket: OwnedFd) -> io::Result<Pid> {
     by_own_arguments("highball: certificates", WATCHER, socket)
+}
+
+/// Starts a process that reads the table for this one, in the same way: it looks where paths of applications lead, which may
+/// take for ever.
+pub(crate) fn table_reader(socket: OwnedFd) -> io::Result<Pid> {
+    by_own_arguments("highball: table", TABLE, socket)
 }
 
 fn by_own_arguments(title: &str, variable: &str, socket: OwnedFd) -> io::Result<Pid> {
