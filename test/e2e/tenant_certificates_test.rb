@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require "fcntl"
 require_relative "../support/tenants_test_case"
 require_relative "../support/serves_tls"
 require_relative "../support/fuse_folder"
@@ -56,6 +57,19 @@ class TenantCertificatesTest < TenantsTestCase
     assert_equal @serial, serial_for(@port, HOSTS[VICTIM])
   end
 
+  # A process with a lease makes others wait that open the file.
+  def test_a_lease_holds_up_nothing
+    attacker, lines = with_own_files
+    serial = put_pair(attacker, *HOSTS.values)
+    server = serve_with_tls(attacker, victim_app, entries: { ATTACKER => lines })
+    holding_lease(File.join(attacker, "own.key")) do
+      server.signal("HUP")
+      wait_for("the report", within: 20) { server.log.match?(/own\.key: a process holds a lease on it/) }
+      assert_equal [serial, @serial], serials
+      assert_served(VICTIM)
+    end
+  end
+
   # Also while it watches files, of which there are others.
   def test_a_disk_that_does_not_answer_holds_up_its_owner_alone
     attacker, lines = with_own_files("disk/")
@@ -75,6 +89,31 @@ class TenantCertificatesTest < TenantsTestCase
   end
 
   private
+
+  # Another process of the attacker's has a write lease on the file (fcntl(2), F_SETLEASE) while the block runs.
+  def holding_lease(path)
+    reader, writer = IO.pipe
+    user = Etc.getpwnam(ATTACKER)
+    holder = fork do
+      Process::UID.change_privilege(user.uid)
+      trap("IO") { nil } # the kernel's request to give it back
+      file = File.open(path, "r+")
+      file.fcntl(1024, Fcntl::F_WRLCK)
+      writer.puts "leased"
+      sleep
+    rescue SystemCallError => e
+      writer.puts e.message
+    ensure
+      exit!
+    end
+    writer.close
+    problem = reader.gets
+    skip "this file system has no leases: #{problem}" if problem != "leased\n"
+    yield
+  ensure
+    HighballServer.kill(holder)
+    Process.wait(holder)
+  end
 
   def renew_servers_pair
     certificate, key, pair = certificate_for(*HOSTS.values, folder: File.join(@place, "tls"))

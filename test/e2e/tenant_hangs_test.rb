@@ -49,6 +49,17 @@ class TenantHangsTest < TenantsTestCase
     end
   end
 
+  # What is read with a request, or when the configuration is read again.
+  def test_leased_files_of_its_configuration
+    own = { "config/highball.toml" => "basic_auth = 'config/htpasswd'\n" }
+    with_tenants(leasing("config/htpasswd", "Gemfile.lock", "tmp/restart.txt", files: own)) do |server|
+      assert_equal 500, ask_attacker(server, "/", { "Authorization" => "Basic eDp5" }, within: PROMPTLY).status
+      server.signal("HUP")
+      wait_for("the look at it", within: PROMPTLY) { server.log.match?(/highball\.toml: .*holds a lease on it/) }
+      assert_nothing_else_is_held_up(server)
+    end
+  end
+
   def test_named_pipes_as_restart_files
     attacker = attacker_app
     FileUtils.mkdir_p(File.join(attacker, "tmp"))
@@ -253,9 +264,9 @@ class TenantHangsTest < TenantsTestCase
   end
 
   # An application that holds leases on these of its files.
-  def leasing(*names, more: FACTS)
-    code = format(LEASING, names.inspect)
-    files = names.to_h { |name| [name, "leased"] }
+  def leasing(*names, more: FACTS, files: {})
+    files = names.to_h { |name| [name, "leased"] }.merge(files)
+    code = format(LEASING, files.keys.inspect)
     attacker = attacker_app({ "config.ru" => "require 'fcntl'\n#{code}#{more}" }.merge(files))
     skip "this file system has no leases" unless leases?(attacker)
     attacker

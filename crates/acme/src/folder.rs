@@ -105,8 +105,9 @@ impl Folder {
             make(&path.join(folder))?;
             make(&path.join(folder).join(name_of(directory)))?;
         }
-        let lock =
-            OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path.join(LOCK))?;
+        let mut open = OpenOptions::new();
+        open.write(true).create(true).truncate(false).mode(0o600).custom_flags(careful());
+        let lock = open.open(path.join(LOCK))?;
         match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => {
                 Ok(Some(Folder { path: path.to_owned(), directory: directory.to_owned(), _lock: lock }))
@@ -195,9 +196,13 @@ pub(crate) fn examine(folder: &Path, is_own: bool) -> io::Result<()> {
     }
 }
 
+/// No link is followed, and a pipe is not waited for.
+fn careful() -> i32 {
+    (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32
+}
+
 pub(crate) fn read(path: &Path) -> io::Result<Option<Zeroizing<Vec<u8>>>> {
-    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
-    let file = match OpenOptions::new().read(true).custom_flags(flags.bits() as i32).open(path) {
+    let file = match OpenOptions::new().read(true).custom_flags(careful()).open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         file => file?,
     };
@@ -296,6 +301,22 @@ mod tests {
         let of_another = when_free(&path, "https://two.test");
         assert!(of_another.account().expect("read").is_none());
         assert!(of_another.certificate("a.test").expect("read").is_none());
+    }
+
+    #[test]
+    fn a_pipe_or_a_link_is_no_lock() {
+        let place = tempfile::tempdir().expect("a folder");
+        let path = place.path().join("state");
+        fs::create_dir(&path).expect("made");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o700)).expect("closed");
+        let (pipe, kind) = (path.join(LOCK), rustix::fs::FileType::Fifo);
+        rustix::fs::mknodat(rustix::fs::CWD, &pipe, kind, rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR, 0)
+            .expect("a pipe");
+        Folder::lock(&path, "https://one.test").expect_err("it is a pipe");
+        fs::remove_file(&pipe).expect("removed");
+        symlink(place.path().join("elsewhere"), &pipe).expect("a link");
+        Folder::lock(&path, "https://one.test").expect_err("it is a link");
+        assert!(!place.path().join("elsewhere").exists());
     }
 
     #[test]

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use highball_config::CertificateFiles;
+use highball_tenant::OpenError;
 use rustix::fs::OFlags;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
@@ -258,8 +259,12 @@ fn read(path: &Path) -> Result<(Zeroizing<Vec<u8>>, bool), CertificateError> {
     let read = || {
         // Root's configuration or that of this process's user names it. A pipe or a device could be waited for for ever.
         #[allow(clippy::disallowed_methods)]
-        let file =
-            std::fs::File::options().read(true).custom_flags(OFlags::NONBLOCK.bits() as i32).open(path)?;
+        let opened =
+            std::fs::File::options().read(true).custom_flags(OFlags::NONBLOCK.bits() as i32).open(path);
+        let file = match opened {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Err(OpenError::Busy.into()),
+            opened => opened?,
+        };
         let found = file.metadata()?;
         if !found.is_file() {
             return Err(io::Error::other("it is not a regular file"));
