@@ -10,34 +10,6 @@ require_relative "../support/user_mode_linux"
 class CgroupsTest < SpawnerTestCase
   include LimitedTenants
 
-  # `/burn` has processes that compute for ever, `/fork` one that is a daemon; `/keep?50` keeps 50 MiB; `/write?FILE`
-  # writes there, and `/make?FOLDER` makes one.
-  APP = <<~'RUBY'
-    KEPT = []
-    apart = lambda do |&act|
-      reader, writer = IO.pipe
-      Process.wait(fork { Process.setsid; writer.puts(fork { act.call }); exit!(0) })
-      reader.gets
-    end
-    attempt = lambda do |&act|
-      act.call
-      "done"
-    rescue SystemCallError => e
-      e.class.name
-    end
-    run lambda { |env|
-      what = env["QUERY_STRING"]
-      body = case env["PATH_INFO"]
-             when "/burn" then Array.new(4) { apart.call { loop { nil } } }.join
-             when "/fork" then apart.call { sleep }
-             when "/keep" then KEPT << ("x" * (what.to_i << 20)); Process.pid.to_s
-             when "/write" then attempt.call { File.write(what, Process.pid.to_s) }
-             when "/make" then attempt.call { Dir.mkdir(what) }
-             else Process.pid.to_s
-             end
-      [200, {}, [body]]
-    }
-  RUBY
   SERVER = "highball.server"
   # User-mode Linux takes long to give memory.
   SLOWLY = 60
@@ -192,6 +164,20 @@ class CgroupsTest < SpawnerTestCase
     assert(killed.all?(&:positive?), killed.inspect)
     assert_match(/has killed \d+ processes .* memory_max, 80 MiB/, examine_attacker.dig("out_of_memory", "what"))
     assert_equal victim, victims_worker(server)
+  end
+
+  # By then the application has more than the new limit, in processes that the server does not know.
+  in_cgroup :a_limit_that_is_lowered_counts_at_once_and_for_the_tenant_alone do
+    server = serve_limited(ATTACKER => "memory_max = '240m'\n")
+    daemons = Array.new(3) { ask_attacker(server, "/hold?40", within: SLOWLY).body.to_i }
+    wait_for("the memory", within: SLOWLY) { @unit.read(@attackers, "memory.current").to_i > 140 * MIB }
+    victim = victims_worker(server)
+    reload_with(server, ATTACKER => "memory_max = '100m'\n")
+    wait_for("the end of a daemon", within: SLOWLY) { (daemons - @unit.pids(@attackers)).any? }
+    assert_operator @unit.read(@attackers, "memory.current").to_i, :<=, 100 * MIB
+    assert_equal victim, victims_worker(server)
+    wait_for("a worker of the attacker's", within: SLOWLY) { ask_attacker(server).status == 200 }
+    (daemons & @unit.pids(@attackers)).each { |pid| Process.kill("KILL", pid) }
   end
 
   in_cgroup :what_a_puma_configuration_starts_is_in_the_cgroup_as_well do

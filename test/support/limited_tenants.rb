@@ -7,10 +7,40 @@ require_relative "admin"
 module LimitedTenants
   include Admin
 
+  # `/burn` has processes that compute for ever, `/fork` one that is a daemon; `/keep?50` keeps 50 MiB, `/hold?50` has a
+  # daemon keep it; `/write?FILE` writes there, and `/make?FOLDER` makes one.
+  APP = <<~'RUBY'
+    KEPT = []
+    apart = lambda do |&act|
+      reader, writer = IO.pipe
+      Process.wait(fork { Process.setsid; writer.puts(fork { act.call }); exit!(0) })
+      reader.gets
+    end
+    attempt = lambda do |&act|
+      act.call
+      "done"
+    rescue SystemCallError => e
+      e.class.name
+    end
+    run lambda { |env|
+      what = env["QUERY_STRING"]
+      body = case env["PATH_INFO"]
+             when "/burn" then Array.new(4) { apart.call { loop { nil } } }.join
+             when "/fork" then apart.call { sleep }
+             when "/hold" then apart.call { KEPT << ("x" * (what.to_i << 20)) && sleep }
+             when "/keep" then KEPT << ("x" * (what.to_i << 20)); Process.pid.to_s
+             when "/write" then attempt.call { File.write(what, Process.pid.to_s) }
+             when "/make" then attempt.call { Dir.mkdir(what) }
+             else Process.pid.to_s
+             end
+      [200, {}, [body]]
+    }
+  RUBY
+
   private
 
   # Both applications, with these lines in their entries.
-  def serve_limited(entries, attacker = attacker_app("config.ru" => self.class::APP), victim = victim_app)
+  def serve_limited(entries, attacker = attacker_app("config.ru" => APP), victim = victim_app)
     @attackers, @victims = [attacker, victim].map { |folder| @unit.of_app(folder) }
     @victim = victim
     serve_tenants(attacker, victim, entries: entries, top: admin_line, through: @unit.through)
