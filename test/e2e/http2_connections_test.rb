@@ -148,6 +148,18 @@ class Http2ConnectionsTest < Http2TestCase
     end
   end
 
+  # It confirms nothing, and learns all the same which of its requests were served.
+  def test_an_idle_connection_of_a_client_that_is_deaf_ends_with_the_last_request_that_was_served
+    server = serve_http2("probe", "--idle-timeout", "500ms")
+    http2(server) do |client|
+      client.send_request(1, "GET", "/")
+      assert_equal 200, client.answer(1).status
+      client.is_deaf = true
+      client.read_to_end
+      assert_equal [1, Http2Client::NO_ERROR], client.goaway
+    end
+  end
+
   def test_an_idle_connection_makes_room_for_another_and_a_busy_one_does_not
     server = serve_http2("probe", "--max-connections", "2")
     http2(server) do |busy|

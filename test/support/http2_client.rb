@@ -54,6 +54,8 @@ class Http2Client < ClientConnection
   attr_reader :pongs
   # Whether the server may send on, as much as it has sent.
   attr_accessor :takes
+  # Whether the server's PINGs get no answer.
+  attr_accessor :is_deaf
 
   # Sends the preface, and settings.
   def greet(settings = {})
@@ -181,7 +183,7 @@ class Http2Client < ClientConnection
   def note(frame)
     case frame.type
     when SETTINGS then note_settings(frame)
-    when PING then frame.flags.anybits?(ACK) ? @pongs += 1 : write_frame(PING, ACK, 0, frame.payload)
+    when PING then note_ping(frame)
     when GOAWAY then @goaway = frame.payload.unpack("NN")
     when HEADERS then @answers[frame.stream].statuses << status_of(frame.payload)
     when DATA then note_data(frame)
@@ -189,6 +191,12 @@ class Http2Client < ClientConnection
     when RST_STREAM then @answers[frame.stream].reset = frame.payload.unpack1("N")
     end
     @answers[frame.stream].is_complete = true if frame.ends_stream?
+  end
+
+  def note_ping(frame)
+    return @pongs += 1 if frame.flags.anybits?(ACK)
+
+    write_frame(PING, ACK, 0, frame.payload) unless is_deaf
   end
 
   def note_settings(frame)

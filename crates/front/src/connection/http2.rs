@@ -270,7 +270,9 @@ impl Http2Connection {
                 context.waker().wake_by_ref();
                 Poll::Pending
             }
-            Activity::Idle | Activity::Sending(_) => Poll::Ready(()),
+            // A client that has confirmed nothing learns which of its requests were served.
+            Activity::Idle => self.end_at_once(Reason::NO_ERROR, context),
+            Activity::Sending(_) => Poll::Ready(()),
             Activity::Serving => Poll::Pending,
         }
     }
