@@ -83,11 +83,11 @@ fn kept(folder: &Path, fresh: &[u8; SECRET_BYTES]) -> io::Result<[u8; SECRET_BYT
     let _ = fs::unlinkat(&folder, &new, AtFlags::empty()); // of a process with our id that was killed
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let file = fs::openat(&folder, &new, flags, Mode::RUSR | Mode::WUSR)?;
-    File::from(file).write_all(fresh)?;
+    let written = File::from(file).write_all(fresh);
     // Another process may do the same at this moment: both then have the key of the first.
-    let named = fs::linkat(&folder, &new, &folder, NAME, AtFlags::empty());
+    let named = written.map(|()| fs::linkat(&folder, &new, &folder, NAME, AtFlags::empty()));
     fs::unlinkat(&folder, &new, AtFlags::empty())?;
-    match named {
+    match named? {
         Ok(()) => Ok(*fresh),
         Err(Errno::EXIST) => read(&folder)?.ok_or_else(|| io::Error::other("the key was removed meanwhile")),
         Err(error) => Err(error.into()),

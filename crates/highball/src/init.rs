@@ -6,7 +6,7 @@
 use crate::output::progress;
 use highball_config::{ConfigError, Deployment, User};
 use highball_tenant::TenantFolder;
-use rustix::fs::{fstat, mkdirat, open, openat, FileType, Mode, OFlags};
+use rustix::fs::{fstat, mkdirat, open, openat, unlinkat, AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::process::geteuid;
 use std::fs::File;
@@ -203,8 +203,12 @@ fn carry_out(planned: &Planned, place: &OwnedFd, dry_run: bool) -> io::Result<Ou
             None => new_folder_in(place, planned.folder.unwrap_or(CONFIG))?,
         };
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file = openat(folder, planned.name, flags, Mode::from_raw_mode(0o644))?;
-        File::from(file).write_all(text.as_bytes())?;
+        let file = openat(&folder, planned.name, flags, Mode::from_raw_mode(0o644))?;
+        if let Err(error) = File::from(file).write_all(text.as_bytes()) {
+            // The next attempt would keep a part of it as somebody's file.
+            let _ = unlinkat(&folder, planned.name, AtFlags::empty());
+            return Err(error);
+        }
     }
     Ok(Outcome::Written)
 }

@@ -15,6 +15,8 @@ use highball_users::{may_change_users, with_rights_of, NotOwn, OwnPlace, User};
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use rustix::fs::{openat, Mode, OFlags};
 
+use crate::line_buffer::LineEnds;
+
 /// The mode of a new log, before the umask.
 const MODE: u32 = 0o666;
 /// How long something that takes nothing for now is waited for: a pipe, or a terminal.
@@ -35,6 +37,7 @@ pub(crate) struct OpenLog {
     file: File,
     /// With whose rights it is written, if not with those of this process: it counts against the user's quota.
     user: Option<User>,
+    ends: LineEnds,
 }
 
 /// The names of standard output, and of standard error.
@@ -59,7 +62,7 @@ impl Place {
     pub(crate) fn open(&self) -> Result<OpenLog, String> {
         let text = |error: io::Error| error.to_string();
         let own = |file: io::Result<OwnedFd>| {
-            file.map(|file| OpenLog { file: file.into(), user: None }).map_err(|error| error.to_string())
+            file.map(|file| OpenLog::new(file.into(), None)).map_err(|error| error.to_string())
         };
         if self.is_one_of(&STANDARD_OUTPUT) {
             return own(io::stdout().as_fd().try_clone_to_owned());
@@ -69,7 +72,7 @@ impl Place {
         }
         if let Some(open) = BY_ANOTHER.get() {
             return match (open(&self.path), &self.user) {
-                (Ok(file), _) => Ok(OpenLog { file, user: None }),
+                (Ok(file), _) => Ok(OpenLog::new(file, None)),
                 // Written with the rights of this process: it has none that the user lacks.
                 (Err(_), Some(user)) => Ok(OpenLog { user: None, ..self.open_as(user)? }),
                 (Err(error), None) => Err(error.to_string()),
@@ -77,7 +80,7 @@ impl Place {
         }
         if !may_change_users() {
             let file = OpenOptions::new().create(true).append(true).open(&self.path).map_err(text)?;
-            return Ok(OpenLog { file, user: None });
+            return Ok(OpenLog::new(file, None));
         }
         match (OwnPlace::of(&self.path), &self.user) {
             (Ok(place), _) => own(open_own(&place)),
@@ -93,7 +96,7 @@ impl Place {
         let in_folder = |error| format!("the folder {}: {error}", folder.display());
         let folder = TenantFolder::open(folder, Some(user)).map_err(in_folder)?;
         let file = folder.append(name, MODE).map_err(|error| error.to_string())?;
-        Ok(OpenLog { file, user: Some(user.clone()) })
+        Ok(OpenLog::new(file, Some(user.clone())))
     }
 }
 
@@ -140,30 +143,30 @@ fn open_own(place: &OwnPlace) -> io::Result<OwnedFd> {
 }
 
 impl OpenLog {
-    /// Writes all of it. This may take long, and is not for the event loop.
+    fn new(file: File, user: Option<User>) -> OpenLog {
+        OpenLog { file, user, ends: LineEnds::default() }
+    }
+
+    /// Writes all lines. This may take long, and is not for the event loop.
     ///
     /// # Errors
-    /// It cannot be written; a part of it may have been.
-    pub(crate) fn write(&mut self, lines: &[u8]) -> io::Result<()> {
-        let OpenLog { file, user } = self;
-        with_rights_of(user.as_ref(), || write_all(file, lines))?
+    /// Why it cannot be written, and the lines that are missing.
+    pub(crate) fn write<'a>(&mut self, lines: &'a [u8]) -> Result<(), (io::Error, &'a [u8])> {
+        let OpenLog { file, user, ends } = self;
+        let written = with_rights_of(user.as_ref(), || ends.write(lines, |bytes| write_some(file, bytes)));
+        written.unwrap_or_else(|error| Err((error, lines)))
     }
 }
 
 /// Waits where `file` is not to wait by itself.
-fn write_all(file: &mut File, mut bytes: &[u8]) -> io::Result<()> {
-    while !bytes.is_empty() {
-        match file.write(bytes) {
-            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-            Ok(count) => bytes = &bytes[count..],
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                if poll(&mut [PollFd::new(&*file, PollFlags::OUT)], Some(&WRITABLE_WITHIN))? == 0 {
-                    return Err(error);
-                }
+fn write_some(file: &mut File, bytes: &[u8]) -> io::Result<usize> {
+    match file.write(bytes) {
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+            if poll(&mut [PollFd::new(&*file, PollFlags::OUT)], Some(&WRITABLE_WITHIN))? == 0 {
+                return Err(error);
             }
-            Err(error) => return Err(error),
+            file.write(bytes)
         }
+        written => written,
     }
-    Ok(())
 }

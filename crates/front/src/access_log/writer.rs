@@ -148,8 +148,8 @@ impl Writer {
                 state.problem = None;
             }
             Ok(()) => {}
-            Err(error) => {
-                state.lines.drop_lines(lines);
+            Err((error, missing)) => {
+                state.lines.drop_lines(missing);
                 state.problem = Some(format!("{} cannot be written: {error}", self.place.path.display()));
                 let was_reported = std::mem::replace(&mut state.cannot_write, true);
                 drop(state);

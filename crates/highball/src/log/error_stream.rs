@@ -1,12 +1,13 @@
 //! Standard error, written by a separate thread: a reader that has stopped (a pipe to a stuck collector, a terminal after
-//! Ctrl-S) holds up no event loop. Lines are dropped beyond a certain size; how many, the log says when it is read again.
+//! Ctrl-S) holds up no event loop. Lines are dropped beyond a certain size, or where a disk is full; how many, the log says when
+//! it is read again, or can be written again.
 
 use std::io::{self, Write};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use highball_front::line_buffer::LineBuffer;
+use highball_front::line_buffer::{LineBuffer, LineEnds};
 use tracing::warn;
 
 /// How long the end of the process waits for its last lines.
@@ -57,14 +58,16 @@ impl ErrorStream {
     }
 
     fn write_for_ever(&self, mut to: impl Write) {
+        let (mut ends, mut is_written) = (LineEnds::default(), true);
         let mut state = self.state();
         loop {
             let lines = state.lines.take();
             if lines.is_empty() {
-                let dropped = state.lines.take_dropped();
-                if dropped > 0 {
+                // Where nothing can be written, this cannot be either.
+                if is_written && state.lines.has_dropped() {
+                    let lines = state.lines.take_dropped();
                     drop(state);
-                    warn!(lines = dropped, "standard error was not read fast enough: lines were dropped");
+                    warn!(lines, "standard error was full, or not read fast enough: lines were dropped");
                     state = self.state();
                     continue;
                 }
@@ -75,9 +78,12 @@ impl ErrorStream {
             }
             state.is_busy = true;
             drop(state);
-            // As above.
-            let _ = to.write_all(&lines);
+            let written = ends.write(&lines, |bytes| to.write(bytes));
             state = self.state();
+            is_written = written.is_ok();
+            if let Err((_, missing)) = written {
+                state.lines.drop_lines(missing);
+            }
         }
     }
 
@@ -96,6 +102,45 @@ mod tests {
     use std::io::Read;
 
     use super::*;
+
+    /// A disk that is full, or not.
+    #[derive(Clone, Default)]
+    struct Disk(Arc<Mutex<(Vec<u8>, usize)>>);
+
+    impl Write for Disk {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            let (written, room) = &mut *self.0.lock().unwrap();
+            let count = bytes.len().min(*room);
+            *room -= count;
+            written.extend_from_slice(&bytes[..count]);
+            if count == 0 {
+                return Err(io::ErrorKind::StorageFull.into());
+            }
+            Ok(count)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_full_disk_is_reported_once_it_has_room() {
+        let (disk, stream) = (Disk::default(), Arc::new(ErrorStream::default()));
+        stream.start_thread(disk.clone());
+        disk.0.lock().unwrap().1 = 6;
+        for line in ["one\n", "two\n", "three\n"] {
+            stream.write(line);
+            stream.finish();
+        }
+        assert_eq!(stream.state().lines.take_dropped(), 2);
+        stream.state().lines.drop_lines(b"two\nthree\n");
+        disk.0.lock().unwrap().1 = 100;
+        stream.write("four\n");
+        stream.finish();
+        assert_eq!(disk.0.lock().unwrap().0, b"one\ntw\nfour\n");
+        assert!(!stream.state().lines.has_dropped(), "it was reported");
+    }
 
     #[test]
     fn a_reader_that_has_stopped_holds_up_no_writer() {
