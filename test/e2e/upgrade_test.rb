@@ -71,6 +71,35 @@ class UpgradeTest < UpgradeTestCase
     end
   end
 
+  # A process ends at once when it is succeeded and has no clients: to the one before, that is no sign that none serves.
+  def test_an_idle_connection_has_one_more_answer_after_two_more_hot_restarts
+    server = serve(version(1), "--drain-timeout", "30s")
+    upgrade(server)
+    server.connect do |connection|
+      connection.get("/")
+      middle = upgrade(server)
+      upgrade(server)
+      wait_for("the process in the middle to end") { gone?(middle) }
+      assert_raises(HttpConnection::TimedOut) { connection.ended?(within: 3) }
+      assert_equal 200, connection.request("POST", "/", {}, "x").status
+    end
+    refute_match(/the process that has taken over has ended/, server.log)
+  end
+
+  # The idle connections of those before do not hold up the end of the last.
+  def test_stop_ends_those_that_were_succeeded
+    server = serve(version(1), "--drain-timeout", "60s")
+    upgrade(server)
+    server.connect do |connection|
+      connection.get("/")
+      middle = upgrade(server)
+      upgrade(server)
+      wait_for("the process in the middle to end") { gone?(middle) }
+      assert_predicate server.stop(within: 20), :success?
+      assert_predicate connection, :ended?
+    end
+  end
+
   def test_an_idle_connection_without_a_request_ends_cleanly
     server = serve(version(1), "--drain-timeout", "1s")
     old = server.worker_pids

@@ -12,7 +12,7 @@ use crate::shell::control_socket::ControlSocket;
 use crate::shell::event::{watch_succeeded, HeldProcess, Inbox, News, SocketEvent, Watch, Who};
 use crate::shell::signals::{to_pass_on, Signals};
 use highball_config::AppId;
-use rustix::process::Pid;
+use rustix::process::{Pid, Signal};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,6 +28,8 @@ const END_TIME: Duration = Duration::from_secs(10);
 pub(crate) struct ServingProcess {
     pid: Pid,
     process: HeldProcess,
+    /// Those that it has succeeded, which may wait for the last requests of idle clients; only in the PID proxy.
+    before: Vec<(Pid, HeldProcess)>,
     has_ended: bool,
     /// How it ended, or how one before it did that passed its exit code on.
     ending: Option<Ending>,
@@ -43,7 +45,7 @@ impl ServingProcess {
         inbox: &Inbox,
     ) -> ServingProcess {
         let reports = reports.map(|socket| watch_succeeded(Arc::new(socket), inbox.clone()));
-        ServingProcess { pid, process, has_ended: false, ending: None, reports }
+        ServingProcess { pid, process, before: Vec::new(), has_ended: false, ending: None, reports }
     }
 
     pub(crate) fn pid(&self) -> Pid {
@@ -69,15 +71,17 @@ impl ServingProcess {
         match HeldProcess::hold(pidfd, Who::Successor(pid), inbox.clone()) {
             Ok(process) => {
                 info!(pid = pid.as_raw_pid(), "this is the PID proxy of the new process now");
-                (self.pid, self.process) = (pid, process);
+                let before = std::mem::replace(&mut self.process, process);
+                self.before.push((std::mem::replace(&mut self.pid, pid), before));
                 (self.has_ended, self.ending) = (false, None);
             }
             Err(error) => warn!(%error, "the process that serves now cannot be watched"),
         }
     }
 
-    /// A process has ended. `true`: the one that serves.
+    /// A process has ended. `true`: the one that serves, and no other does.
     pub(crate) fn ended(&mut self, pid: Pid, ending: Ending) -> bool {
+        self.before.retain(|(before, _)| *before != pid);
         if pid != self.pid {
             // One that was succeeded, and ended as its successor did.
             if self.ending.is_none_or(|known| known == Ending::Unknown) && self.has_ended {
@@ -90,7 +94,11 @@ impl ServingProcess {
         if self.ending.is_none_or(|known| known == Ending::Unknown) {
             self.ending = Some(ending);
         }
-        is_news
+        if is_news {
+            self.before.iter().for_each(|(_, process)| process.signal(Signal::TERM));
+        }
+        // Only the PID proxy learns whether another one has succeeded it. If it was stopped, TERM follows.
+        is_news && (self.is_proxied() || ending != Ending::Exited(0))
     }
 }
 
