@@ -112,7 +112,8 @@ struct Staffing {
     /// Its workers that wait for requests, but for the first.
     ready: BTreeSet<u32>,
     first_has_answered: bool,
-    /// When the first has to have answered.
+    /// When the first was ready, and when it has to have answered.
+    ready_at: Option<Instant>,
     deadline: Option<Instant>,
     is_site: bool,
 }
@@ -120,7 +121,14 @@ struct Staffing {
 impl Staffing {
     fn of(app: &Arc<App>) -> Staffing {
         let app = Arc::clone(app);
-        Staffing { app, ready: BTreeSet::new(), first_has_answered: false, deadline: None, is_site: false }
+        Staffing {
+            app,
+            ready: BTreeSet::new(),
+            first_has_answered: false,
+            ready_at: None,
+            deadline: None,
+            is_site: false,
+        }
     }
 
     fn is_done(&self) -> bool {
@@ -131,7 +139,10 @@ impl Staffing {
     /// Records the news. Returns the worker that may be admitted by now, or why the handover fails.
     fn record(&mut self, news: News) -> Result<Option<u32>, String> {
         match news {
-            News::FirstAsked => self.deadline = Some(Instant::now() + self.app.process.probe_timeout),
+            News::FirstAsked => {
+                let now = Instant::now();
+                (self.ready_at, self.deadline) = (Some(now), Some(now + self.app.process.probe_timeout));
+            }
             News::WorkerReady(worker) => drop(self.ready.insert(worker)),
             News::WorkerRetires(_) => {}
             News::WorkerGone(worker) => drop(self.ready.remove(&worker)),
@@ -256,7 +267,7 @@ impl Handover {
             }
             let Some(app) = coming.get_mut(&id) else { continue };
             if let Some(worker) = app.record(news)? {
-                proven_at = Instant::now() + PROBATION;
+                proven_at = proven_at.max(app.ready_at.unwrap_or_else(Instant::now) + PROBATION);
                 let admitted = Command::ToApp(id, AppCommand::AdmitCanary { worker });
                 let _ = self.front.send(admitted).await; // if it has gone, so has the run
             }
