@@ -34,6 +34,7 @@ class RequestTimeoutsTest < E2ETest
       way = env["PATH_INFO"].delete_prefix("/")
       case way
       when "slow", "slow/" then sleep Float(env["QUERY_STRING"])
+      when "held" then sleep 0.01 until File.exist?(File.join(__dir__, "release"))
       when "swallows"
         begin
           sleep
@@ -47,10 +48,6 @@ class RequestTimeoutsTest < E2ETest
           retry
         end
       when "time" then body = env.values_at("highball.deadline", "HTTP_X_REQUEST_TIMEOUT").inspect
-      when "background" then Thread.new { "x".crypt("$6$rounds=900000000$saltsalt") }
-      when "kill_threads" then Thread.list.each { |thread| thread.kill unless thread == Thread.main }
-      when "close_ios" then ObjectSpace.each_object(IO, &:close)
-      when "close_all" then (3..64).each { |fd| IO.for_fd(fd).close rescue nil }
       when "hostile"
         Thread.current.define_singleton_method(:backtrace) { Array.new(10_000) { "\e[2J\nworker=1 forged#{"x" * 500}" } }
         sleep
@@ -89,15 +86,21 @@ class RequestTimeoutsTest < E2ETest
   end
 
   def test_a_sibling_finishes
-    server = serve_app(workers: 1, limit: "1500ms")
+    configuration = <<~TOML
+      request_timeout = "300ms"
+      request_timeouts = { "/held" = "none" }
+      drain_timeout = "60s"
+    TOML
+    folder = folder_with("config.ru" => APP, "config/highball.toml" => configuration)
+    server = serve(folder, workers: 1)
     old = server.worker_pids.first
-    stuck = Thread.new { server.get("/sleep").status }
-    wait_for("the stuck request") { in_flight(server) == 1 }
-    assert_equal 504, stuck.value
-    wait_for("the grace to be half over") { server.log.include?("goes on in its worker") }
-    sibling = server.get("/slow?1.4")
-    assert_equal [200, old.to_s], [sibling.status, sibling.body]
-    wait_for("the other worker") { !server.worker_pids.include?(old) }
+    sibling = Thread.new { server.get("/held", within: 60) }
+    wait_for("the sibling to begin") { in_flight(server) == 1 }
+    assert_equal 504, server.get("/sleep").status
+    wait_for("the other worker", within: 30) { server.log.include?("another worker serves in its place") }
+    File.write(File.join(folder, "release"), "")
+    assert_equal [200, old.to_s], [sibling.value.status, sibling.value.body]
+    wait_for("the stuck one to end", within: 30) { server.worker_pids.none?(old) }
     assert_equal 200, server.get("/").status
   end
 
@@ -118,59 +121,6 @@ class RequestTimeoutsTest < E2ETest
     assert_equal [504], concurrently(6) { server.get("/loop", within: 20).status }.uniq
     wait_for("an answer", within: 20) { server.get("/", within: 20).status == 200 }
     wait_for("other workers", within: 20) { (old & server.worker_pids).empty? && server.worker_pids.length == 2 }
-  end
-
-  # Nothing that the server could notice but that requests are not begun.
-  def test_workers_that_are_stopped_are_replaced
-    concurrently(2) do |index|
-      server = serve_app(workers: index + 1, limit: "3s")
-      old = server.worker_pids
-      stop_processes(old)
-      wait_for("an answer", within: 40) { server.get("/", within: 20).status == 200 }
-      wait_for("the stopped ones to be gone", within: 40) do
-        server.get("/", within: 20)
-        old.none? { |pid| File.exist?("/proc/#{pid}") }
-      end
-      wait_for("the log") do
-        server.log.match?(/does not begin the requests that it .*\n +doing: the process of the worker is stopped/)
-      end
-      states = server.status["workers"].map { |worker| worker["state"] }
-      assert_equal ["serving"] * (index + 1), states
-    end
-  end
-
-  # Its requests go to the other at once.
-  def test_one_of_two_workers_is_stopped
-    server = serve_app(workers: 2, limit: "3s")
-    stopped = server.worker_pids.first
-    stop_processes([stopped])
-    outcomes = Load.during(server, clients: 2) do
-      wait_for("the other worker", within: 40) do
-        server.worker_pids.length == 2 && !server.worker_pids.include?(stopped)
-      end
-    end
-    assert_equal [200], outcomes.map(&:result).uniq
-    assert_operator outcomes.map(&:seconds).max, :<, 2.5
-  end
-
-  def test_ways_to_take_no_more_requests
-    ways = %w[background kill_threads close_ios close_all]
-    concurrently(ways.length) do |index|
-      server = serve_app(workers: 1, limit: "3s")
-      old = server.worker_pids
-      begin
-        server.get("/#{ways[index]}", within: 10)
-      rescue StandardError
-        nil # it may answer, or not
-      end
-      wait_for("an answer after #{ways[index]}", within: 40) { server.get("/", within: 20).status == 200 }
-      next if ways[index] == "kill_threads" # they are replaced
-
-      wait_for("another worker after #{ways[index]}", within: 40) do
-        server.get("/", within: 20)
-        (server.worker_pids & old).empty?
-      end
-    end
   end
 
   def test_what_an_application_says_of_its_threads_is_escaped_and_cut

@@ -5,7 +5,7 @@
 //! not wait for the front between two of them; they are taken back for a worker that has nothing to do.
 //!
 //! In reading order: [`Dispatcher`] (the queue), [`generations`] (which releases may answer), [`placing`] (which worker gets
-//! a request), [`ringing`] (waking it), [`answers`] (reading what it writes), [`overruns`] (requests that do not end), [`stall`] (workers that begin none), [`running`] (all of
+//! a request), [`ringing`] (waking it), [`answers`] (reading what it writes), [`overruns`] (requests that do not end), [`stall`] (workers that begin none), [`silence`] (workers without signs of life), [`running`] (all of
 //! them, for operators), [`workers`] (those that come and go),
 //! [`worker`] (one of them), [`events`] (what the supervisor learns).
 
@@ -19,6 +19,7 @@ mod placing;
 mod ringing;
 mod running;
 mod service_time;
+mod silence;
 mod stall;
 mod wake;
 mod worker;

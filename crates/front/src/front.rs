@@ -118,6 +118,9 @@ fn obey_for(app: &Rc<AppState>, command: AppCommand, shared: &Rc<Shared>) {
         AppCommand::WithdrawGeneration { generation } => app.dispatcher.borrow_mut().withdraw(generation),
         AppCommand::NameWarmWorker { requests } => app.dispatcher.borrow_mut().name_warm_worker(requests),
         AppCommand::CrashLoop { is_on } => app.dispatcher.borrow_mut().is_crashing = is_on,
+        AppCommand::SignOfLife { worker, answers, is_stopped } => {
+            app.dispatcher.borrow_mut().note_sign_of_life(worker, answers, is_stopped);
+        }
         AppCommand::RetireWorker { worker } => {
             let has_hijacked = app.dispatcher.borrow_mut().retire_worker(worker);
             if has_hijacked {

@@ -102,6 +102,15 @@ pub enum AppCommand {
         /// Whether they do.
         is_on: bool,
     },
+    /// What was seen of a worker: comes again and again while there is something wrong, and once when there is not any more.
+    SignOfLife {
+        /// The worker's number.
+        worker: u32,
+        /// It answers questions.
+        answers: bool,
+        /// A signal has stopped its process.
+        is_stopped: bool,
+    },
     /// Place nothing more with a worker, and send [`AppEvent::WorkerIdle`] when it has finished: its requests have been
     /// answered, and the connections that it has taken over have ended, or have been ended as their time was over.
     RetireWorker {
@@ -210,7 +219,7 @@ pub enum AppEvent {
         /// The worker's number.
         worker: u32,
     },
-    /// A worker does not begin the requests that it is given: it should be replaced. Sent again as long as that is so.
+    /// A worker does not begin the requests that it is given, or shows no sign of life: it should be replaced. Sent again as long as that is so.
     WorkerUnresponsive {
         /// The worker's number.
         worker: u32,

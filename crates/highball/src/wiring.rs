@@ -114,6 +114,9 @@ fn command(id: AppId, notice: AppNotice, app: Option<&App>, candidate: &Candidat
         AppNotice::GenerationWithdrawn { generation } => AppCommand::WithdrawGeneration { generation },
         AppNotice::NameWarmWorker { requests } => AppCommand::NameWarmWorker { requests },
         AppNotice::CrashLoop { is_on } => AppCommand::CrashLoop { is_on },
+        AppNotice::SignOfLife { worker, answers, is_stopped } => {
+            AppCommand::SignOfLife { worker, answers, is_stopped }
+        }
         AppNotice::WorkerRetiring { worker } => {
             candidate.tell(id, News::WorkerRetires(worker));
             AppCommand::RetireWorker { worker }

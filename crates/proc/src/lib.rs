@@ -7,7 +7,7 @@ mod process_memory;
 mod resource_limits;
 mod thread_load;
 
-pub use own_memory::{family, own_bytes, own_bytes_at_most};
+pub use own_memory::{family, glance, own_bytes, own_bytes_at_most, Glance};
 pub use process_figures::{process_figures, proportional_bytes, ProcessFigures};
 pub use process_memory::{ProcessMemory, RingMemory};
 pub use resource_limits::{allow_open_files, write_no_core_files};

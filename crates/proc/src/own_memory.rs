@@ -9,14 +9,41 @@ const MOST_DESCENDANTS: usize = 64;
 /// Threads of a process that are asked for the processes that they have started.
 const MOST_THREADS: usize = 256;
 
+/// What the kernel has at hand about a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Glance {
+    /// At most this much memory is its own, in bytes.
+    pub own_bytes_at_most: u64,
+    /// A signal has stopped it: all of its threads. (A debugger that has is another state.)
+    pub is_stopped: bool,
+}
+
+/// Looks at a process: its memory, as [`own_bytes_at_most`] does, and whether it is stopped.
+///
+/// # Errors
+/// As [`own_bytes_at_most`].
+pub fn glance(pid: i32) -> io::Result<Glance> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
+    let own_bytes_at_most = at_most(&status)?;
+    Ok(Glance { own_bytes_at_most, is_stopped: is_stopped(&status) })
+}
+
+fn at_most(status: &str) -> io::Result<u64> {
+    sum(status, &["RssAnon", "RssShmem", "VmSwap"]).ok_or_else(|| io::ErrorKind::InvalidData.into())
+}
+
+/// The process may have any name, so only a whole line counts; its line breaks are escaped.
+fn is_stopped(status: &str) -> bool {
+    status.lines().any(|line| line.strip_prefix("State:").is_some_and(|state| state.trim().starts_with('T')))
+}
+
 /// At most this much memory is its own, in bytes: all pages that are not of files, shared or not, and what is swapped out.
 /// The kernel has these numbers at hand, for processes of all users.
 ///
 /// # Errors
 /// It has ended, or the kernel writes something else than documented.
 pub fn own_bytes_at_most(pid: i32) -> io::Result<u64> {
-    let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
-    sum(&status, &["RssAnon", "RssShmem", "VmSwap"]).ok_or_else(|| io::ErrorKind::InvalidData.into())
+    at_most(&fs::read_to_string(format!("/proc/{pid}/status"))?)
 }
 
 /// The memory that is its part, in bytes: pages that are not of files, each divided by the number of processes that share it, and
@@ -74,6 +101,14 @@ mod tests {
         assert_eq!(sum(rollup, &["Pss_Anon", "Pss_Shmem", "SwapPss"]), Some(123 * 1024));
         assert_eq!(sum("Pss: 900 kB\nSwapPss: 3 kB\n", &["Pss_Anon"]), None);
         assert_eq!(sum("RssAnon:\t  8 kB\nRssAnon: x kB\n", &["RssAnon"]), Some(8192));
+    }
+
+    #[test]
+    fn a_process_that_is_stopped_is_seen() {
+        assert!(is_stopped("Name:\tx\nState:\tT (stopped)\n"));
+        assert!(!is_stopped("Name:\tState:\\nState: T\nState:\tS (sleeping)\n"));
+        assert!(!is_stopped("Name:\tx\nState:\tt (tracing stop)\n"));
+        assert!(!glance(std::process::id() as i32).unwrap().is_stopped);
     }
 
     #[test]

@@ -126,6 +126,15 @@ pub enum AppNotice {
         /// Whether they do.
         is_on: bool,
     },
+    /// What was seen of a worker: sent again and again while there is something wrong, and once when there is not any more.
+    SignOfLife {
+        /// The worker's number.
+        worker: u32,
+        /// It answers questions.
+        answers: bool,
+        /// A signal has stopped its process.
+        is_stopped: bool,
+    },
     /// Place nothing more with this worker, and send [`AppOrder::WorkerIdle`] when it has nothing in flight.
     WorkerRetiring {
         /// The worker's number.

@@ -1,11 +1,12 @@
 //! What becomes of requests for which no client waits any more ([`super::overrun`]) is reported, so that their threads are
-//! not lost for good; and workers that begin no requests ([`super::stall`]).
+//! not lost for good; and workers that begin no requests ([`super::stall`]), or show no sign of life ([`super::silence`]).
 
 use std::rc::Rc;
 
 use highball_ring::Ticket;
 
 use super::overrun::OverrunNews;
+use super::silence::{AtWork, Sign};
 use super::stall::{patience_ms, Seen};
 use super::worker::DispatchState;
 use super::Dispatcher;
@@ -30,7 +31,7 @@ impl Dispatcher {
         }
     }
 
-    /// Reports workers that do not begin what they are given. Requests of this application may wait for `limit_ms`.
+    /// Reports workers that do not begin what they are given, or show no sign of life. Requests of this application may wait for `limit_ms`.
     pub(crate) fn report_stalls(&mut self, limit_ms: Option<u64>, is_development: bool) {
         let now_ms = self.loop_time.tick(now_ms());
         let patience_ms = patience_ms(limit_ms, is_development);
@@ -46,10 +47,25 @@ impl Dispatcher {
                     && !(is_development && busy > 0)
                     && !worker.is_suspect(), // a request that does not end explains it, and has its own limit
             };
-            if worker.stall.look(seen, now_ms, patience_ms) {
+            let at_work = AtWork { served: worker.served, busy_threads: busy, is_development };
+            let is_silent = worker.silence.look(at_work, now_ms);
+            let begins_none = worker.stall.look(seen, now_ms, patience_ms);
+            if begins_none || (is_silent && !worker.stall.is_stalled()) {
                 self.events.send(AppEvent::WorkerUnresponsive { worker: worker.number });
             }
             worker.is_on_trial = worker.stall.is_on_trial(now_ms);
+        }
+    }
+
+    /// What the supervisor has seen of a worker.
+    pub(crate) fn note_sign_of_life(&mut self, number: u32, answers: bool, is_stopped: bool) {
+        let sign = match (is_stopped, answers) {
+            (true, _) => Sign::Stopped,
+            (false, false) => Sign::Silent,
+            (false, true) => Sign::Answers,
+        };
+        if let Some(index) = self.position(number) {
+            self.workers[index].silence.note(sign);
         }
     }
 

@@ -1,7 +1,7 @@
 //! Whether a worker begins the requests that it is given. One that is stopped, whose serving threads are gone, or in which a
 //! thread never gives the GVL away, does not, and the kernel reports nothing of it.
 //!
-//! Only requests are evidence: nothing is concluded from a worker that was given none. What it does not begin goes to others
+//! Only requests are evidence here: nothing is concluded from a worker that was given none ([`super::silence`] is for that). What it does not begin goes to others
 //! within milliseconds ([`super::placing`]), so it is given another one from time to time, as a trial. Time counts as far as
 //! the event loop ran: what happened while this process was stopped as well says nothing about its workers.
 
@@ -19,7 +19,7 @@ const TRIAL_MS: u64 = 1000;
 /// Requests that it must not have begun, unless one has waited for a long time.
 const TRIALS: u32 = 3;
 /// A worker that is still there is reported again after this time: replacing it may have failed.
-const REPORT_AGAIN_MS: u64 = 15_000;
+pub(super) const REPORT_AGAIN_MS: u64 = 15_000;
 
 /// Time that passes only while the event loop runs.
 #[derive(Debug, Default)]

@@ -10,6 +10,7 @@ use tokio::io::unix::AsyncFd;
 
 use super::overrun::Overruns;
 use super::service_time::ServiceTime;
+use super::silence::Silence;
 use super::stall::Stall;
 use crate::exchange::spool::SpoolFile;
 use crate::exchange::Exchange;
@@ -31,7 +32,7 @@ pub(crate) enum Standing {
     Serves,
     /// Others like it have died soon, and it has not lived for longer yet.
     Unproven,
-    /// It does not begin what it is given.
+    /// It does not begin what it is given, or shows no sign of life.
     Stuck,
 }
 
@@ -80,6 +81,8 @@ pub(crate) struct Worker {
     pub(crate) unresponsive: u32,
     /// What that has come to.
     pub(super) stall: Stall,
+    /// What the supervisor says of its signs of life.
+    pub(super) silence: Silence,
     /// It gets the next request nevertheless.
     pub(super) is_on_trial: bool,
     /// Since when the front knows it.
@@ -114,6 +117,7 @@ impl Worker {
             oldest: (0, 0),
             unresponsive: 0,
             stall: Stall::default(),
+            silence: Silence::default(),
             is_on_trial: false,
             since: Instant::now(),
             time: ServiceTime::new(Instant::now()),
@@ -132,15 +136,20 @@ impl Worker {
     /// Whether it has nothing left but requests that have exceeded their time limits, or will not begin any.
     pub(crate) fn is_stuck(&self) -> bool {
         match self.is_idle() {
-            true => self.stall.is_stalled(),
+            true => self.is_unresponsive(),
             false => self.overruns.timed_out() == self.in_flight,
         }
+    }
+
+    /// Whether it begins no requests, or shows no sign of life, for too long.
+    fn is_unresponsive(&self) -> bool {
+        self.stall.is_stalled() || self.silence.is_long()
     }
 
     /// How it stands; `is_crashing`: workers of its application die soon after they were started.
     pub(crate) fn standing(&self, is_crashing: bool) -> Standing {
         match (self.state, is_crashing) {
-            (DispatchState::Serving, _) if self.stall.is_stalled() => Standing::Stuck,
+            (DispatchState::Serving, _) if self.is_unresponsive() => Standing::Stuck,
             (DispatchState::Serving, true) if self.since.elapsed() < LASTS => Standing::Unproven,
             (DispatchState::Serving, _) => Standing::Serves,
             _ => Standing::Unproven,

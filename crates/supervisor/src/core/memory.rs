@@ -103,6 +103,8 @@ pub(crate) struct Reading {
     pub(crate) process: Process,
     /// A worker to which the front gives requests.
     pub(crate) is_serving: bool,
+    /// A signal has stopped it.
+    pub(crate) is_stopped: bool,
     /// At most this much memory is its own.
     pub(crate) at_most: u64,
     /// Exactly this much is, where that was asked for. (If it could not be found out, all of the above counts.)

@@ -22,7 +22,7 @@ pub(crate) const RETIRE_FIRST_TIME: Duration = Duration::from_secs(5);
 pub enum ReplacementCause {
     /// One of its requests exceeded its time limit, and its thread has not come back.
     TimedOut,
-    /// It does not begin the requests that it is given.
+    /// It does not begin the requests that it is given, or does not answer the supervisor.
     Unresponsive,
     /// It has more memory than it may have.
     OverMemory,
@@ -54,7 +54,9 @@ impl fmt::Display for ReplacementCause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             ReplacementCause::TimedOut => "a request exceeded its time limit, and its thread is still at it",
-            ReplacementCause::Unresponsive => "it does not begin the requests that it is given",
+            ReplacementCause::Unresponsive => {
+                "it does not begin the requests that it is given, or does not answer"
+            }
             ReplacementCause::OverMemory => "it is over its memory limit",
             ReplacementCause::Asked => "an operator has asked for it",
         })

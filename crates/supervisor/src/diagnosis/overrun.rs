@@ -189,7 +189,10 @@ fn of_silent(seen: &[Seen]) -> String {
             let (tid, name) = (seen.load.tid, visible(&seen.load.name));
             format!("it holds the GVL in the system call {call} (thread {tid} {name}): {no_ruby}")
         }
-        None => format!("it holds the GVL in native code, and waits there: {no_ruby}"),
+        None => format!(
+            "it holds the GVL in native code, and waits there, or its main thread hangs (in a signal handler, for example), or it \
+             is frozen: {no_ruby}"
+        ),
     }
 }
 

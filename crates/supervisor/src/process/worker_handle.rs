@@ -6,6 +6,7 @@ use crate::shell::control_socket::ControlSocket;
 use crate::shell::event::{HeldProcess, Inbox, Watch, Who};
 use crate::shell::message::{OwnMemory, RubyHeap, ThreadPlace, ToWorker};
 use crate::shell::questions::{Answer, NotAsked, Questions};
+use crate::shell::signs_of_life::SignsOfLife;
 use highball_config::User;
 use highball_ring::FrontRing;
 use rustix::process::{Pid, Signal};
@@ -26,6 +27,7 @@ pub(crate) struct WorkerHandle {
     pub(crate) heap_questions: Questions<Option<RubyHeap>>,
     pub(crate) memory_questions: Questions<Option<OwnMemory>>,
     pub(crate) thread_questions: Questions<Vec<ThreadPlace>>,
+    pub(crate) life: SignsOfLife,
     _watch: Watch,
 }
 
@@ -46,6 +48,7 @@ impl WorkerHandle {
             heap_questions: Questions::default(),
             memory_questions: Questions::default(),
             thread_questions: Questions::default(),
+            life: SignsOfLife::default(),
             _watch: watch,
         }
     }

@@ -1,4 +1,4 @@
-//! Looks at the memory of all processes, aside from the loop. What comes of it is the core's to decide
+//! Looks at the memory of all processes, aside from the loop; and at whether they are stopped, which is in the same file. What comes of it is the core's to decide
 //! ([`crate::core::memory`]).
 //!
 //! The quick numbers are the kernel's at hand, and reading them waits for no process. The exact ones wait while the process
@@ -18,7 +18,7 @@ use crate::report::{MachineMemory, MemoryReport};
 use crate::shell::app_files::in_turn;
 use crate::shell::event::Inbox;
 use highball_config::{available_memory, free_memory, oom_kills, AppId, MemoryLimits, User};
-use highball_proc::{family, own_bytes_at_most};
+use highball_proc::{family, glance, own_bytes_at_most};
 use highball_tenant::own_memory;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -238,6 +238,7 @@ impl Supervisor {
         }
         self.memory.machine.free = measured.free;
         self.memory.note_oom_kills(now);
+        self.look_for_signs_of_life(&measured.apps, now);
         let memory = (self.memory.machine.available, measured.server);
         let (verdicts, next) = self.memory.watch.look(&measured.apps, memory, now);
         self.memory.due = now + next;
@@ -274,6 +275,7 @@ struct Quick {
     wanted: WantedProcess,
     family: Vec<i32>,
     at_most: u64,
+    is_stopped: bool,
 }
 
 /// The quick numbers of those that have not ended.
@@ -283,10 +285,10 @@ fn quickly(wanted: Wanted) -> (Wanted, Vec<Quick>) {
             Process::Worker(_) => family(wanted.pid),
             Process::Mold(_) => vec![wanted.pid], // what it has started becomes workers
         };
-        let own = own_bytes_at_most(wanted.pid).ok()?;
+        let own = glance(wanted.pid).ok()?;
         let others = family.iter().skip(1).filter_map(|pid| own_bytes_at_most(*pid).ok());
-        let at_most = own + others.sum::<u64>();
-        Some(Quick { wanted: *wanted, family, at_most })
+        let at_most = own.own_bytes_at_most + others.sum::<u64>();
+        Some(Quick { wanted: *wanted, family, at_most, is_stopped: own.is_stopped })
     });
     let quick = quick.collect();
     (wanted, quick)
@@ -309,10 +311,10 @@ async fn exactly(wanted: Wanted, quick: Vec<Quick>) -> Watched {
         true => timeout(EXACT_LIMIT, in_turn(turn, act)).await.ok().flatten().unwrap_or_default(),
         false => Vec::new(),
     };
-    let reading = |Quick { wanted, at_most, .. }: Quick| {
+    let reading = |Quick { wanted, at_most, is_stopped, .. }: Quick| {
         let exact = exact.iter().find(|(process, _)| *process == wanted.process).map(|(_, bytes)| *bytes);
         let exact = if wanted.is_exact { exact.or(Some(at_most)) } else { None };
-        Reading { process: wanted.process, is_serving: wanted.is_serving, at_most, exact }
+        Reading { process: wanted.process, is_serving: wanted.is_serving, is_stopped, at_most, exact }
     };
     Watched { app, limits, replacing_for, has_replaced, readings: quick.into_iter().map(reading).collect() }
 }

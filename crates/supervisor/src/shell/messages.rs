@@ -288,7 +288,7 @@ impl AppSupervisor {
         });
     }
 
-    /// A worker does not begin the requests that it is given: what it does instead is logged. Nothing is waited for here.
+    /// A worker does not begin requests, or does not answer: what it does instead is logged. Nothing is waited for here.
     fn describe_unresponsive(&mut self, worker: u32, core: &Core) {
         if !self.overrun_lines.allows(Instant::now()) || !hears(core, worker) {
             return;
@@ -313,7 +313,10 @@ impl AppSupervisor {
             let (answers, seen) = tokio::join!(answers, seen);
             let doing = of_unresponsive(answers, &seen);
             span.in_scope(|| {
-                error!(worker, pid, doing, "the worker does not begin the requests that it is given");
+                error!(
+                    worker,
+                    pid, doing, "the worker does not begin the requests that it is given, or does not answer"
+                );
             });
         });
     }

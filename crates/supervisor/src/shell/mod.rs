@@ -3,7 +3,7 @@
 //!
 //! In reading order: [`blueprint`], what it is built from; [`app`], what is held of one application and done for it;
 //! [`messages`], messages from its processes, as events; [`boot_failures`], why one could not be started;
-//! [`upgrading`], what is done in a hot restart; [`memory_sampler`], what memory processes have; [`load_probe`], what
+//! [`upgrading`], what is done in a hot restart; [`memory_sampler`], what memory processes have; [`signs_of_life`], whether workers answer; [`load_probe`], what
 //! their workers take; [`refork_measurement`], what they say of it before a refork; [`reports`], what it reports to
 //! `highball status`; [`log_lines`], the words for the core's log events; [`outcome`], how a run ended.
 //!
@@ -28,6 +28,7 @@ pub(crate) mod reaper;
 mod refork_measurement;
 mod reports;
 pub(crate) mod signals;
+pub(crate) mod signs_of_life;
 mod thread_dump;
 mod upgrading;
 pub(crate) mod watched_fd;

@@ -64,6 +64,11 @@ impl<A> Questions<A> {
         }
     }
 
+    /// For how long the oldest question has waited for its answer.
+    pub(crate) fn unanswered_for(&self) -> Option<Duration> {
+        self.unanswered.front().map(|(asked, _)| asked.elapsed())
+    }
+
     /// Passes an answer on. False when nothing was asked: that is a protocol error of the process.
     pub(crate) fn answered(&mut self, answer: A) -> bool {
         let Some((_, to)) = self.unanswered.pop_front() else { return false };

@@ -42,7 +42,13 @@ impl Scene {
                         let process = Process::Worker(worker as u32);
                         let exact = self.watch.asks_exactly(app, process, self.now).then_some(mib * MIB);
                         // What workers share with the mold makes the quick number larger.
-                        Reading { process, is_serving: true, at_most: (mib + 50) * MIB, exact }
+                        Reading {
+                            process,
+                            is_serving: true,
+                            is_stopped: false,
+                            at_most: (mib + 50) * MIB,
+                            exact,
+                        }
                     });
                     let (limits, replacing_for, has_replaced) =
                         (*limits, self.replacing_for, self.has_replaced);
