@@ -115,12 +115,13 @@ pub(crate) fn variable(name: &str) -> Option<String> {
 pub(crate) fn read_here() -> Result<Invocation, ConfigError> {
     // An application that was given as an object is loaded already, with what configures it.
     let ask: Option<AskRuby<'_>> = if crate::is_given_as_object() { None } else { Some(&puma::ask) };
-    let asked = highball_config::parse_asking(std::env::args_os(), &variable, ask)?;
-    if let Invocation::Serve(_) | Invocation::Doctor { .. } | Invocation::Config(_) = asked {
+    let asked = highball_config::parse_asking(std::env::args_os(), &variable, ask);
+    // A variable that is no text may be the reason for another error.
+    if let Err(_) | Ok(Invocation::Serve(_) | Invocation::Doctor { .. } | Invocation::Config(_)) = asked {
         let variables: Vec<_> = std::env::vars_os().collect();
         highball_config::check_variables(variables.iter().map(|(name, value)| (&**name, &**value)))?;
     }
-    Ok(asked)
+    asked
 }
 
 /// Reads the configuration for the server, as root, and ends.
