@@ -44,8 +44,8 @@ pub fn keep_working_folder() {
     }
 }
 
-/// The value of [`STARTED_IN`] for a process that this one starts in its folder: a successor, which is to look where a Puma
-/// configuration has said by then.
+/// The value of [`STARTED_IN`] for a process that this one starts in its folder: a successor looks where a Puma configuration
+/// leads by then.
 pub fn kept_working_folder() -> Option<OsString> {
     let (folder, here) = (working_folder().ok()?, metadata(HERE).ok()?);
     let mut text = OsString::from(format!("{}:{}:", here.dev(), here.ino()));
