@@ -112,7 +112,9 @@ class CommandsTest < E2ETest
     output, ended = HighballServer.run("status")
     assert_predicate ended, :success?, output
     assert_includes output, "(pid #{server.pid})"
-    stopped.each { |one| assert_match(/#{one.pid}\.sock does not answer: no answer within \d+ s; its/, output) }
+    stopped.each do |one|
+      assert_match(/#{one.pid}\.sock \(pid #{one.pid}\) does not answer: no answer within \d+ s; its/, output)
+    end
     refute_match(/os error|elapsed/, output)
     output, ended = HighballServer.run("restart", *server.which)
     assert_predicate ended, :success?, output
