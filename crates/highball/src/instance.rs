@@ -196,7 +196,7 @@ pub(crate) struct Status {
     #[serde(default)]
     pub(crate) max_spool_bytes: u64,
     /// What is wrong with the folder of spool files, if something is.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub(crate) spool_problem: Option<String>,
     /// Bytes of requests and responses in memory,
     #[serde(default)]
@@ -353,7 +353,7 @@ pub(crate) struct AppStatus {
     #[serde(default)]
     pub(crate) kernel_limits: Option<KernelLimitsStatus>,
     /// Its crash loop, if there is one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub(crate) crash_loop: Option<CrashLoopStatus>,
     /// The last requests that exceeded their time limits in a worker, oldest first.
     #[serde(default)]
