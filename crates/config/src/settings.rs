@@ -234,6 +234,7 @@ pub struct App {
     /// Which clients get the details of errors in development.
     pub show_diagnosis: ShowDiagnosis,
     /// Its own configuration file, if it has one.
+    #[serde(with = "highball_text::exact")]
     pub config_file: Option<PathBuf>,
     /// The Puma configuration whose hooks its processes run, below its folder or absolute.
     #[serde(with = "highball_text::exact")]
