@@ -29,7 +29,7 @@ class NormalLifeTest < TlsTestCase
     UNIXSocket.open(control) { |socket| socket.write("{\"command\":\"status\"}\n") }
     UNIXSocket.open(control) { |socket| read_to_end(socket.tap(&:close_write)) }
     assert_equal 200, @server.get("/").status
-    assert_equal "up ready 100%", ask_agent
+    assert_match(/\Aup ready \d+%\z/, ask_agent)
     assert_quiet
   end
 
