@@ -214,7 +214,7 @@ class EdgesTest < E2ETest
     @server.get("/raise")
     wait_for("the log") { @server.log.include?("ArgumentError") }
     entry = JSON.parse(@server.log.lines.grep(/ArgumentError/).first)
-    assert_equal ["error", 1, "GET /raise", "ArgumentError: caf?"],
+    assert_equal ["error", 1, "GET /raise", "ArgumentError: caf\\xE9"],
                  entry.values_at("level", "worker", "request", "error")
     assert_match(/config\.ru:\d+/, entry["backtrace"])
   end

@@ -24,8 +24,7 @@ class AcmeAuthority
     @settings = { "httpPort" => http_port, "tlsPort" => tls_port, "certificateValidityPeriod" => valid_for,
                   "externalAccountBindingRequired" => external_accounts.any?,
                   "externalAccountMACKeys" => external_accounts }
-    @port, @management, @dns, @dns_management = Array.new(4) { FreePort.free_port }
-    write_files
+    choose_ports
   end
 
   def directory = "https://localhost:#{@port}/dir"
@@ -33,10 +32,18 @@ class AcmeAuthority
   # Where entries of the DNS are made: POST /set-txt, POST /clear-txt.
   def dns = "http://127.0.0.1:#{@dns_management}"
 
-  # Starts it, with these settings of pebble's in its environment.
+  # Starts it, with these settings of pebble's in its environment. It ends at once where another program has taken one
+  # of its ports meanwhile: then it begins again with others.
   def start(**settings)
     @pids = [spawn_dns, spawn_pebble(settings)]
-    Deadline.wait("the authority", within: 20) { listens?(@port) && listens?(@dns_management) }
+    Deadline.wait("the authority") do
+      next listens?(@port) && listens?(@dns_management) unless ended?
+
+      stop
+      choose_ports
+      @pids = [spawn_dns, spawn_pebble(settings)]
+      false
+    end
     self
   end
 
@@ -65,6 +72,16 @@ class AcmeAuthority
   private
 
   def log_file = File.join(@folder, "authority.log")
+
+  def choose_ports
+    @port, @management, @dns, @dns_management = Array.new(4) { FreePort.free_port }
+    write_files
+  end
+
+  # Whether one of its processes has ended; it is not waited for yet, so that `stop` can do that.
+  def ended?
+    @pids.any? { |pid| File.read("/proc/#{pid}/stat")[/\) (\w)/, 1] == "Z" }
+  end
 
   def write_files
     vouching = TlsFiles.authority("Vouching")
