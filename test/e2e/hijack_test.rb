@@ -65,7 +65,7 @@ class HijackTest < E2ETest
       end
     end
     assert_operator @server.get("/").body.to_i, :<, before + 20
-    assert_equal 40, @server.log.scan("RuntimeError: no luck").length
+    wait_for("a line for each") { @server.log.scan("RuntimeError: no luck").length == 40 }
   end
 
   def test_much_data_passes_in_both_directions_at_once
