@@ -1,23 +1,18 @@
 # frozen_string_literal: true
 
 require_relative "../support/e2e_test"
+require_relative "../support/own_mounts"
 
 # A disk that is full under what Highball writes beside spool files: it serves on, says what it cannot write, and no
 # line is mixed with another one once there is room again.
 class FullDisksTest < E2ETest
-  ALONE = ["unshare", "--mount", "--propagation", "private"].freeze
+  include OwnMounts
+
   APP = "run ->(_env) { [200, {}, ['ok']] }\n"
   # What is left when the disk is full: less than a line.
   ROOM = 10 # bytes
   PAGE = 4096
   LOGS = %w[log access.log].freeze
-
-  def setup
-    super
-    skip "needs root, to mount file systems" unless Process.uid.zero?
-    skip "file systems cannot be mounted here" unless system(*ALONE, "mount", "-t", "tmpfs", "none", "/mnt",
-                                                             %i[out err] => File::NULL)
-  end
 
   def test_logs
     serve_on_disk

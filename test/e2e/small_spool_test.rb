@@ -2,23 +2,18 @@
 
 require "digest"
 require_relative "../support/e2e_test"
+require_relative "../support/own_mounts"
 
 # The folder of spool files lies on a small disk: full, filled meanwhile, without inodes, removed, read-only. Each
 # refusal is in the log with the option's name, and in `highball status`; uploads succeed again once there is room.
 class SmallSpoolTest < E2ETest
-  ALONE = ["unshare", "--mount", "--propagation", "private"].freeze
+  include OwnMounts
+
   UPLOAD = Random.new(1).bytes(2_500_000)
   APP = <<~RUBY
     require "digest"
     run ->(env) { [200, {}, [Digest::SHA256.hexdigest(env["rack.input"].read)]] }
   RUBY
-
-  def setup
-    super
-    skip "needs root, to mount file systems" unless Process.uid.zero?
-    skip "file systems cannot be mounted here" unless system(*ALONE, "mount", "-t", "tmpfs", "none", "/mnt",
-                                                             %i[out err] => File::NULL)
-  end
 
   def test_a_disk_that_is_nearly_full_until_there_is_room
     serve_on_disk("size=16m", fill: 12)
