@@ -106,19 +106,15 @@ fn a_large_body_comes_by_file() {
 /// In its spool folder no file can be created any more.
 #[test]
 fn bodies_up_to_a_mebibyte_touch_no_disk() {
-    let front = Front::with(|settings| {
-        settings.limits.spool_dir.push("spool");
-        std::fs::create_dir(&settings.limits.spool_dir).unwrap();
-    });
-    front.report(); // it has looked for the folder
-    std::fs::remove_dir(&front.settings.limits.spool_dir).unwrap();
+    let front = Front::start();
     let worker = front.worker(1);
-    let body = pattern(1 << 20);
-    for length in [65_537, 1 << 20] {
+    let body = pattern((1 << 20) + 1);
+    for (length, on_disk) in [(65_537, false), (1 << 20, false), ((1 << 20) + 1, true)] {
         let (mut client, mut chunked) = (front.connect(), front.connect());
         client.post("/", &body[..length]);
         let job = worker.claim();
         assert!(job.spooled && job.body == body[..length]);
+        assert_eq!(front.has_file_on_disk(), on_disk, "with {length} bytes");
         job.answer("");
         assert_eq!(client.answer().status, 200);
         chunked.send("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n");
@@ -130,12 +126,10 @@ fn bodies_up_to_a_mebibyte_touch_no_disk() {
         chunked.send("0\r\n\r\n");
         let job = worker.claim();
         assert!(job.spooled && job.body == body[..length]);
+        assert_eq!(front.has_file_on_disk(), on_disk, "with {length} bytes in chunks");
         job.answer("");
         assert_eq!(chunked.answer().status, 200);
     }
-    let mut client = front.connect();
-    client.post("/", &pattern((1 << 20) + 1));
-    assert_eq!(client.answer().status, 500, "a larger one goes to the disk");
 }
 
 /// First it is in a buffer, then in a file in memory, then in one on the disk.

@@ -222,6 +222,13 @@ impl Front {
         self.folder.path().to_owned()
     }
 
+    /// Whether this process has a file open in the folder for spool files. It has no name there, but `/proc` knows it.
+    pub(crate) fn has_file_on_disk(&self) -> bool {
+        let folder = self.folder();
+        let mut open = std::fs::read_dir("/proc/self/fd").unwrap().flatten();
+        open.any(|fd| std::fs::read_link(fd.path()).is_ok_and(|file| file.starts_with(&folder)))
+    }
+
     /// Ends it.
     pub(crate) fn stop(mut self) {
         self.commands = None;
