@@ -1,7 +1,6 @@
 # frozen_string_literal: true
 
 require "socket"
-require_relative "../support/fuse_folder"
 require_relative "../support/tenants_test_case"
 
 # Root creates and removes Unix sockets and PID files: a tenant cannot make it touch other files.
@@ -207,28 +206,6 @@ class TenantPathsTest < TenantsTestCase
     File.rename("#{pidfile}.other", pidfile)
     server.stop
     assert_equal "#{server.pid}\n", File.read(pidfile)
-  end
-
-  # Root reads its configuration again, and the link leads to a file system that does not answer.
-  def test_a_link_to_a_disk_that_does_not_answer_holds_up_no_other_application
-    home = File.join(@place, "home").tap { |path| Dir.mkdir(path) }
-    FileUtils.chown(ATTACKER, nil, home)
-    release = app_of(ATTACKER, { "config.ru" => FACTS }, "home/release")
-    link = File.join(home, "attacker")
-    as_attacker { File.symlink(release, link) }
-    FuseFolder.mounted(File.join(@place, "disk").tap { |path| Dir.mkdir(path) }, { "file" => "" }) do |disk|
-      server = serve_tenants(link, victim_app)
-      disk.ignore(:lookup)
-      as_attacker { File.unlink(link) && File.symlink(File.join(@place, "disk/release"), link) }
-      server.signal("HUP")
-      wait_for("the look at it", within: 20) { disk.unanswered.positive? }
-      output, ended = HighballServer.run("restart", "victim", *server.which, env: server_env, within: 20)
-      assert_predicate ended, :success?, output
-      assert_victim_serves(server)
-      assert_predicate server.stop("TERM", within: 20), :success?
-    end
-  rescue FuseFolder::Unavailable => e
-    skip "no file systems for tests: #{e.message}"
   end
 
   private

@@ -35,8 +35,9 @@ class FuseFolder
     raise Unavailable, problem
   end
 
-  # From now on, these operations get no answer: `:lookup`, `:open`, `:read` and so on.
-  def ignore(*operations) = tell("ignore", *operations)
+  # From now on, or when so many more of them have been answered, these operations get no answer: `:lookup`, `:open`,
+  # `:read` and so on.
+  def ignore(*operations, after: 0) = tell("ignore", after, *operations)
 
   # The number of requests without an answer.
   def unanswered = tell("unanswered").to_i
@@ -79,6 +80,7 @@ class FuseProcess
     @contents = files.values.map(&:b)
     @control = control
     @silent = []
+    @left = 0
     @unanswered = []
     @lock = Mutex.new
   end
@@ -97,9 +99,10 @@ class FuseProcess
 
   private
 
-  def obey(word, *operations)
+  def obey(word, after = 0, *operations)
     @lock.synchronize do
       @silent = operations.map(&:to_sym) unless word == "unanswered"
+      @left = after.to_i
       @unanswered.slice!(0..).each { |request| reply(request) } if word == "answer"
       @unanswered.length
     end
@@ -122,7 +125,8 @@ class FuseProcess
       next if WITHOUT_ANSWER.include?(code)
 
       @lock.synchronize do
-        @silent.include?(OPERATIONS[code]) ? @unanswered << request : reply(request)
+        is_ignored = @silent.include?(OPERATIONS[code]) && (@left -= 1).negative?
+        is_ignored ? @unanswered << request : reply(request)
       end
     end
   rescue IOError, Errno::ENODEV

@@ -92,7 +92,7 @@ impl Changes {
     /// An application that has come up goes on as it was, while its own file has a mistake. Where it is reached is as the
     /// server says, where only the server may say that; and who it runs as, which takes another application.
     fn refuse(&mut self, before: &Arc<App>, app: &App, fault: &Fault, new: &Settings) -> Arc<App> {
-        if before.runs_as != app.runs_as {
+        if before.runs_as != app.runs_as && !fault.is_silent {
             let now = Arc::new(App { fault: Some(fault.clone()), ..App::clone(app) });
             self.added.push(Arc::clone(&now));
             return now;

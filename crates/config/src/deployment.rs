@@ -11,12 +11,12 @@ use std::time::Duration;
 
 use highball_text::is_hidden;
 
+use crate::callbacks::Callbacks;
 use crate::error::ConfigError;
 use crate::given::Given;
 use crate::given_path::absolute;
 use crate::machines::{self, Machine};
 use crate::ownership::owner;
-use crate::puma::AskRuby;
 use crate::resolve::gather;
 use crate::settings::BindProtocol::{self, FastCgi, Http};
 use crate::settings::{App, Bind, BindAddress, Settings};
@@ -176,9 +176,9 @@ impl Deployment {
         paths: Vec<PathBuf>,
         given: Given,
         env: &dyn Fn(&str) -> Option<String>,
-        ask: Option<AskRuby<'_>>,
+        callbacks: Callbacks<'_>,
     ) -> Result<Deployment, ConfigError> {
-        let mut sources = gather(paths, given, env, ask)?;
+        let mut sources = gather(paths, given, env, callbacks)?;
         sources.top.default_environment("production");
         let user = sources.take_user()?;
         let arguments = sources.as_arguments()?;

@@ -40,6 +40,13 @@ pub enum ConfigError {
         problem: String,
     },
 
+    /// Nothing is known of an application.
+    #[error("application folder {}: the file system does not answer", path.display())]
+    Silent {
+        /// The folder as it was given.
+        path: PathBuf,
+    },
+
     /// The folder that Highball was started in cannot be found out.
     #[error("the current folder is gone or cannot be read ({0}); change to another one, or name the application by its full path")]
     CurrentFolder(#[source] std::io::Error),
@@ -65,6 +72,8 @@ pub struct Fault {
     pub line: Option<usize>,
     /// Whether the application is reached where the server says, whatever its own file says.
     pub(crate) server_routes: bool,
+    /// Whether nothing is known of the application, not even whose it is.
+    pub(crate) is_silent: bool,
 }
 
 impl Fault {
@@ -74,7 +83,7 @@ impl Fault {
             "the configuration file {} has gone; put it back, or serve without it after a hot restart (highball upgrade)",
             file.display()
         );
-        Fault { message, file: Some(file), line: None, server_routes: false }
+        Fault { message, file: Some(file), line: None, server_routes: false, is_silent: false }
     }
 
     pub(crate) fn of(error: &ConfigError, server_routes: bool) -> Fault {
@@ -83,7 +92,8 @@ impl Fault {
             ConfigError::Value { origin: Origin::File { path, line, .. }, .. } => (Some(path), Some(*line)),
             _ => (None, None),
         };
-        Fault { message: error.to_string(), file: file.cloned(), line, server_routes }
+        let is_silent = matches!(error, ConfigError::Silent { .. });
+        Fault { message: error.to_string(), file: file.cloned(), line, server_routes, is_silent }
     }
 }
 

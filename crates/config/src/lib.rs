@@ -24,6 +24,7 @@
 //! - `manual`: `docs/configuration.md`.
 
 mod access_format;
+mod callbacks;
 mod cgroups;
 mod changes;
 mod command_line;
@@ -63,6 +64,7 @@ use std::path::{Path, PathBuf};
 use highball_text::visible_path;
 
 pub use access_format::{LineFormat, LinePart, LogField, LogRules, Surroundings, WHOLE};
+pub use callbacks::Callbacks;
 pub use changes::Changes;
 pub use command_line::{command, COMMANDS};
 pub use cpus::{CpuLimit, Cpus};
@@ -79,7 +81,7 @@ pub use ownership::no_such_user;
 pub use pool::PoolRange;
 pub use puma::{AskRuby, PumaAnswer, PumaQuestion};
 pub use restriction::{check_variables, restrictions};
-pub use root_table::{root_table, RootTable};
+pub use root_table::{asks_to_serve, root_table, RootTable, TableApp};
 pub use settings::{
     AccessLog, AcmeSettings, AdminSettings, App, AppId, AppLimits, BasicAuth, Bind, BindAddress,
     BindProtocol, CertificateFiles, ExternalAccount, Limits, Log, LogFormat, MemoryBound, MemoryLimits,
@@ -245,34 +247,34 @@ pub fn parse(
     args: impl IntoIterator<Item = OsString>,
     env: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Invocation, ConfigError> {
-    parse_asking(args, env, None)
+    parse_with(args, env, Callbacks::default())
 }
 
-/// The same, where Puma configurations can be evaluated.
+/// The same, where Puma configurations can be evaluated, or file systems may not answer.
 ///
 /// # Errors
 /// As [`parse`]; and a Puma configuration raises an exception.
-pub fn parse_asking(
+pub fn parse_with(
     args: impl IntoIterator<Item = OsString>,
     env: &dyn Fn(&str) -> Option<String>,
-    ask: Option<AskRuby<'_>>,
+    callbacks: Callbacks<'_>,
 ) -> Result<Invocation, ConfigError> {
     Ok(match command_line::read(args)? {
         Command::Serve { paths, given } => {
-            Invocation::Serve(Box::new(resolve::resolve(paths, given, env, ask)?))
+            Invocation::Serve(Box::new(resolve::resolve(paths, given, env, callbacks)?))
         }
         Command::Doctor { json, paths, given } => {
-            Invocation::Doctor { json, settings: Box::new(resolve::resolve(paths, given, env, ask)?) }
+            Invocation::Doctor { json, settings: Box::new(resolve::resolve(paths, given, env, callbacks)?) }
         }
         Command::Config { asked, paths, given } => {
-            Invocation::Config(Box::new(Deployment::resolve(asked, paths, given, env, ask)?))
+            Invocation::Config(Box::new(Deployment::resolve(asked, paths, given, env, callbacks)?))
         }
         Command::Init { dry_run, path } => {
             let folder = path.unwrap_or_else(|| ".".into());
             let paths = vec![folder.clone()];
             let asked =
                 Asked { program: "systemd".into(), via: None, host: None, machines: None, memory: None };
-            let unit = Deployment::resolve(asked, paths, Given::default(), env, ask)?;
+            let unit = Deployment::resolve(asked, paths, Given::default(), env, callbacks)?;
             Invocation::Init { dry_run, folder, unit: Box::new(unit) }
         }
         Command::Status { json, check, selector } => Invocation::Status { json, check, selector },

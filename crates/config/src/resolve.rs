@@ -7,6 +7,7 @@ use highball_text::visible_name;
 use highball_users::{with_rights_of, User};
 
 use crate::access_format::LogRules;
+use crate::callbacks::Callbacks;
 use crate::command_line::misspelt_command;
 use crate::cpus::Cpus;
 use crate::environments;
@@ -21,7 +22,7 @@ use crate::options::{Opt, Scope};
 use crate::origins::Origins;
 use crate::ownership::{maker_of_link, owner, Owner, Starter};
 use crate::pool::PoolRange;
-use crate::puma::{is_puma, AskRuby, Layer, Source, Weightier};
+use crate::puma::{is_puma, Layer, Source, Weightier};
 use crate::restriction;
 use crate::settings::{
     AccessLog, AcmeSettings, AdminSettings, App, AppId, BasicAuth, Bind, BindAddress, BindProtocol,
@@ -35,9 +36,9 @@ pub(crate) fn resolve(
     paths: Vec<PathBuf>,
     given: Given,
     env: &dyn Fn(&str) -> Option<String>,
-    ask: Option<AskRuby<'_>>,
+    callbacks: Callbacks<'_>,
 ) -> Result<Settings, ConfigError> {
-    gather(paths, given, env, ask)?.settings()
+    gather(paths, given, env, callbacks)?.settings()
 }
 
 /// All options that were given, and the applications that they are for.
@@ -49,7 +50,7 @@ pub(crate) struct Sources<'a> {
     apps: Vec<AppSources>,
     named: Named,
     place: Place<'a>,
-    ask: Option<AskRuby<'a>>,
+    callbacks: Callbacks<'a>,
 }
 
 /// Adds environment and files to what the command line gave.
@@ -57,7 +58,7 @@ pub(crate) fn gather<'a>(
     paths: Vec<PathBuf>,
     mut given: Given,
     env: &'a dyn Fn(&str) -> Option<String>,
-    ask: Option<AskRuby<'a>>,
+    callbacks: Callbacks<'a>,
 ) -> Result<Sources<'a>, ConfigError> {
     let current = working_folder().map_err(ConfigError::CurrentFolder)?;
     given.add_environment(env)?;
@@ -87,19 +88,20 @@ pub(crate) fn gather<'a>(
     };
     let apps = if !file.entries.is_empty() {
         let entries = file.entries.into_iter().map(|entry| (entry.path, entry.given));
-        several(entries.collect(), &given, &file.top, &place)?
+        several(entries.collect(), &given, &file.top, &place, callbacks)?
     } else if paths.len() > 1 {
         let paths = paths.into_iter().map(|path| (absolute(current, &path), Given::default()));
-        several(paths.collect(), &given, &file.top, &place)?
+        several(paths.collect(), &given, &file.top, &place, callbacks)?
     } else {
         let app = Where::of(paths.into_iter().next(), current)?;
         let is_own = |named: &Path| PLACES.iter().any(|place| is_same(named, &app.folder.join(place)));
         // A file that is named takes the place of those in the folder.
         let usual = if named_file.as_deref().is_none_or(is_own) { Source::OfServer } else { Source::None };
         let (entry, file) = (Given::default(), Ok(Given::default()));
-        vec![AppSources { app, entry, file, path, puma: puma.unwrap_or(usual), layer: None }]
+        let given = app.link.clone();
+        vec![AppSources { given, app, entry, file, path, puma: puma.unwrap_or(usual), layer: None }]
     };
-    Ok(Sources { given, top: file.top, apps, named, place, ask })
+    Ok(Sources { given, top: file.top, apps, named, place, callbacks })
 }
 
 /// A Puma configuration that was named: it is for the only application.
@@ -117,10 +119,10 @@ fn puma_of_one(path: &Path, paths: &[PathBuf]) -> Result<Source, ConfigError> {
 impl Sources<'_> {
     /// The settings that result.
     pub(crate) fn settings(self) -> Result<Settings, ConfigError> {
-        let Sources { mut given, mut top, mut apps, named, place, ask } = self;
+        let Sources { mut given, mut top, mut apps, named, place, callbacks } = self;
         let many = apps.len() > 1;
         let is_named = !matches!(named, Named::Nowhere { .. });
-        apps.iter_mut().for_each(|app| app.read_puma(&given, &top, (many, is_named), &place, ask));
+        apps.iter_mut().for_each(|app| app.read_puma(&given, &top, (many, is_named), &place, callbacks));
         for layer in apps.iter().filter_map(|app| app.layer.as_ref()) {
             given.yield_to(&layer.server);
             top.add_all(&layer.server, |_| true);
@@ -128,7 +130,10 @@ impl Sources<'_> {
         let files = apps.iter().filter_map(|app| app.file.as_ref().ok());
         let of_server = files.flat_map(|file| file.of_scope(|scope| scope == Scope::Server));
         let ignored = of_server.map(Origin::to_string).collect();
-        let apps = apps.into_iter().map(|sources| app_or_fault(sources, &given, &top, many, &place));
+        let apps = apps.into_iter().map(|sources| {
+            (callbacks.may_look)(&sources.given);
+            app_or_fault(sources, &given, &top, many, &place)
+        });
         let apps: Vec<Arc<App>> = apps.map(|app| app.map(Arc::new)).collect::<Result<_, _>>()?;
         no_two_alike(&apps)?;
         given.add_all(&top, |option| !many || !option.scope.is_of_one());
@@ -219,6 +224,11 @@ impl Where {
         Where { folder: link.clone(), link, file: None, owner: Owner { user, stray_link: None } }
     }
 
+    /// Of a folder whose file system does not answer: nothing is looked up.
+    fn silent(link: PathBuf) -> Where {
+        Where { folder: link.clone(), link, file: None, owner: Owner::default() }
+    }
+
     /// The name of the folder as it was given: where that leads to may be a release with a number.
     fn name(&self) -> String {
         let name = |path: &Path| path.file_name().map(visible_name);
@@ -230,6 +240,8 @@ impl Where {
 
 /// An application, and what was given for it alone.
 struct AppSources {
+    /// As it was given.
+    given: PathBuf,
     app: Where,
     /// By the server's file, in its `[[app]]`.
     entry: Given,
@@ -251,9 +263,10 @@ impl AppSources {
         top: &Given,
         (many, is_named): (bool, bool),
         place: &Place<'_>,
-        ask: Option<AskRuby<'_>>,
+        callbacks: Callbacks<'_>,
     ) {
-        let (Some(ask), Ok(file)) = (ask, &self.file) else { return };
+        let (Some(ask), Ok(file)) = (callbacks.ask_ruby, &self.file) else { return };
+        (callbacks.may_look)(&self.given); // it was looked at before: this only tells where the reader is
         let mut own = self.entry.clone();
         own.add_all(file, |option| option.scope != Scope::Server);
         let mut files = own.clone();
@@ -354,13 +367,18 @@ fn several(
     given: &Given,
     top: &Given,
     place: &Place<'_>,
+    callbacks: Callbacks<'_>,
 ) -> Result<Vec<AppSources>, ConfigError> {
     let mut all: Vec<AppSources> = Vec::new();
     let many = entries.len() > 1;
     for (path, entry) in entries {
-        let (app, there) = match Where::of(Some(path.clone()), Path::new("/")) {
-            Ok(app) => (app, Ok(())),
-            Err(error) => (Where::unusable(path), Err(error)),
+        let (app, there) = if !(callbacks.may_look)(&path) {
+            (Where::silent(path.clone()), Err(ConfigError::Silent { path: path.clone() }))
+        } else {
+            match Where::of(Some(path.clone()), Path::new("/")) {
+                Ok(app) => (app, Ok(())),
+                Err(error) => (Where::unusable(path.clone()), Err(error)),
+            }
         };
         if all.iter().any(|other| (&other.app.link, &other.app.file) == (&app.link, &app.file)) {
             return Err(ConfigError::Usage(format!(
@@ -369,10 +387,19 @@ fn several(
             )));
         }
         let found = there.and_then(|()| own_file(&app, &[given, &entry, top], many, place));
+        let given = path;
         let path = found.as_ref().ok().and_then(|file| file.as_ref()?.path.clone());
         // Entries make it that of a server, of which this application may be one.
         let own = |file: Option<File>| file.filter(|file| file.entries.is_empty()).unwrap_or_default().top;
-        all.push(AppSources { app, entry, file: found.map(own), path, puma: Source::OfApp, layer: None });
+        all.push(AppSources {
+            given,
+            app,
+            entry,
+            file: found.map(own),
+            path,
+            puma: Source::OfApp,
+            layer: None,
+        });
     }
     Ok(all)
 }
@@ -386,7 +413,7 @@ fn app_or_fault(
     many: bool,
     place: &Place<'_>,
 ) -> Result<App, ConfigError> {
-    let AppSources { app: at, entry, file, path, puma, layer } = sources;
+    let AppSources { app: at, entry, file, path, puma, layer, .. } = sources;
     let is_complete = layer.is_some();
     let layer = layer.unwrap_or_default();
     let says_user = [cli_and_env, &entry, top].into_iter().any(Given::names_user);

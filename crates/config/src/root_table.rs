@@ -1,9 +1,12 @@
 //! What root's configuration says, and nothing else: what the process that stays root may be ordered to do. It comes from the
 //! command line, the environment and a file of root's. Files of applications are not opened for it.
 
-use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
 
 use crate::command_line::{self, Command};
 use crate::error::ConfigError;
@@ -19,24 +22,49 @@ use crate::settings::{Bind, RunsAs};
 use crate::trust::Author;
 use highball_cgroups::Limits as KernelLimits;
 
+/// How long all applications have to be looked up. The file system of one may never answer.
+const LOOKUP_TIME: Duration = Duration::from_secs(2);
+
 /// What root's configuration says.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct RootTable {
     /// Where to listen.
     pub binds: Vec<Bind>,
     /// The PID file.
+    #[serde(with = "highball_text::exact")]
     pub pidfile: Option<PathBuf>,
     /// The access logs: the server's, and those of applications.
+    #[serde(with = "highball_text::exact")]
     pub logs: Vec<PathBuf>,
-    /// The users that the applications run as, by [`crate::App::path`].
-    pub apps: BTreeMap<PathBuf, RunsAs>,
-    /// The limits that the kernel keeps for them, in the same way.
-    pub limits: BTreeMap<PathBuf, KernelLimits>,
+    /// The applications that are there.
+    pub apps: Vec<TableApp>,
+    /// Those of which nothing is known, as their file systems do not answer.
+    #[serde(with = "highball_text::exact")]
+    pub silent: Vec<PathBuf>,
     /// The user that the server runs as, if it is given.
     pub server_user: Option<String>,
 }
 
-/// Reads it; `None` where the command line asks for something else than to serve.
+/// An application, as root's configuration has it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct TableApp {
+    /// See [`crate::App::path`].
+    #[serde(with = "highball_text::exact")]
+    pub path: PathBuf,
+    /// The user that it runs as.
+    pub runs_as: RunsAs,
+    /// The limits that the kernel keeps for it.
+    pub limits: KernelLimits,
+}
+
+/// Whether this command line asks for a server. One that cannot be understood does, so that the error is reported where it is
+/// read.
+pub fn asks_to_serve(args: impl IntoIterator<Item = OsString>) -> bool {
+    !matches!(command_line::read(args), Ok(command) if !matches!(command, Command::Serve { .. }))
+}
+
+/// Reads it; `None` where the command line asks for something else than to serve. Threads may be left behind that wait for the
+/// file system of an application: to be called in a process that ends after it.
 ///
 /// # Errors
 /// What [`crate::parse`] would say too.
@@ -66,21 +94,24 @@ pub fn root_table(
         (true, false) => paths.into_iter().map(|path| (path, Given::default())).collect(),
     };
     let mut logs = Vec::new();
-    let mut apps = BTreeMap::new();
-    let mut limits = BTreeMap::new();
+    let mut asked = Vec::new();
     for (path, own) in entries {
         let mut all = given.clone();
         all.add_all(&own, |option| option.scope != Scope::Server);
         all.add_all(&file.top, |option| single || option.scope.is_shared());
         logs.extend(own.fields(&place, |option| option.scope == Scope::ServerAndApp)?.access_log.flatten());
-        let (link, name) = split_file(absolute(&current, &path));
-        // One that is not there is not started.
-        if let Ok(folder) = link.canonicalize() {
-            let asked = all.fields(&place, |option| option.scope == Scope::Privileged)?.app;
-            let owned = || Starter::now().runs_unasked(owner(&link, &folder, name.as_deref()).user);
-            let path = name.as_ref().map_or_else(|| link.clone(), |name| link.join(name));
-            limits.insert(path.clone(), KernelLimits { cpu: asked.cpu_max, memory: asked.memory.max });
-            apps.insert(path, asked.user.unwrap_or_else(owned));
+        asked.push((path, all.fields(&place, |option| option.scope == Scope::Privileged)?.app));
+    }
+    let (paths, asked): (Vec<_>, Vec<_>) = asked.into_iter().unzip();
+    let (mut apps, mut silent) = (Vec::new(), Vec::new());
+    for ((path, found), asked) in look_up(paths, &current).into_iter().zip(asked) {
+        match found {
+            Looked::NoAnswer => silent.push(current.join(path)),
+            Looked::NotThere => {}
+            Looked::There(path, unasked) => {
+                let limits = KernelLimits { cpu: asked.cpu_max, memory: asked.memory.max };
+                apps.push(TableApp { path, runs_as: asked.user.unwrap_or(unasked), limits });
+            }
         }
     }
     given.add_all(&file.top, |_| true);
@@ -94,9 +125,41 @@ pub fn root_table(
         pidfile: fields.pidfile,
         logs,
         apps,
-        limits,
+        silent,
         server_user: fields.server_user,
     }))
+}
+
+/// What was found at the path of an application.
+#[derive(Debug, Clone)]
+enum Looked {
+    /// Its path, see [`crate::App::path`], and whom it runs as unasked.
+    There(PathBuf, RunsAs),
+    NotThere,
+    NoAnswer,
+}
+
+/// Looks at all of these paths at the same time.
+fn look_up(paths: Vec<PathBuf>, current: &Path) -> Vec<(PathBuf, Looked)> {
+    let (to_us, found) = mpsc::channel();
+    let mut all: Vec<_> = paths.into_iter().map(|path| (path, Looked::NoAnswer)).collect();
+    for (index, (path, _)) in all.iter().enumerate() {
+        let (to_us, path, current) = (to_us.clone(), path.clone(), current.to_owned());
+        std::thread::spawn(move || to_us.send((index, look_at(&current, &path))));
+    }
+    drop(to_us);
+    let until = Instant::now() + LOOKUP_TIME;
+    while let Ok((index, looked)) = found.recv_timeout(until.saturating_duration_since(Instant::now())) {
+        all[index].1 = looked;
+    }
+    all
+}
+
+fn look_at(current: &Path, path: &Path) -> Looked {
+    let (link, name) = split_file(absolute(current, path));
+    let Ok(folder) = link.canonicalize() else { return Looked::NotThere };
+    let runs_as = Starter::now().runs_unasked(owner(&link, &folder, name.as_deref()).user);
+    Looked::There(name.map_or_else(|| link.clone(), |name| link.join(name)), runs_as)
 }
 
 /// The configuration file in the folder of the only application, if only root could have put it there; and the folder.
@@ -125,6 +188,10 @@ mod tests {
         root_table(args, &|_| None).unwrap().unwrap()
     }
 
+    fn user_of<'a>(table: &'a RootTable, path: &Path) -> &'a RunsAs {
+        &table.apps.iter().find(|app| app.path == path).unwrap().runs_as
+    }
+
     fn app_of(place: &Path, name: &str, uid: u32) -> PathBuf {
         let folder = place.join(name);
         fs::create_dir_all(folder.join("config")).unwrap();
@@ -144,11 +211,11 @@ mod tests {
         let of_tenant = app_of(place.path(), "tenant", 5);
         let found = table(&[of_tenant.to_str().unwrap()]);
         assert_eq!(found.pidfile, None);
-        assert_eq!(found.apps[&of_tenant].another().unwrap().uid, 5);
+        assert_eq!(user_of(&found, &of_tenant).another().unwrap().uid, 5);
         let of_root = app_of(place.path(), "root", 0);
         let found = table(&[of_root.to_str().unwrap()]);
         assert_eq!(found.pidfile, Some("/run/x".into()));
-        assert_eq!(found.apps[&of_root], RunsAs::Starter);
+        assert_eq!(*user_of(&found, &of_root), RunsAs::Starter);
         // A link of the tenant's to root's file, and root's file in a folder that others may write to.
         fs::remove_file(of_tenant.join("config/highball.toml")).unwrap();
         symlink(of_root.join("config/highball.toml"), of_tenant.join("config/highball.toml")).unwrap();
@@ -173,7 +240,7 @@ mod tests {
         assert_eq!(found.logs, [Path::new("/var/log/one"), Path::new("/var/log/a")]);
         assert_eq!(found.server_user.as_deref(), Some("daemon"));
         let users: Vec<_> =
-            found.apps.iter().map(|(path, user)| (path, user.another().unwrap().name.clone())).collect();
+            found.apps.iter().map(|app| (&app.path, app.runs_as.another().unwrap().name.clone())).collect();
         assert_eq!(users, [(&one, "games".to_owned()), (&two, User5::name())]);
     }
 

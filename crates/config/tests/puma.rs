@@ -62,7 +62,8 @@ impl App {
             toml::from_str(&self.report).map_err(|error| error.to_string())
         };
         let env = |name: &str| self.env.get(name).map(|value| (*value).to_owned());
-        match highball_config::parse_asking(args, &env, Some(&ask))? {
+        let callbacks = highball_config::Callbacks { ask_ruby: Some(&ask), ..Default::default() };
+        match highball_config::parse_with(args, &env, callbacks)? {
             Invocation::Serve(settings) => Ok(*settings),
             other => panic!("not serve: {other:?}"),
         }

@@ -49,18 +49,19 @@ pub(crate) fn now_us() -> u64 {
 
 /// Something that is done only once in a while, however often there is a reason to: a line in the log, above all.
 #[derive(Debug, Default)]
-pub(crate) struct Seldom {
+pub struct Seldom {
     next_ms: AtomicU64,
 }
 
 impl Seldom {
-    pub(crate) const fn new() -> Seldom {
+    /// It is due.
+    pub const fn new() -> Seldom {
         Seldom { next_ms: AtomicU64::new(0) }
     }
 
     /// Whether it is to be done now; if so, not again for this number of milliseconds. (Two threads that ask at the same
     /// moment may both do it.)
-    pub(crate) fn is_due(&self, every_ms: u64) -> bool {
+    pub fn is_due(&self, every_ms: u64) -> bool {
         let now = now_ms();
         let is_due = now >= self.next_ms.load(Relaxed);
         if is_due {

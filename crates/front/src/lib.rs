@@ -70,6 +70,7 @@ mod turn;
 pub use access_log::{open_access_logs_by, open_log_of_root, OpenLogBy};
 pub use basic_auth::count_users;
 pub use cache::CacheReport;
+pub use clock::Seldom;
 pub use dispatch::geometry::geometry;
 pub use exchange::spool_room::{spool_problem, SPOOL_REMEDY};
 pub use front::run;

@@ -9,7 +9,7 @@ use crate::output::complain;
 use crate::pidfile::Pidfile;
 use crate::puma;
 use crate::service_notification;
-use highball_config::{AskRuby, Bind, ConfigError, Invocation, Settings};
+use highball_config::{AskRuby, Bind, Callbacks, ConfigError, Invocation, Settings};
 use highball_front as front;
 use highball_front::developer_key::{DeveloperKey, SECRET_BYTES};
 use highball_spawner::channel::{pair, receive, send, Received};
@@ -22,9 +22,11 @@ use rustix::process::geteuid;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::error::Error;
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, BufReader, Seek, Write};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -33,8 +35,8 @@ use std::time::Duration;
 use tracing::warn;
 use zeroize::Zeroizing;
 
-/// Time for reading the configuration.
-const READ_TIME: Duration = Duration::from_secs(10);
+/// Time for reading what one application says.
+const ANSWER_TIME: Duration = Duration::from_secs(5);
 
 /// The number of the user root.
 const ROOT: u32 = 0;
@@ -87,11 +89,7 @@ impl Unread {
 /// Reads command line, environment and files; where this process is not root, a process of root's does.
 pub(crate) fn read_configuration(launcher: &Launcher) -> Result<Invocation, Unread> {
     let Launcher::Spawner(spawner) = launcher else { return Ok(read_here()?) };
-    let (ours, theirs) = pair()?;
-    spawner.read_configuration(theirs.as_fd())?;
-    drop(theirs);
-    set_socket_timeout(&ours, Timeout::Recv, Some(READ_TIME)).map_err(io::Error::from)?;
-    match passed(&ours)?.ok_or(io::Error::from(io::ErrorKind::UnexpectedEof))? {
+    match read_apart(|socket| spawner.read_configuration(socket))? {
         Read::Settings(settings, secret, pems) => {
             *ROOTS_CERTIFICATES.lock().unwrap_or_else(PoisonError::into_inner) = Some(pems);
             secret.map(|secret| ROOTS_SECRET.get_or_init(|| secret));
@@ -113,9 +111,15 @@ pub(crate) fn variable(name: &str) -> Option<String> {
 }
 
 pub(crate) fn read_here() -> Result<Invocation, ConfigError> {
+    read_with(&|_| true)
+}
+
+/// The same; what is told which application is looked at, may have it left out: see [`Callbacks::may_look`].
+fn read_with(may_look: &dyn Fn(&Path) -> bool) -> Result<Invocation, ConfigError> {
     // An application that was given as an object is loaded already, with what configures it.
     let ask: Option<AskRuby<'_>> = if crate::is_given_as_object() { None } else { Some(&puma::ask) };
-    let asked = highball_config::parse_asking(std::env::args_os(), &variable, ask);
+    let callbacks = Callbacks { ask_ruby: ask, may_look };
+    let asked = highball_config::parse_with(std::env::args_os(), &variable, callbacks);
     // A variable that is no text may be the reason for another error.
     if let Err(_) | Ok(Invocation::Serve(_) | Invocation::Doctor { .. } | Invocation::Config(_)) = asked {
         let variables: Vec<_> = std::env::vars_os().collect();
@@ -124,13 +128,50 @@ pub(crate) fn read_here() -> Result<Invocation, ConfigError> {
     asked
 }
 
+/// Has a process of root's read the configuration. Where the file system of an application does not answer, another process
+/// reads it without that application.
+fn read_apart(start: impl Fn(BorrowedFd<'_>) -> io::Result<()>) -> io::Result<Read> {
+    let mut silent: Vec<OsString> = Vec::new();
+    loop {
+        let (ours, theirs) = pair()?;
+        start(theirs.as_fd())?;
+        drop(theirs);
+        pass(&ours, &silent)?;
+        set_socket_timeout(&ours, Timeout::Recv, Some(ANSWER_TIME))?;
+        let mut looks_at = None;
+        let error = loop {
+            match receive(&ours, true) {
+                Ok(Received::Packet(_, Some(read))) => return parsed(read),
+                Ok(Received::Packet(path, None)) => looks_at = Some(OsString::from_vec(path)),
+                Ok(_) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Err(error) => break error,
+            }
+        };
+        match looks_at {
+            Some(path) if !silent.contains(&path) => silent.push(path),
+            Some(path) => {
+                return Err(io::Error::other(format!(
+                    "the file system of {} does not answer",
+                    path.display()
+                )))
+            }
+            None => return Err(error),
+        }
+    }
+}
+
 /// Reads the configuration for the server, as root, and ends.
 pub(crate) fn read_for_server(socket: OwnedFd) -> ExitCode {
-    let read = match read_here() {
+    let Ok(Some(silent)) = passed::<Vec<OsString>>(&socket) else { return ExitCode::FAILURE };
+    let may_look = |path: &Path| {
+        let _ = send(&socket, path.as_os_str().as_bytes(), None); // the server may have gone
+        !silent.iter().any(|silent| silent == path)
+    };
+    let read = match read_with(&may_look) {
         Ok(Invocation::Serve(settings)) => {
             let secret = has_developers(&settings).then(developer_key::secret).and_then(Result::ok);
             let pems = if certificates::are_needed(&settings) {
-                certificates::read(&settings)
+                certificates::read(&settings, &may_look)
             } else {
                 Ok(Sources::Files(Vec::new()))
             };
@@ -139,13 +180,17 @@ pub(crate) fn read_for_server(socket: OwnedFd) -> ExitCode {
         Ok(_) => Read::NoServer,
         Err(error) => Read::Wrong(error.to_string(), error.exit_code()),
     };
-    match pass(&socket, &read) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            complain(format_args!("the configuration cannot be passed on: {error}"));
-            ExitCode::FAILURE
-        }
+    pass_at_last(&socket, &read, "the configuration")
+}
+
+/// Passes what this process has read, and ends.
+pub(crate) fn pass_at_last(socket: &OwnedFd, read: &impl Serialize, what: &str) -> ExitCode {
+    match pass(socket, read) {
+        Ok(()) => return ExitCode::SUCCESS,
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {} // it took too long: nobody waits for it any more
+        Err(error) => complain(format_args!("{what} cannot be passed on: {error}")),
     }
+    ExitCode::FAILURE
 }
 
 /// Passes what was read to the server: it may be longer than a packet.
@@ -158,9 +203,13 @@ pub(crate) fn pass(socket: &OwnedFd, read: &impl Serialize) -> io::Result<()> {
 /// What a process of root's has passed; `None`: it has ended.
 pub(crate) fn passed<T: DeserializeOwned>(socket: &OwnedFd) -> io::Result<Option<T>> {
     let Received::Packet(_, Some(read)) = receive(socket, true)? else { return Ok(None) };
+    parsed(read).map(Some)
+}
+
+fn parsed<T: DeserializeOwned>(read: OwnedFd) -> io::Result<T> {
     let mut read = File::from(read);
     read.rewind()?;
-    Ok(Some(serde_json::from_reader(BufReader::new(read))?))
+    Ok(serde_json::from_reader(BufReader::new(read))?)
 }
 
 /// The files of the certificates, read with root's rights where root's configuration names them: no tenant can read a key, and
@@ -170,7 +219,7 @@ pub(crate) fn passed<T: DeserializeOwned>(socket: &OwnedFd) -> io::Result<Option
 /// What is wrong with one of them.
 pub(crate) fn read_certificates(settings: &Settings, launcher: &Launcher) -> Result<Sources, String> {
     match launcher {
-        Launcher::Direct => certificates::read(settings).map_err(|error| error.to_string()),
+        Launcher::Direct => certificates::read(settings, &|_| true).map_err(|error| error.to_string()),
         Launcher::Spawner(_) => {
             let read = ROOTS_CERTIFICATES.lock().unwrap_or_else(PoisonError::into_inner).take();
             read.unwrap_or_else(|| Err("the certificates were not read with the configuration".into()))

@@ -5,12 +5,12 @@
 //! answer; of these one of the source that has the most, and of these the oldest. Each step has a time limit. So neither idle
 //! connections nor those that send or read slowly keep a health check or a command out.
 
+use highball_front::Seldom;
 use rustix::io::Errno;
 use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::io;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
@@ -37,7 +37,7 @@ const FRESH_TIME: Duration = Duration::from_millis(100);
 /// How long accepting pauses when the process has no file descriptors left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// The log says at most this often that no connection could be accepted.
-const LOG_SECONDS: u64 = 60;
+const LOG_MS: u64 = 60_000;
 
 /// Who is at the other end, as far as that is known at no cost: a limit for one does not limit others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -122,9 +122,7 @@ struct All {
     known: Mutex<Known>,
     /// One has ended.
     ended: Notify,
-    started: Instant,
-    /// When the log may have a line again, in seconds since the start.
-    log_from: AtomicU64,
+    logged: Seldom,
 }
 
 #[derive(Debug, Default)]
@@ -160,8 +158,7 @@ impl Callers {
             most,
             known: Mutex::default(),
             ended: Notify::new(),
-            started: Instant::now(),
-            log_from: AtomicU64::new(0),
+            logged: Seldom::new(),
         }))
     }
 
@@ -218,12 +215,7 @@ impl Callers {
 
     /// Whether the log gets a line about them now; if so, none for a while.
     pub(crate) fn is_to_be_logged(&self) -> bool {
-        let now = self.0.started.elapsed().as_secs();
-        let is_due = now >= self.0.log_from.load(Relaxed);
-        if is_due {
-            self.0.log_from.store(now + LOG_SECONDS, Relaxed);
-        }
-        is_due
+        self.0.logged.is_due(LOG_MS)
     }
 }
 

@@ -46,15 +46,24 @@ pub(crate) fn are_needed(settings: &Settings) -> bool {
     settings.binds.iter().any(|bind| bind.protocol == BindProtocol::Https)
 }
 
-/// Reads the files.
+/// Reads the files; those of an application only if `may_look` says so.
 ///
 /// # Errors
 /// There is no authority for development.
-pub(crate) fn read(settings: &Settings) -> Result<Sources, LocalError> {
+pub(crate) fn read(settings: &Settings, may_look: &dyn Fn(&Path) -> bool) -> Result<Sources, LocalError> {
     if settings.tls.is_local {
         return Ok(Sources::Local(authority::load()?));
     }
-    let named = settings.certificates().map(|(files, app)| read_source(files, app));
+    let named = settings.certificates().map(|(files, app)| match app {
+        Some(app) if !may_look(&app.path()) => Source {
+            read: Err(format!(
+                "{} is not read, as the file system does not answer",
+                files.certificate.display()
+            )),
+            ..Source::of(files, Some(app))
+        },
+        app => read_source(files, app),
+    });
     Ok(Sources::Files(named.chain(kept(settings)).collect()))
 }
 
@@ -79,11 +88,7 @@ pub(crate) fn kept_in(file: &Path) -> Result<Pem, CertificateError> {
 
 /// Reads the files of one certificate.
 pub(crate) fn read_source(files: &CertificateFiles, app: Option<&App>) -> Source {
-    Source {
-        file: files.certificate.clone(),
-        owner: app.map(|app| CertificateOwner { name: app.name.clone(), hosts: app.hosts.clone() }),
-        read: read_files(files),
-    }
+    Source { read: read_files(files), ..Source::of(files, app) }
 }
 
 fn read_files(files: &CertificateFiles) -> Result<Pem, String> {
@@ -119,6 +124,15 @@ pub(crate) fn reader_of_all(files: &[&Path]) -> Result<Option<User>, String> {
 }
 
 impl Source {
+    /// One that has not been read.
+    fn of(files: &CertificateFiles, app: Option<&App>) -> Source {
+        Source {
+            file: files.certificate.clone(),
+            owner: app.map(|app| CertificateOwner { name: app.name.clone(), hosts: app.hosts.clone() }),
+            read: Err(String::new()),
+        }
+    }
+
     /// Makes sure of what clients will get.
     fn check(self) -> Result<Certificate, String> {
         let certificate = self.read?.check().map_err(|error| error.to_string())?;

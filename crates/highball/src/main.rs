@@ -534,7 +534,7 @@ fn warn_of_root(settings: &Settings) {
 const ROOT_BY_CHANCE: &str = "runs as root, as its files belong to root";
 
 fn is_root_by_chance(app: &App) -> bool {
-    app.runs_as == RunsAs::RootUnasked && !app.is_development()
+    app.runs_as == RunsAs::RootUnasked && app.fault.is_none() && !app.is_development()
 }
 
 fn remedy_for_root(app: &App) -> String {

@@ -1,23 +1,24 @@
 //! Where root starts the server: the process that stays root, and what it may be ordered to do.
 
 use crate::app_cgroups;
-use crate::at_root::{pass, passed, read_configuration, variable};
+use crate::at_root::{pass_at_last, passed, read_configuration, variable};
 use crate::control_places::ControlPlaces;
 use crate::instance::{InstanceSocket, MadeSocket};
 use crate::output::complain;
 use crate::pidfile::Pidfile;
 use crate::{is_given_as_object, service_notification, started_path};
-use highball_config::{root_table, why_not_roots, Bind, KernelLimits, RootTable, RunsAs, Settings, User};
+use highball_config::{
+    asks_to_serve, root_table, why_not_roots, Bind, RootTable, RunsAs, Settings, TableApp, User,
+};
 use highball_front as front;
 use highball_spawner::policy::{Policy, Refusal, Runner, Successor};
-use highball_spawner::spawner::{Spawner, HANDOVER};
+use highball_spawner::spawner::{table_reader, Spawner, HANDOVER, TABLE_TIME};
 use highball_spawner::{exec, ServiceState};
 use highball_supervisor::{Launcher, Predecessor};
 use highball_users::may_change_users;
-use rustix::process::{geteuid, getppid, Pid};
-use serde::{Deserialize, Serialize};
+use rustix::net::sockopt::{set_socket_timeout, Timeout};
+use rustix::process::{geteuid, getppid, kill_process, Pid, Signal};
 use std::collections::BTreeMap;
-use std::ffi::OsString;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -38,15 +39,23 @@ pub(crate) fn stay_root() -> Option<ExitCode> {
         complain(error);
         Some(ExitCode::FAILURE)
     };
-    let table = match read_table() {
-        Ok(table) => table?,
-        Err(error) => return Some(misread(error)),
+    if !asks_to_serve(std::env::args_os()) {
+        return None;
+    }
+    let table = match read_table_apart() {
+        Ok(Some(table)) => table,
+        // What is wrong with it is to be said.
+        Ok(None) => match read_table() {
+            Ok(table) => table?,
+            Err(error) => return Some(misread(error)),
+        },
+        Err(error) => return failed(&format!("root's configuration cannot be read: {error}")),
     };
     let user = match server_user(&table) {
         Ok(user) => user,
         Err(why) => return failed(&why),
     };
-    app_cgroups::set_up(table.limits.values().copied());
+    app_cgroups::set_up(table.apps.iter().map(|app| app.limits));
     let user = user?;
     let handover = match exec::take(HANDOVER) {
         Ok(handover) => handover,
@@ -89,30 +98,22 @@ fn read_table() -> Result<Option<RootTable>, highball_config::ConfigError> {
     root_table(std::env::args_os(), &variable)
 }
 
-/// What can change in a table. Paths need not be UTF-8.
-#[derive(Debug, Serialize, Deserialize)]
-struct Changes {
-    logs: Vec<OsString>,
-    apps: Vec<(OsString, RunsAs, KernelLimits)>,
+/// Has another process read the table: the file system of an application may never answer, and this one would not end then.
+/// `None`: something is wrong with it.
+fn read_table_apart() -> io::Result<Option<RootTable>> {
+    exec::close_all_on_exec()?;
+    let (process, socket) = table_reader()?;
+    set_socket_timeout(&socket, Timeout::Recv, Some(TABLE_TIME))?;
+    let table = passed(&socket);
+    let _ = kill_process(process, Signal::KILL); // it may have ended; the spawner or the supervisor reaps it
+    table
 }
 
 /// Reads the table for the spawner, and ends.
 pub(crate) fn read_for_spawner(socket: &OwnedFd) -> ExitCode {
     // What is wrong with it, the server says, which reads it too.
-    let Ok(Some(RootTable { logs, apps, mut limits, .. })) = read_table() else { return ExitCode::FAILURE };
-    let apps = apps.into_iter().map(|(path, runs_as)| {
-        let limits = limits.remove(&path).unwrap_or_default();
-        (path.into(), runs_as, limits)
-    });
-    let changes =
-        Changes { logs: logs.into_iter().map(PathBuf::into_os_string).collect(), apps: apps.collect() };
-    match pass(socket, &changes) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            complain(format_args!("the table of root's cannot be passed on: {error}"));
-            ExitCode::FAILURE
-        }
-    }
+    let Ok(Some(table)) = read_table() else { return ExitCode::FAILURE };
+    pass_at_last(socket, &table, "the table of root's")
 }
 
 /// The user that the server runs as; `None`: root.
@@ -121,11 +122,11 @@ fn server_user(table: &RootTable) -> Result<Option<User>, String> {
         Some(name) => User::of(name)
             .ok_or_else(|| format!("option server_user: {}", highball_config::no_such_user(name)))?,
         // Where all applications are root's, an attacker in the server is root anyway.
-        None if table.apps.values().all(|runs_as| runs_as.another().is_none()) => return Ok(None),
+        None if table.apps.iter().all(|app| app.runs_as.another().is_none()) => return Ok(None),
         None => User::of(SERVER_USER).unwrap_or_else(|| User::with_uid(NOBODY, NOBODY)),
     };
-    match table.apps.iter().find(|(_, runs_as)| is_user(runs_as, user.uid)) {
-        Some((app, _)) => Err(shares_user(&user.name, &app.display().to_string())),
+    match table.apps.iter().find(|app| is_user(&app.runs_as, user.uid)) {
+        Some(app) => Err(shares_user(&user.name, &app.path.display().to_string())),
         None => Ok(Some(user).filter(|user| user.uid != 0)),
     }
 }
@@ -214,8 +215,8 @@ fn runners(table: &RootTable, server: u32) -> BTreeMap<PathBuf, Runner> {
         RunsAs::Starter | RunsAs::RootUnasked => Runner::Root,
         RunsAs::User(user) => Runner::User(user.clone()),
     };
-    let others = table.apps.iter().filter(|(_, runs_as)| !is_user(runs_as, server));
-    others.map(|(path, runs_as)| (path.clone(), runner(runs_as))).collect()
+    let others = table.apps.iter().filter(|app| !is_user(&app.runs_as, server));
+    others.map(|app| (app.path.clone(), runner(&app.runs_as))).collect()
 }
 
 impl Policy for RootPolicy {
@@ -268,7 +269,8 @@ impl Policy for RootPolicy {
     }
 
     fn cgroup(&self, app: &Path) -> Result<Option<OwnedFd>, Refusal> {
-        let limits = self.table.limits.get(app).copied().unwrap_or_default();
+        let known = self.table.apps.iter().find(|known| known.path == app);
+        let limits = known.map(|known| known.limits).unwrap_or_default();
         Ok(highball_cgroups::current().map(|cgroups| cgroups.entrance(app, limits)).transpose()?)
     }
 
@@ -291,13 +293,11 @@ impl Policy for RootPolicy {
     }
 
     fn read_again(&mut self, socket: &OwnedFd) {
-        let Ok(Some(Changes { logs, apps })) = passed(socket) else { return };
-        let limits =
-            apps.iter().map(|(path, _, limits)| (PathBuf::from(path), *limits)).collect::<BTreeMap<_, _>>();
-        change_limits(&self.table.limits, &limits);
-        self.table.logs = logs.into_iter().map(PathBuf::from).collect();
-        self.table.apps = apps.into_iter().map(|(path, runs_as, _)| (path.into(), runs_as)).collect();
-        self.table.limits = limits;
+        let Ok(Some(RootTable { logs, mut apps, silent, .. })) = passed(socket) else { return };
+        let before = self.table.apps.iter().filter(|app| silent.contains(&app.path));
+        apps.extend(before.cloned());
+        change_limits(&self.table.apps, &apps);
+        (self.table.logs, self.table.apps) = (logs, apps);
         self.runners = runners(&self.table, self.server);
     }
 
@@ -318,12 +318,13 @@ impl Policy for RootPolicy {
 }
 
 /// Root's configuration has other limits, or other applications.
-fn change_limits(old: &BTreeMap<PathBuf, KernelLimits>, new: &BTreeMap<PathBuf, KernelLimits>) {
+fn change_limits(old: &[TableApp], new: &[TableApp]) {
     let Some(cgroups) = highball_cgroups::current() else { return };
-    for (app, limits) in new {
-        if let Err(error) = cgroups.change(app, *limits) {
-            complain(format_args!("the limits of {} stay as they were: {error}", app.display()));
+    for app in new {
+        if let Err(error) = cgroups.change(&app.path, app.limits) {
+            complain(format_args!("the limits of {} stay as they were: {error}", app.path.display()));
         }
     }
-    old.keys().filter(|app| !new.contains_key(*app)).for_each(|app| cgroups.leave(app));
+    let has_left = |app: &&TableApp| !new.iter().any(|other| other.path == app.path);
+    old.iter().filter(has_left).for_each(|app| cgroups.leave(&app.path));
 }

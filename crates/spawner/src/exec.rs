@@ -105,7 +105,7 @@ pub fn take_activated() -> Vec<OwnedFd> {
 ///
 /// # Errors
 /// The descriptors of this process cannot be listed.
-pub(crate) fn close_all_on_exec() -> io::Result<()> {
+pub fn close_all_on_exec() -> io::Result<()> {
     for entry in std::fs::read_dir("/proc/self/fd")? {
         let number = entry?.file_name().to_str().and_then(|number| number.parse::<RawFd>().ok());
         if let Some(number) = number.filter(|number| *number > 2) {

@@ -28,8 +28,8 @@ const MOST_STARTED: usize = 256;
 const MOST_READERS: usize = 2;
 /// How long one of them may take while another order to read it waits.
 const READER_TIME: Duration = Duration::from_secs(10);
-/// How long the table may take to be read again.
-const TABLE_TIME: Duration = Duration::from_secs(5);
+/// How long the table may take to be read.
+pub const TABLE_TIME: Duration = Duration::from_secs(5);
 /// The most processes at a time that watch certificates: one, and those before it that are ending.
 const MOST_WATCHERS: usize = 4;
 /// The most successors at a time: one that takes over, and some that are ending.
@@ -159,8 +159,7 @@ impl<P: Policy> Spawner<P> {
 
     fn read_table(&mut self) -> io::Result<()> {
         self.end_table_reading();
-        let (socket, theirs) = channel::pair()?;
-        let process = start::table_reader(theirs)?;
+        let (process, socket) = table_reader()?;
         self.table_readers.insert(process);
         self.table_reading = Some(TableReading { process, socket, until: Instant::now() + TABLE_TIME });
         Ok(())
@@ -385,6 +384,15 @@ impl<P: Policy> Spawner<P> {
             None => has_crashed && descent::is_of_another_user(pid),
         }
     }
+}
+
+/// Starts a process that reads the table, and passes it on the socket. It is killed if it takes longer than [`TABLE_TIME`].
+///
+/// # Errors
+/// The system refuses it.
+pub fn table_reader() -> io::Result<(Pid, OwnedFd)> {
+    let (socket, theirs) = channel::pair()?;
+    Ok((start::table_reader(theirs)?, socket))
 }
 
 impl TableReading {

@@ -301,8 +301,11 @@ impl Connection {
     /// No application gets a field that has the key of the link: the page that was opened by that may be the referer, and programs
     /// in between may repeat a target.
     fn hide_key(&mut self, is_development: bool, bytes: &[u8]) {
-        if is_development || self.head.has(known_key::REFERER) {
-            self.head.drop_values(bytes, |value| self.shared.key.is_in(value));
+        let is_in = |value: &[u8]| self.shared.key.is_in(value);
+        let is_referer =
+            || self.head.has(known_key::REFERER) && self.head.values_of(known_key::REFERER, bytes).any(is_in);
+        if is_development || is_referer() {
+            self.head.drop_values(bytes, is_in);
         }
     }
 

@@ -233,10 +233,7 @@ impl RequestHead {
 
     /// Takes the fields with a well-known key away: no application gets them.
     pub(crate) fn drop_known(&mut self, key: FieldKey) {
-        self.fields.iter_mut().filter(|field| field.key == key).for_each(|field| field.key = KEY_DROPPED);
-        let others = !key.bit().unwrap_or(0);
-        self.seen &= others;
-        self.repeated &= others;
+        self.drop_all(|field| field.key == key);
     }
 
     // --- What it says --------------------------------------------------------------------------------

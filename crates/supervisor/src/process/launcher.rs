@@ -34,7 +34,10 @@ use tokio::io::Interest;
 /// The longest time from the end of a process, by its pidfd, until SIGCHLD or the spawner reports how it ended. A
 /// worker is a child of neither this process nor the spawner as long as its intermediate process is there; a process
 /// that neither has started never becomes one.
-pub(crate) const NEWS_TIME: Duration = Duration::from_millis(300);
+const NEWS_TIME: Duration = Duration::from_millis(300);
+
+/// The same, where the report has to come from another process, which a busy machine may keep waiting.
+const NEWS_TIME_OF_SPAWNER: Duration = Duration::from_secs(2);
 
 /// Starts, signals and reaps processes.
 #[derive(Debug, Clone)]
@@ -168,6 +171,14 @@ impl Launcher {
                     Ok(())
                 }));
             }
+        }
+    }
+
+    /// How long to wait for the report of how a process ended, once it has.
+    pub(crate) fn news_time(&self) -> Duration {
+        match self {
+            Launcher::Direct => NEWS_TIME,
+            Launcher::Spawner(_) => NEWS_TIME_OF_SPAWNER,
         }
     }
 

@@ -1,7 +1,7 @@
 //! The closed set of what the supervisor's loop waits for, and the small tasks that watch for them.
 
 use crate::core::event::ReceivedSignal;
-use crate::process::launcher::{Launcher, NEWS_TIME};
+use crate::process::launcher::Launcher;
 use crate::process::mold_process::Trouble;
 use crate::rate_limit::RateLimit;
 use crate::shell::app_files::Found;
@@ -253,9 +253,10 @@ impl HeldProcess {
     fn watch(pidfd: Arc<AsyncFd<OwnedFd>>, who: Who, inbox: Inbox) -> HeldProcess {
         let watched = Arc::clone(&pidfd);
         let launcher = inbox.launcher.clone();
+        let news_time = launcher.news_time();
         let watch = Watch(tokio::spawn(async move {
             if watched.readable().await.is_ok() {
-                tokio::time::sleep(NEWS_TIME).await;
+                tokio::time::sleep(news_time).await;
                 inbox.put(News::Ended(who)).await;
             }
         }));

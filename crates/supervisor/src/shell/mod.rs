@@ -199,7 +199,7 @@ impl Supervisor {
                     (Some(app), Who::Worker(worker)) => {
                         self.ended(app, Process::Worker(worker), Ending::Unknown);
                     }
-                    (_, Who::Successor(pid)) => self.successor_ended(pid, Ending::Unknown),
+                    (_, Who::Successor(pid)) => self.successor_gone(pid),
                     (_, Who::Succeeded) | (None, _) => {}
                 }
             }
@@ -317,7 +317,7 @@ impl Supervisor {
                 }
                 None => {
                     debug!(pid = pid.as_raw_pid(), %ending, "an orphan or a successor was reaped");
-                    self.successor_ended(pid, ending);
+                    self.successor_reaped(pid, ending);
                 }
             }
         }

@@ -154,11 +154,20 @@ impl Supervisor {
         }
     }
 
-    /// A process has ended that was to take our place, or has, or is one of those that have been succeeded.
-    pub(super) fn successor_ended(&mut self, pid: Pid, ending: Ending) {
+    /// A process was reaped that was to take our place, or has, or is one of those that have been succeeded.
+    pub(super) fn successor_reaped(&mut self, pid: Pid, ending: Ending) {
         if let Some(upgrade) = self.upgrading.upgrade_of(pid) {
             self.successor_happens(upgrade, SuccessorEvent::Ended(ending));
-        } else if self.upgrading.serving.as_mut().is_some_and(|serving| serving.ended(pid, ending)) {
+        } else if let Some(serving) = &mut self.upgrading.serving {
+            serving.reaped(pid, ending);
+        }
+    }
+
+    /// Such a process ended a moment ago.
+    pub(super) fn successor_gone(&mut self, pid: Pid) {
+        if let Some(upgrade) = self.upgrading.upgrade_of(pid) {
+            self.successor_happens(upgrade, SuccessorEvent::Ended(Ending::Unknown));
+        } else if let Some(ending) = self.upgrading.serving.as_mut().and_then(|serving| serving.gone(pid)) {
             tracing::warn!(pid = pid.as_raw_pid(), %ending, "the process that has taken over has ended");
             self.happened.push_back(Event::ServingProcessEnded);
         }

@@ -79,26 +79,28 @@ impl ServingProcess {
         }
     }
 
-    /// A process has ended. `true`: the one that serves, and no other does.
-    pub(crate) fn ended(&mut self, pid: Pid, ending: Ending) -> bool {
+    /// A process was reaped, and has ended like this. Whether another one serves in its place may not have been read yet: see
+    /// [`ServingProcess::gone`].
+    pub(crate) fn reaped(&mut self, pid: Pid, ending: Ending) {
         self.before.retain(|(before, _)| *before != pid);
-        if pid != self.pid {
-            // One that was succeeded, and ended as its successor did.
-            if self.ending.is_none_or(|known| known == Ending::Unknown) && self.has_ended {
-                self.ending = Some(ending);
-            }
-            return false;
-        }
-        let is_news = !self.has_ended;
-        self.has_ended = true;
-        if self.ending.is_none_or(|known| known == Ending::Unknown) {
+        // One that was succeeded ends as its successor did.
+        let counts = pid == self.pid || self.has_ended;
+        if counts && self.ending.is_none_or(|known| known == Ending::Unknown) {
             self.ending = Some(ending);
         }
-        if is_news {
-            self.before.iter().for_each(|(_, process)| process.signal(Signal::TERM));
+    }
+
+    /// A process ended a moment ago, and what it sent was read. Returns how, if it is the one that serves and no other does.
+    pub(crate) fn gone(&mut self, pid: Pid) -> Option<Ending> {
+        self.before.retain(|(before, _)| *before != pid);
+        if pid != self.pid || self.has_ended {
+            return None;
         }
+        self.has_ended = true;
+        let ending = *self.ending.get_or_insert(Ending::Unknown);
+        self.before.iter().for_each(|(_, process)| process.signal(Signal::TERM));
         // Only the PID proxy learns whether another one has succeeded it. If it was stopped, TERM follows.
-        is_news && (self.is_proxied() || ending != Ending::Exited(0))
+        Some(ending).filter(|ending| self.is_proxied() || *ending != Ending::Exited(0))
     }
 }
 
@@ -153,7 +155,7 @@ impl PidProxy {
                 }
                 News::Ended(Who::Successor(pid)) => {
                     self.reap().await;
-                    self.serving.ended(pid, Ending::Unknown);
+                    self.serving.gone(pid);
                 }
                 _ => {} // late news of workers
             },
@@ -165,7 +167,7 @@ impl PidProxy {
         loop {
             let reaped = self.endings.reap();
             for (pid, ending) in reaped.ended {
-                self.serving.ended(pid, ending);
+                self.serving.reaped(pid, ending);
             }
             if !reaped.may_have_left_some {
                 return;

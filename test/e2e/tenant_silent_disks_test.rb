@@ -1,0 +1,79 @@
+# frozen_string_literal: true
+
+require_relative "../support/fuse_folder"
+require_relative "../support/tenants_test_case"
+
+# A tenant's link leads to a file system that does not answer, when root starts the server, has it read its
+# configuration again, or has another process take over. Nothing of others is held up by it.
+class TenantSilentDisksTest < TenantsTestCase
+  def test_root_reads_its_configuration_again
+    server = serve_tenants(@link, victim_app)
+    fall_silent
+    server.signal("HUP")
+    wait_for("the configuration without it", within: 60) { server.log.include?("cannot reload the application's") }
+    assert_includes server.log, SILENT
+    assert_equal 200, ask_attacker(server).status
+    output, ended = HighballServer.run("restart", "victim", *server.which, env: server_env, within: 60)
+    assert_predicate ended, :success?, output
+    assert_goes_on(server)
+  end
+
+  def test_a_start
+    fall_silent
+    server = serve_tenants(@link, victim_app)
+    assert_predicate @disk.unanswered, :positive?
+    attacker = server.status.fetch("apps").find { |app| app["name"] == "attacker" }
+    assert_equal "failed", attacker["phase"]
+    assert_includes attacker["last_failure"], SILENT
+    refute_match(/WARN .*root/, server.log)
+    assert_goes_on(server)
+  end
+
+  # It answers when root looks whether the application is there, and then no more.
+  def test_a_disk_that_falls_silent_during_the_start
+    fall_silent(after: 1)
+    assert_goes_on(serve_tenants(@link, victim_app))
+  end
+
+  def test_a_hot_restart_says_why_it_fails
+    server = serve_tenants(@link, victim_app)
+    fall_silent
+    output, ended = HighballServer.run("upgrade", *server.which, env: server_env, within: 60)
+    refute_predicate ended, :success?
+    assert_includes output, SILENT
+    assert_goes_on(server)
+  end
+
+  SILENT = "home/attacker: the file system does not answer"
+
+  def setup
+    super
+    @mounted = File.join(@place, "disk").tap { |path| Dir.mkdir(path) }
+    @disk = FuseFolder.new(@mounted, { "file" => "" })
+    home = File.join(@place, "home").tap { |path| Dir.mkdir(path) }
+    FileUtils.chown(ATTACKER, nil, home)
+    release = app_of(ATTACKER, { "config.ru" => FACTS }, "home/release")
+    @link = File.join(home, "attacker")
+    as_attacker { File.symlink(release, @link) }
+  rescue FuseFolder::Unavailable => e
+    skip "no file systems for tests: #{e.message}"
+  end
+
+  def teardown
+    @disk&.close
+    super
+  end
+
+  private
+
+  # From now on the link leads to the disk, which does not answer.
+  def fall_silent(...)
+    @disk.ignore(:lookup, ...)
+    as_attacker { File.unlink(@link) && File.symlink(File.join(@mounted, "release"), @link) }
+  end
+
+  def assert_goes_on(server)
+    assert_victim_serves(server)
+    assert_predicate server.stop("TERM", within: 20), :success?
+  end
+end
