@@ -8,7 +8,7 @@ use std::path::Path;
 pub struct Callbacks<'a> {
     /// Evaluates Puma configurations, if that can be done.
     pub ask_ruby: Option<AskRuby<'a>>,
-    /// Is told the path of one of several applications before its files are read: its file system may never answer. `false`: the
+    /// Gets the path of one of several applications before its files are read: its file system may never answer. `false`: the
     /// files are not read, as it has not.
     pub may_look: &'a dyn Fn(&Path) -> bool,
 }

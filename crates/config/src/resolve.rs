@@ -266,7 +266,7 @@ impl AppSources {
         callbacks: Callbacks<'_>,
     ) {
         let (Some(ask), Ok(file)) = (callbacks.ask_ruby, &self.file) else { return };
-        (callbacks.may_look)(&self.given); // it was looked at before: this only tells where the reader is
+        (callbacks.may_look)(&self.given); // it was looked at before: this only reports where the reader is
         let mut own = self.entry.clone();
         own.add_all(file, |option| option.scope != Scope::Server);
         let mut files = own.clone();

@@ -145,7 +145,7 @@ fn look_up(paths: Vec<PathBuf>, current: &Path) -> Vec<(PathBuf, Looked)> {
     let mut all: Vec<_> = paths.into_iter().map(|path| (path, Looked::NoAnswer)).collect();
     for (index, (path, _)) in all.iter().enumerate() {
         let (to_us, path, current) = (to_us.clone(), path.clone(), current.to_owned());
-        std::thread::spawn(move || to_us.send((index, look_at(&current, &path))));
+        std::thread::spawn(move || drop(to_us.send((index, look_at(&current, &path)))));
     }
     drop(to_us);
     let until = Instant::now() + LOOKUP_TIME;

@@ -114,7 +114,7 @@ pub(crate) fn read_here() -> Result<Invocation, ConfigError> {
     read_with(&|_| true)
 }
 
-/// The same; what is told which application is looked at, may have it left out: see [`Callbacks::may_look`].
+/// The same; `may_look` learns which application is looked at, and may have it left out: see [`Callbacks::may_look`].
 fn read_with(may_look: &dyn Fn(&Path) -> bool) -> Result<Invocation, ConfigError> {
     // An application that was given as an object is loaded already, with what configures it.
     let ask: Option<AskRuby<'_>> = if crate::is_given_as_object() { None } else { Some(&puma::ask) };
@@ -152,7 +152,7 @@ fn read_apart(start: impl Fn(BorrowedFd<'_>) -> io::Result<()>) -> io::Result<Re
             Some(path) => {
                 return Err(io::Error::other(format!(
                     "the file system of {} does not answer",
-                    path.display()
+                    Path::new(&path).display()
                 )))
             }
             None => return Err(error),
@@ -187,7 +187,7 @@ pub(crate) fn read_for_server(socket: OwnedFd) -> ExitCode {
 pub(crate) fn pass_at_last(socket: &OwnedFd, read: &impl Serialize, what: &str) -> ExitCode {
     match pass(socket, read) {
         Ok(()) => return ExitCode::SUCCESS,
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {} // it took too long: nobody waits for it any more
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {} // it took too long, and is not waited for
         Err(error) => complain(format_args!("{what} cannot be passed on: {error}")),
     }
     ExitCode::FAILURE
