@@ -61,6 +61,7 @@ class InitTest < E2ETest
   def test_files_of_other_servers
     files = { "Passengerfile.json" => "{}", "config/unicorn.rb" => "worker_processes 2\n", "Caddyfile" => "",
               "render.yaml" => "    startCommand: bundle exec puma\n", "config/puma.rb" => "threads 5\n",
+              "config/puma/staging.rb" => "threads 4\n",
               "Procfile" => "web: bundle exec passenger start\n" }
     output = init(folder_with(RACK.merge(files)))
     assert_match(%r{^left alone +Passengerfile\.json +it is Passenger's, .*docs/migrating/passenger\.md}, output)
@@ -68,6 +69,7 @@ class InitTest < E2ETest
     assert_match(/^left alone +Caddyfile +it is Caddy's/, output)
     assert_match(/^left alone +render\.yaml +it starts Puma, and not Highball/, output)
     assert_match(%r{^left alone +config/puma\.rb +it counts for what config/highball\.toml does not set}, output)
+    assert_match(%r{^left alone +config/puma/staging\.rb +it counts}, output)
     assert_equal 1, output.scan("Procfile ").length, output
     output.scan(%r{docs/[\w/-]+\.md}).each { |page| assert_path_exists File.expand_path("../../#{page}", __dir__) }
   end

@@ -35,7 +35,7 @@ class FuseFolder
     raise Unavailable, problem
   end
 
-  # From now on, or when so many more of them have been answered, these operations get no answer: `:lookup`, `:open`,
+  # From now on, or after this number of answers, these operations get no answer: `:lookup`, `:open`,
   # `:read` and so on.
   def ignore(*operations, after: 0) = tell("ignore", after, *operations)
 

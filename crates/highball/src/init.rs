@@ -22,8 +22,6 @@ use crate::started_path;
 const CONFIG: &str = "config";
 /// The most that is read of a file that is there, in bytes.
 const READ_BYTES: u64 = 256 * 1024;
-/// Puma configurations that Highball reads, beside those of single environments.
-const PUMA: [&str; 2] = ["config/puma.rb", "config/puma/production.rb"];
 const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
 /// Why nothing more is written.
@@ -96,8 +94,9 @@ pub(crate) fn init(folder: &Path, unit: &Deployment, dry_run: bool) -> Result<()
 
 /// Prints a line about each file that configures another server, and is not planned.
 fn report_others(folder: &Path, plan: &[Planned]) {
+    let puma = puma_files(folder);
     let Ok(folder) = TenantFolder::open(folder, None) else { return };
-    for file in PUMA.into_iter().filter(|file| folder.has_file(file)) {
+    for file in puma.iter().filter(|file| folder.has_file(file)) {
         let words = "it counts for what config/highball.toml does not set, and its hooks run";
         print_line("left alone", file, words);
     }
@@ -106,6 +105,16 @@ fn report_others(folder: &Path, plan: &[Planned]) {
     for Unread { file, what, remedy, .. } in others {
         print_line("left alone", file, &format!("it {what}. {remedy}"));
     }
+}
+
+/// Puma configurations that Highball reads: one for all environments, and one for each.
+fn puma_files(folder: &Path) -> Vec<String> {
+    let entries = folder.join("config/puma").read_dir().into_iter().flatten().flatten();
+    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    let of_environments = names.filter(|name| name.ends_with(".rb")).map(|name| format!("config/puma/{name}"));
+    let mut files: Vec<String> = of_environments.chain(["config/puma.rb".into()]).collect();
+    files.sort();
+    files
 }
 
 /// Whether there is something that could be served by Ruby.

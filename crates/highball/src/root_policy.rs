@@ -44,7 +44,7 @@ pub(crate) fn stay_root() -> Option<ExitCode> {
     }
     let table = match read_table_apart() {
         Ok(Some(table)) => table,
-        // What is wrong with it is to be said.
+        // This says what is wrong with it.
         Ok(None) => match read_table() {
             Ok(table) => table?,
             Err(error) => return Some(misread(error)),
