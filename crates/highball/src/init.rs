@@ -111,7 +111,8 @@ fn report_others(folder: &Path, plan: &[Planned]) {
 fn puma_files(folder: &Path) -> Vec<String> {
     let entries = folder.join("config/puma").read_dir().into_iter().flatten().flatten();
     let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
-    let of_environments = names.filter(|name| name.ends_with(".rb")).map(|name| format!("config/puma/{name}"));
+    let of_environments =
+        names.filter(|name| name.ends_with(".rb")).map(|name| format!("config/puma/{name}"));
     let mut files: Vec<String> = of_environments.chain(["config/puma.rb".into()]).collect();
     files.sort();
     files

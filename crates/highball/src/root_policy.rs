@@ -17,7 +17,7 @@ use highball_spawner::{exec, ServiceState};
 use highball_supervisor::{Launcher, Predecessor};
 use highball_users::may_change_users;
 use rustix::net::sockopt::{set_socket_timeout, Timeout};
-use rustix::process::{geteuid, getppid, kill_process, Pid, Signal};
+use rustix::process::{geteuid, getppid, kill_process, waitpid, Pid, Signal, WaitOptions};
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -104,8 +104,11 @@ fn read_table_apart() -> io::Result<Option<RootTable>> {
     exec::close_all_on_exec()?;
     let (process, socket) = table_reader()?;
     set_socket_timeout(&socket, Timeout::Recv, Some(TABLE_TIME))?;
-    let table = passed(&socket);
-    let _ = kill_process(process, Signal::KILL); // it may have ended; the spawner or the supervisor reaps it
+    let table = passed::<RootTable>(&socket);
+    let _ = match &table {
+        Ok(Some(table)) if table.silent.is_empty() => waitpid(Some(process), WaitOptions::empty()).map(drop),
+        _ => kill_process(process, Signal::KILL), // it may never end; the spawner or the supervisor reaps it
+    };
     table
 }
 
