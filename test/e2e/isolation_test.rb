@@ -96,7 +96,7 @@ class IsolationTest < ManyAppsTestCase
       end
     end
     assert_match(/worker \d+ died: /, app(server, "allocate")["last_failure"])
-    assert_equal [*WELL, "loop", "allocate"].to_h { |name| [name, "serving"] }, phases(server).except("crash")
+    wait_for("workers that last", within: ENDS_WITHIN) { phases(server).except("crash").values.uniq == ["serving"] }
   end
 
   # The phase of each application in `highball status`: {"loop" => "serving"}.

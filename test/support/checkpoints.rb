@@ -21,7 +21,7 @@ class Checkpoints
   end
 
   # The pid of the process that waits there.
-  def wait_until_reached(step, within: 30)
+  def wait_until_reached(step, within: Deadline::WITHIN)
     Deadline.wait("a process at #{step}", within: within) { File.exist?("#{path(step)}.reached") }
     File.read("#{path(step)}.reached").to_i
   end
