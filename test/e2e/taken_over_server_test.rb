@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require "io/nonblock"
 require_relative "../support/spawner_test_case"
 
 # What an attacker could do after taking over the server: it has the socket for orders to the spawner.
@@ -58,7 +59,11 @@ class TakenOverServerTest < SpawnerTestCase
     before = open.call
     20.times { listen.call }
     assert_operator open.call, :<=, before + 2
-    readers = Array.new(50) { ask_spawner(orders, [3].pack("C"), UNIXSocket.pair.first) }
+    pairs = Array.new(50) { UNIXSocket.pair }
+    readers = pairs.map do |passed, _kept|
+      passed.nonblock = false # the process waits for what the other end sends
+      ask_spawner(orders, [3].pack("C"), passed)
+    end
     assert_includes readers, REFUSED, "there are never many that read the configuration"
     assert_victim_serves(server)
   end

@@ -38,6 +38,13 @@ use zeroize::Zeroizing;
 /// Time for reading what one application says.
 const ANSWER_TIME: Duration = Duration::from_secs(5);
 
+/// What the server sends to the process that reads for it: the path of an application that is to be left out,
+const LEFT_OUT: u8 = 1;
+/// and, after all of these, that it may begin.
+const BEGIN: u8 = 0;
+/// The most applications that are left out.
+const MOST_LEFT_OUT: usize = 10_000;
+
 /// The number of the user root.
 const ROOT: u32 = 0;
 
@@ -136,7 +143,10 @@ fn read_apart(start: impl Fn(BorrowedFd<'_>) -> io::Result<()>) -> io::Result<Re
         let (ours, theirs) = pair()?;
         start(theirs.as_fd())?;
         drop(theirs);
-        pass(&ours, &silent)?;
+        for path in &silent {
+            send(&ours, &[&[LEFT_OUT], path.as_bytes()].concat(), None)?;
+        }
+        send(&ours, &[BEGIN], None)?;
         set_socket_timeout(&ours, Timeout::Recv, Some(ANSWER_TIME))?;
         let mut looks_at = None;
         let error = loop {
@@ -160,9 +170,25 @@ fn read_apart(start: impl Fn(BorrowedFd<'_>) -> io::Result<()>) -> io::Result<Re
     }
 }
 
+/// The applications that the server wants to have left out. It may have been taken over: no descriptor of it is read.
+fn left_out(socket: &OwnedFd) -> io::Result<Vec<OsString>> {
+    set_socket_timeout(socket, Timeout::Recv, Some(ANSWER_TIME))?;
+    let mut paths = Vec::new();
+    while paths.len() < MOST_LEFT_OUT {
+        match receive(socket, true)? {
+            Received::Packet(bytes, None) if bytes == [BEGIN] => return Ok(paths),
+            Received::Packet(bytes, None) if bytes[0] == LEFT_OUT => {
+                paths.push(OsString::from_vec(bytes[1..].to_vec()))
+            }
+            _ => break,
+        }
+    }
+    Err(io::ErrorKind::InvalidData.into())
+}
+
 /// Reads the configuration for the server, as root, and ends.
 pub(crate) fn read_for_server(socket: OwnedFd) -> ExitCode {
-    let Ok(Some(silent)) = passed::<Vec<OsString>>(&socket) else { return ExitCode::FAILURE };
+    let Ok(silent) = left_out(&socket) else { return ExitCode::FAILURE };
     let may_look = |path: &Path| {
         let _ = send(&socket, path.as_os_str().as_bytes(), None); // the server may have gone
         !silent.iter().any(|silent| silent == path)
