@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "assets"
+require_relative "compiler"
 require_relative "detection"
 require_relative "heap_layout"
 require_relative "message"
@@ -99,7 +100,7 @@ module Highball
 
     # The application's fields in the messages to the supervisor.
     def description
-      { pid: Process.pid, ruby: RUBY_VERSION, rack: Rack.release, framework: framework,
+      { pid: Process.pid, ruby: RUBY_VERSION, jit: Compiler.description, rack: Rack.release, framework: framework,
         public: (folder = public_folder) && Message.path(folder), public_headers: public_headers, assets: assets }
     end
 
@@ -109,6 +110,7 @@ module Highball
     #           not safe to compact then crashes this process.
     # threads:: the number of threads that have served requests here.
     def warm_up(compact: false, threads: 0)
+      Compiler.free_unused_code
       Native.free_malloc_holes # the process that forked this one may have filled them
       HeapLayout.arrange(compact: compact, reforked: threads.positive?) # which makes further holes
       Native.fill_malloc_holes(threads) # writing into a hole would copy its page

@@ -4,6 +4,9 @@
 # file. It is taken from ARGV, so that the application sees no arguments.
 $LOAD_PATH.unshift(File.expand_path("..", __dir__))
 
+require_relative "compiler"
+Highball::Compiler.start_with_it(__FILE__)
+
 require_relative "mold"
 
 Highball::Mold.start(ARGV.shift)

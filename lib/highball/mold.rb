@@ -5,6 +5,7 @@ require_relative "app"
 require_relative "boot_output"
 require_relative "checkpoint"
 require_relative "checkup"
+require_relative "compiler"
 require_relative "control_socket"
 require_relative "diagnosis"
 require_relative "heap"
@@ -100,6 +101,7 @@ module Highball
       HeapGrowth.watch
       @app = @journey.step(:load_app) { App.load(App::FOLDER, @found) }
       HeapGrowth.unwatch
+      Compiler.enable
       @journey.step(:prepare_fork) { prepare_fork }
     end
 
@@ -110,6 +112,7 @@ module Highball
 
     def load_highball
       HeapLayout.forget_least
+      Compiler.take_decision
       Extension.load
       Native.exit_when_closed(@control.fileno)
       $stdout.sync = true

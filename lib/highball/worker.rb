@@ -94,6 +94,7 @@ module Highball
     def load_app
       @step = :load_app
       @app = App.load(App::FOLDER, @found)
+      Compiler.enable
       @step = :start_worker
       take_signals # again, because the application may have set its own handlers
       @control.say(:booted, **@app.description, restartable: true)

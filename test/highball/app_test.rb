@@ -34,6 +34,7 @@ class AppTest < Minitest::Test
 
   def test_a_plain_application_describes_itself
     description = App.new(CALLABLE, @folder).description
+    assert_includes [%i[name], %i[off], %i[off is_missing]], description[:jit].keys
     assert_equal ["Rack", Rack.release, nil, {}], description.values_at(:framework, :rack, :public, :public_headers)
   end
 

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use crate::form::{fit, Choice, Form};
-use crate::settings::{LogFormat, ShowDiagnosis};
+use crate::settings::{Jit, LogFormat, ShowDiagnosis};
 
 /// One option of `highball serve`.
 pub(crate) struct Opt {
@@ -1274,6 +1274,22 @@ pub(crate) static OPTIONS: &[Opt] = &[
         example: "on",
         doc: "Whether the application is loaded once, before workers are forked, which then share its memory. `off` is \
               for applications that are not fork-safe: each worker loads the application itself.",
+    },
+    Opt {
+        name: "jit",
+        scope: Scope::App,
+        short: None,
+        env: &[],
+        form: Form::OneOf(&[
+            Choice { word: "auto", set: |f| f.app.process.jit = Jit::Auto },
+            Choice { word: "on", set: |f| f.app.process.jit = Jit::On },
+            Choice { word: "off", set: |f| f.app.process.jit = Jit::Off },
+        ]),
+        default: Default::InDevelopment { yes: "off", no: "auto" },
+        section: Section::Processes,
+        example: "on",
+        doc: "Whether Ruby compiles what runs often (YJIT, from Ruby 3.1 on). `auto`: if there is memory for the code, 128 MiB for each \
+              worker. `RUBY_YJIT_ENABLE` and options for it in `RUBYOPT` count before this option.",
     },
     Opt {
         name: "no_new_privs",

@@ -288,6 +288,21 @@ impl App {
         KernelLimits { cpu: self.cpu_max, memory: self.memory.max }
     }
 
+    /// Why Ruby's compiler is off with `jit = auto`: there is too little memory for what it makes. `None`: there is enough.
+    pub fn no_room_for_code(&self) -> Option<String> {
+        let available = crate::memory::available()?;
+        let of_app = self.memory.budget(available).unwrap_or(available);
+        let of_worker = (of_app / u64::from(self.workers.max(1)))
+            .min(self.memory.worker.bytes(available).unwrap_or(u64::MAX));
+        (of_worker < BYTES_WITH_CODE).then(|| {
+            format!(
+                "a worker may have {} MiB of memory, and with compiled code it needs {}",
+                of_worker >> 20,
+                BYTES_WITH_CODE >> 20
+            )
+        })
+    }
+
     /// Whether its processes are the same as those of `other`, and what they say of its files: only what concerns the
     /// front alone differs.
     pub fn has_processes_of(&self, other: &App) -> bool {
@@ -731,6 +746,9 @@ pub struct StaticFiles {
 /// other programs, and for what is allocated before it is noticed.
 pub const USABLE_PERCENT: u64 = 85;
 
+/// What a worker whose code Ruby has compiled needs at least, in bytes.
+const BYTES_WITH_CODE: u64 = 128 << 20;
+
 /// How much memory something may have.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum MemoryBound {
@@ -794,6 +812,8 @@ pub struct Process {
     pub preload: bool,
     /// Whether the application's processes can get no more rights than their user's, by setuid programs for example.
     pub no_new_privs: bool,
+    /// Whether Ruby compiles what runs often.
+    pub jit: Jit,
     /// When a worker is promoted to mold.
     pub refork_after: ReforkAfter,
     /// How long a single worker has to have served before its mold ends; `None`: it stays.
@@ -807,6 +827,18 @@ impl Process {
     pub fn may_refork_by_itself(&self) -> bool {
         self.preload && self.refork_after == ReforkAfter::Auto
     }
+}
+
+/// Whether Ruby's just-in-time compiler is on.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Jit {
+    /// It is off.
+    #[default]
+    Off,
+    /// It is on where Ruby has one, and there is room for the code.
+    Auto,
+    /// It is on where Ruby has one.
+    On,
 }
 
 /// When a warm worker becomes the mold from which all workers are forked again.

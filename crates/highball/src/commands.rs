@@ -579,7 +579,8 @@ fn app_table(app: &AppStatus) -> String {
     if let Some(link) = &app.browser_link {
         fact(&mut text, "browser", link);
     }
-    fact(&mut text, "runs on", &format!("{framework}{ruby}"));
+    let jit = app.jit.as_ref().map(|jit| format!(", {jit}")).unwrap_or_default();
+    fact(&mut text, "runs on", &format!("{framework}{ruby}{jit}"));
     fact(&mut text, "version", &format!("generation {}; restarts {restarts}", app.generation));
     let no_mold = if app.mold_rests { "none: it boots when another worker is needed" } else { "none" };
     fact(&mut text, "mold", &app.mold.as_ref().map_or(no_mold.into(), mold_line));
@@ -823,6 +824,7 @@ mod tests {
             user: "deploy".into(),
             framework: Some("Rails 6.1.7".into()),
             ruby: Some("3.1.2".into()),
+            jit: Some(highball_supervisor::Jit { name: Some("YJIT".into()), off: None, is_missing: false }),
             generation: 2,
             restartable: Some(false),
             mold: Some(MoldStatus { pid: Some(43), state: "booted".into(), promoted_from: Some(7) }),

@@ -63,6 +63,7 @@ impl Child {
             environment.insert(PUMA_FILE.into(), file.into());
         }
         environment::share_for_long(&mut environment, app);
+        environment::choose_compiler(&mut environment, app);
         if examine {
             environment.insert("HIGHBALL_EXAMINE".into(), app.threads.to_string().into());
         }

@@ -56,7 +56,7 @@ pub use report::{
     ReportedLoad, RestartCount, RestartReport, SizingReport, UpgradeReport, WorkerReport,
 };
 pub use shell::message::{
-    Account, AssetPipeline, Assets, BootFailure, Booted, DigestScheme, Finding, PlainAsset, RubyError,
+    Account, AssetPipeline, Assets, BootFailure, Booted, DigestScheme, Finding, Jit, PlainAsset, RubyError,
     RubyHeap, ThreadPlace,
 };
 pub use shell::questions::{Answer, NotAsked};

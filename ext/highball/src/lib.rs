@@ -20,6 +20,7 @@
 mod answer;
 mod arenas;
 mod clock;
+mod code_pages;
 mod env;
 mod heap_pages;
 mod hijack;

@@ -5,7 +5,7 @@
 //! gets a login's variables and those of a short list: what else stands in the environment of root may be a secret, or
 //! lead to what is root's.
 
-use highball_config::{App, STARTED_IN};
+use highball_config::{App, Jit, STARTED_IN};
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -15,8 +15,9 @@ pub(crate) type Environment = BTreeMap<OsString, OsString>;
 
 /// What the service manager tells Highball, and what Highball was started with. A process that believed them would take
 /// descriptors for sockets that are something else, or speak to the service manager in Highball's name.
-const HIGHBALLS_OWN: [&str; 14] = [
+const HIGHBALLS_OWN: [&str; 15] = [
     "FDSTORE",
+    JIT,
     "HIGHBALL_LAUNCHER",
     "HIGHBALL_LAUNCHER_RUBY",
     "HIGHBALL_LEAST_FREE_SLOTS",
@@ -91,6 +92,9 @@ const LEAST_FREE_SLOTS: [(&str, &str); 2] =
 /// How the names of variables begin by which a user chooses such shares.
 const FREE_SLOTS: &[u8] = b"RUBY_GC_HEAP_FREE_SLOTS";
 
+/// Whether Ruby's compiler is to be on, for the mold.
+const JIT: &str = "HIGHBALL_JIT";
+
 /// What Bundler keeps beside each variable that it changes.
 const BUNDLERS_COPY: &str = "BUNDLER_ORIG_";
 /// The copy of a variable that was not there.
@@ -118,6 +122,21 @@ pub(crate) fn share_for_long(environment: &mut Environment, app: &App) {
     let is_chosen = environment.keys().any(|name| name.as_encoded_bytes().starts_with(FREE_SLOTS));
     if app.environment == "production" && app.process.preload && !is_chosen {
         environment.extend(LEAST_FREE_SLOTS.map(|(name, value)| (name.into(), value.into())));
+    }
+}
+
+/// Tells a mold whether Ruby is to compile what runs often (`lib/highball/compiler.rb`). What a user has chosen outweighs it.
+pub(crate) fn choose_compiler(environment: &mut Environment, app: &App) {
+    let options = environment.get(OsStr::new("RUBYOPT")).map(|options| options.to_string_lossy());
+    let is_chosen = environment.contains_key(OsStr::new("RUBY_YJIT_ENABLE"))
+        || options.is_some_and(|options| options.contains("jit"));
+    if !is_chosen {
+        let decision = match app.process.jit {
+            Jit::Off => "jit = off".into(),
+            Jit::On => "on".into(),
+            Jit::Auto => app.no_room_for_code().unwrap_or_else(|| "on".into()),
+        };
+        environment.insert(JIT.into(), decision.into());
     }
 }
 

@@ -11,6 +11,7 @@ pub(super) fn booted(restartable: bool) -> Booted {
     Booted {
         pid: 1,
         ruby: None,
+        jit: None,
         rack: None,
         framework: "Rack".into(),
         public: None,

@@ -60,6 +60,7 @@ impl Site {
         Booted {
             pid: getpid().as_raw_nonzero().get(),
             ruby: None,
+            jit: None,
             rack: None,
             framework: self.kind.into(),
             public: Some(self.root),

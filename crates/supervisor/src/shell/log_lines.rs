@@ -163,7 +163,15 @@ fn booted(app: &Booted, took: Duration) {
             finding.what
         );
     }
-    info!(framework = app.framework, ruby = app.ruby.as_deref(), pid = app.pid, took_ms = ms(took), "booted");
+    let jit = app.jit.as_ref().map(tracing::field::display);
+    info!(
+        framework = app.framework,
+        ruby = app.ruby.as_deref(),
+        jit,
+        pid = app.pid,
+        took_ms = ms(took),
+        "booted"
+    );
 }
 
 fn boot_failed(diagnosis: &Diagnosis) {

@@ -190,6 +190,30 @@ pub struct RubyHeap {
     pub gc_time_ms: u64,
 }
 
+/// Ruby's just-in-time compiler, as a mold reports it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Jit {
+    /// The one that is on, for example `YJIT`.
+    #[serde(default)]
+    pub name: Option<String>,
+    /// Why none is.
+    #[serde(default)]
+    pub off: Option<String>,
+    /// Whether this Ruby has none.
+    #[serde(default)]
+    pub is_missing: bool,
+}
+
+impl fmt::Display for Jit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&self.name, &self.off) {
+            (Some(name), _) => write!(f, "{name} on"),
+            (None, Some(why)) => write!(f, "YJIT off: {why}"),
+            (None, None) => f.write_str("YJIT off"),
+        }
+    }
+}
+
 /// What a mold reports about the application it has loaded.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Booted {
@@ -197,6 +221,9 @@ pub struct Booted {
     pub pid: i32,
     /// The Ruby version, for example `3.1.2`; `None` for a static site.
     pub ruby: Option<String>,
+    /// Ruby's compiler; `None` for a static site.
+    #[serde(default)]
+    pub jit: Option<Jit>,
     /// The Rack release, for example `2.2.6`; `None` for a static site.
     pub rack: Option<String>,
     /// The framework and its version, for example `Rails 6.1.7` or `Rack`.
