@@ -44,6 +44,33 @@ class TenantSilentDisksTest < TenantsTestCase
     assert_goes_on(server)
   end
 
+  # Each look would leave a process behind that waits: so there is no other one until that has ended.
+  def test_processes_that_wait_are_few_and_a_disk_that_answers_again_is_served
+    links = [@link, *%w[second third].map do |name|
+                      File.join(@place, "home", name).tap do |path|
+                        link_to_release(path)
+                      end
+                    end]
+    fall_silent(*links)
+    server = serve_several(*links)
+    waiting = waiting_processes
+    3.times do |number|
+      server.signal("HUP")
+      wait_for("a reload", within: 60) { server.log.scan("the file system does not answer").size >= 3 * (number + 2) }
+    end
+    assert_operator waiting_processes.size, :<=, waiting.size + 1
+    links.each { |link| as_attacker { File.unlink(link) && File.symlink(@release, link) } }
+    @disk.answer
+    wait_for("the end of those that wait") { waiting_processes.empty? }
+    server.signal("HUP")
+    links.each do |link|
+      wait_for("#{link} again") do
+        server.get("/", { "Host" => "#{File.basename(link)}.test" }).status == 200
+      end
+    end
+    assert_goes_on(server)
+  end
+
   SILENT = "home/attacker: the file system does not answer"
 
   def setup
@@ -52,9 +79,9 @@ class TenantSilentDisksTest < TenantsTestCase
     @disk = FuseFolder.new(@mounted, { "file" => "" })
     home = File.join(@place, "home").tap { |path| Dir.mkdir(path) }
     FileUtils.chown(ATTACKER, nil, home)
-    release = app_of(ATTACKER, { "config.ru" => FACTS }, "home/release")
+    @release = app_of(ATTACKER, { "config.ru" => FACTS }, "home/release")
     @link = File.join(home, "attacker")
-    as_attacker { File.symlink(release, @link) }
+    link_to_release(@link)
   rescue FuseFolder::Unavailable => e
     skip "no file systems for tests: #{e.message}"
   end
@@ -66,10 +93,28 @@ class TenantSilentDisksTest < TenantsTestCase
 
   private
 
-  # From now on the link leads to the disk, which does not answer.
-  def fall_silent(...)
-    @disk.ignore(:lookup, ...)
-    as_attacker { File.unlink(@link) && File.symlink(File.join(@mounted, "release"), @link) }
+  # From now on these links lead to the disk, which does not answer.
+  def fall_silent(*links, after: 0)
+    @disk.ignore(:lookup, after: after)
+    links = [@link] if links.empty?
+    links.each { |link| as_attacker { File.unlink(link) && File.symlink(File.join(@mounted, "release"), link) } }
+  end
+
+  def link_to_release(link) = as_attacker { File.symlink(@release, link) }
+
+  # Each at the host `NAME.test`, with the victim's.
+  def serve_several(*links)
+    entries = links.map { |link| "[[app]]\npath = '#{link}'\nhosts = ['#{File.basename(link)}.test']\n" }
+    entries << "[[app]]\npath = '#{victim_app}'\nhosts = ['#{HOSTS[VICTIM]}']\n"
+    File.write(File.join(@place, "highball.toml"), entries.join)
+    serve_as_root(@place)
+  end
+
+  # Processes of root's that read something.
+  def waiting_processes
+    ProcessFacts.parents.keys.grep_v(Process.pid).select do |pid|
+      ProcessFacts.command_line(pid).match?(/\Ahighball: (configuration|table)/)
+    end
   end
 
   def assert_goes_on(server)

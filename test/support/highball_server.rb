@@ -252,6 +252,8 @@ class HighballServer
   def finish
     stop if running?
     orphans
+  rescue Errno::ESRCH # it has ended at this very moment
+    orphans
   ensure
     abandon
   end

@@ -1285,9 +1285,9 @@ pub(crate) static OPTIONS: &[Opt] = &[
             Choice { word: "on", set: |f| f.app.process.jit = Jit::On },
             Choice { word: "off", set: |f| f.app.process.jit = Jit::Off },
         ]),
-        default: Default::InDevelopment { yes: "off", no: "auto" },
+        default: Default::Is("off"),
         section: Section::Processes,
-        example: "on",
+        example: "auto",
         doc: "Whether Ruby compiles what runs often (YJIT, from Ruby 3.1 on). `auto`: if there is memory for the code, 128 MiB for each \
               worker. `RUBY_YJIT_ENABLE` and options for it in `RUBYOPT` count before this option.",
     },

@@ -64,13 +64,15 @@ pub fn asks_to_serve(args: impl IntoIterator<Item = OsString>) -> bool {
 }
 
 /// Reads it; `None` where the command line asks for something else than to serve. Threads may be left behind that wait for the
-/// file system of an application: to be called in a process that ends after it.
+/// file system of an application: to be called in a process that ends after it. Applications that are `known` to wait for theirs
+/// are not looked at.
 ///
 /// # Errors
 /// What [`crate::parse`] would say too.
 pub fn root_table(
     args: impl IntoIterator<Item = OsString>,
     env: &dyn Fn(&str) -> Option<String>,
+    known: &[PathBuf],
 ) -> Result<Option<RootTable>, ConfigError> {
     let Command::Serve { paths, mut given } = command_line::read(args)? else { return Ok(None) };
     let current = working_folder().map_err(ConfigError::CurrentFolder)?;
@@ -104,7 +106,7 @@ pub fn root_table(
     }
     let (paths, asked): (Vec<_>, Vec<_>) = asked.into_iter().unzip();
     let (mut apps, mut silent) = (Vec::new(), Vec::new());
-    for ((path, found), asked) in look_up(paths, &current).into_iter().zip(asked) {
+    for ((path, found), asked) in look_up(paths, &current, known).into_iter().zip(asked) {
         match found {
             Looked::NoAnswer => silent.push(current.join(path)),
             Looked::NotThere => {}
@@ -140,10 +142,11 @@ enum Looked {
 }
 
 /// Looks at all of these paths at the same time.
-fn look_up(paths: Vec<PathBuf>, current: &Path) -> Vec<(PathBuf, Looked)> {
+fn look_up(paths: Vec<PathBuf>, current: &Path, known: &[PathBuf]) -> Vec<(PathBuf, Looked)> {
     let (to_us, found) = mpsc::channel();
     let mut all: Vec<_> = paths.into_iter().map(|path| (path, Looked::NoAnswer)).collect();
-    for (index, (path, _)) in all.iter().enumerate() {
+    let unknown = all.iter().enumerate().filter(|(_, (path, _))| !known.contains(&current.join(path)));
+    for (index, (path, _)) in unknown {
         let (to_us, path, current) = (to_us.clone(), path.clone(), current.to_owned());
         std::thread::spawn(move || drop(to_us.send((index, look_at(&current, &path)))));
     }
@@ -185,7 +188,7 @@ mod tests {
 
     fn table(args: &[&str]) -> RootTable {
         let args = ["highball", "serve"].iter().chain(args).map(OsString::from);
-        root_table(args, &|_| None).unwrap().unwrap()
+        root_table(args, &|_| None, &[]).unwrap().unwrap()
     }
 
     fn user_of<'a>(table: &'a RootTable, path: &Path) -> &'a RunsAs {

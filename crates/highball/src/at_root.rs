@@ -13,8 +13,9 @@ use highball_config::{AskRuby, Bind, Callbacks, ConfigError, Invocation, Setting
 use highball_front as front;
 use highball_front::developer_key::{DeveloperKey, SECRET_BYTES};
 use highball_spawner::channel::{pair, receive, send, Received};
-use highball_spawner::ServiceState;
+use highball_spawner::{take_silent, ServiceState};
 use highball_supervisor::Launcher;
+use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use rustix::fs::{accessat, memfd_create, Access, AtFlags, MemfdFlags, CWD};
 use rustix::io::Errno;
 use rustix::net::sockopt::{set_socket_timeout, Timeout};
@@ -27,7 +28,7 @@ use std::fs::File;
 use std::io::{self, BufReader, Seek, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -56,6 +57,9 @@ static ROOTS_SECRET: OnceLock<[u8; SECRET_BYTES]> = OnceLock::new();
 
 /// The files of certificates, as a process of root's has read them last.
 static ROOTS_CERTIFICATES: Mutex<Option<Result<Sources, String>>> = Mutex::new(None);
+
+/// Processes of root's that wait for the file system of an application: its path, and the socket to the process.
+static WAITING: Mutex<Vec<(OsString, OwnedFd)>> = Mutex::new(Vec::new());
 
 /// What a process of root's has read.
 #[derive(Debug, Serialize, Deserialize)]
@@ -136,14 +140,15 @@ fn read_with(may_look: &dyn Fn(&Path) -> bool) -> Result<Invocation, ConfigError
 }
 
 /// Has a process of root's read the configuration. Where the file system of an application does not answer, another process
-/// reads it without that application.
+/// reads it without that application, and so do later ones until the first has ended.
 fn read_apart(start: impl Fn(BorrowedFd<'_>) -> io::Result<()>) -> io::Result<Read> {
-    let mut silent: Vec<OsString> = Vec::new();
+    let mut waiting = WAITING.lock().unwrap_or_else(PoisonError::into_inner);
+    waiting.retain(|(_, socket)| !has_hung_up(socket));
     loop {
         let (ours, theirs) = pair()?;
         start(theirs.as_fd())?;
         drop(theirs);
-        for path in &silent {
+        for (path, _) in waiting.iter() {
             send(&ours, &[&[LEFT_OUT], path.as_bytes()].concat(), None)?;
         }
         send(&ours, &[BEGIN], None)?;
@@ -158,16 +163,20 @@ fn read_apart(start: impl Fn(BorrowedFd<'_>) -> io::Result<()>) -> io::Result<Re
             }
         };
         match looks_at {
-            Some(path) if !silent.contains(&path) => silent.push(path),
+            Some(path) if !waiting.iter().any(|(other, _)| *other == path) => waiting.push((path, ours)),
             Some(path) => {
-                return Err(io::Error::other(format!(
-                    "the file system of {} does not answer",
-                    Path::new(&path).display()
-                )))
+                let path = Path::new(&path).display();
+                return Err(io::Error::other(format!("the file system of {path} does not answer")));
             }
             None => return Err(error),
         }
     }
+}
+
+/// Whether the other end is closed. What it has sent may not have been read.
+fn has_hung_up(socket: &OwnedFd) -> bool {
+    let mut watched = [PollFd::new(socket, PollFlags::empty())];
+    poll(&mut watched, Some(&Timespec::default())).is_ok() && watched[0].revents().contains(PollFlags::HUP)
 }
 
 /// The applications that the server wants to have left out. It may have been taken over: no descriptor of it is read.
@@ -188,7 +197,8 @@ fn left_out(socket: &OwnedFd) -> io::Result<Vec<OsString>> {
 
 /// Reads the configuration for the server, as root, and ends.
 pub(crate) fn read_for_server(socket: OwnedFd) -> ExitCode {
-    let Ok(silent) = left_out(&socket) else { return ExitCode::FAILURE };
+    let Ok(mut silent) = left_out(&socket) else { return ExitCode::FAILURE };
+    silent.extend(take_silent().into_iter().map(PathBuf::into_os_string));
     let may_look = |path: &Path| {
         let _ = send(&socket, path.as_os_str().as_bytes(), None); // the server may have gone
         !silent.iter().any(|silent| silent == path)

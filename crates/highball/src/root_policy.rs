@@ -13,7 +13,7 @@ use highball_config::{
 use highball_front as front;
 use highball_spawner::policy::{Policy, Refusal, Runner, Successor};
 use highball_spawner::spawner::{table_reader, Spawner, HANDOVER, TABLE_TIME};
-use highball_spawner::{exec, ServiceState};
+use highball_spawner::{exec, take_silent, ServiceState};
 use highball_supervisor::{Launcher, Predecessor};
 use highball_users::may_change_users;
 use rustix::net::sockopt::{set_socket_timeout, Timeout};
@@ -42,11 +42,11 @@ pub(crate) fn stay_root() -> Option<ExitCode> {
     if !asks_to_serve(std::env::args_os()) {
         return None;
     }
-    let table = match read_table_apart() {
-        Ok(Some(table)) => table,
+    let (reader, table) = match read_table_apart() {
+        Ok((reader, Some(table))) => (reader, table),
         // This says what is wrong with it.
-        Ok(None) => match read_table() {
-            Ok(table) => table?,
+        Ok((reader, None)) => match read_table(&[]) {
+            Ok(table) => (reader, table?),
             Err(error) => return Some(misread(error)),
         },
         Err(error) => return failed(&format!("root's configuration cannot be read: {error}")),
@@ -63,7 +63,10 @@ pub(crate) fn stay_root() -> Option<ExitCode> {
     };
     let policy = RootPolicy::new(table, user.uid, handover.is_some());
     match app_cgroups::telling_server(|| Spawner::start(policy, &user, handover)) {
-        Ok(spawner) => Some(ExitCode::from(spawner.run())),
+        Ok(mut spawner) => {
+            reader.into_iter().for_each(|process| spawner.has_table_reader(process));
+            Some(ExitCode::from(spawner.run()))
+        }
         Err(error) => failed(&format!("cannot start the server as the user {user}: {error}")),
     }
 }
@@ -94,28 +97,29 @@ fn misread(error: highball_config::ConfigError) -> ExitCode {
     ExitCode::from(code)
 }
 
-fn read_table() -> Result<Option<RootTable>, highball_config::ConfigError> {
-    root_table(std::env::args_os(), &variable)
+fn read_table(known: &[PathBuf]) -> Result<Option<RootTable>, highball_config::ConfigError> {
+    root_table(std::env::args_os(), &variable, known)
 }
 
 /// Has another process read the table: the file system of an application may never answer, and this one would not end then.
-/// `None`: something is wrong with it.
-fn read_table_apart() -> io::Result<Option<RootTable>> {
+/// No table: something is wrong with it. Also returns that process if it still waits.
+fn read_table_apart() -> io::Result<(Option<Pid>, Option<RootTable>)> {
     exec::close_all_on_exec()?;
-    let (process, socket) = table_reader()?;
+    let (process, socket) = table_reader(&[])?;
     set_socket_timeout(&socket, Timeout::Recv, Some(TABLE_TIME))?;
     let table = passed::<RootTable>(&socket);
-    let _ = match &table {
-        Ok(Some(table)) if table.silent.is_empty() => waitpid(Some(process), WaitOptions::empty()).map(drop),
-        _ => kill_process(process, Signal::KILL), // it may never end; the spawner or the supervisor reaps it
-    };
-    table
+    if matches!(&table, Ok(Some(table)) if table.silent.is_empty()) {
+        let _ = waitpid(Some(process), WaitOptions::empty()); // it has passed the table last of all
+        return Ok((None, table?));
+    }
+    let _ = kill_process(process, Signal::KILL); // it may end much later; the spawner or the supervisor reaps it
+    Ok((Some(process), table?))
 }
 
 /// Reads the table for the spawner, and ends.
 pub(crate) fn read_for_spawner(socket: &OwnedFd) -> ExitCode {
     // What is wrong with it, the server says, which reads it too.
-    let Ok(Some(table)) = read_table() else { return ExitCode::FAILURE };
+    let Ok(Some(table)) = read_table(&take_silent()) else { return ExitCode::FAILURE };
     pass_at_last(socket, &table, "the table of root's")
 }
 
@@ -300,8 +304,12 @@ impl Policy for RootPolicy {
         let before = self.table.apps.iter().filter(|app| silent.contains(&app.path));
         apps.extend(before.cloned());
         change_limits(&self.table.apps, &apps);
-        (self.table.logs, self.table.apps) = (logs, apps);
+        (self.table.logs, self.table.apps, self.table.silent) = (logs, apps, silent);
         self.runners = runners(&self.table, self.server);
+    }
+
+    fn silent(&self) -> &[PathBuf] {
+        &self.table.silent
     }
 
     fn child_ended(&mut self) {

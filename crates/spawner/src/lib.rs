@@ -26,4 +26,4 @@ mod start;
 pub use message::{Ended, Role, ServiceState};
 pub use policy::{Policy, Refusal, Runner, Successor};
 pub use spawner::Spawner;
-pub use start::{as_user, become_user, NEWS, ORDERS, READER, SERVER_TITLE, TABLE, WATCHER};
+pub use start::{as_user, become_user, take_silent, NEWS, ORDERS, READER, SERVER_TITLE, TABLE, WATCHER};

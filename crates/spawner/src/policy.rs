@@ -125,6 +125,9 @@ pub trait Policy {
     /// stays as it was.
     fn read_again(&mut self, passed: &OwnedFd);
 
+    /// Applications whose file systems did not answer when the table was read.
+    fn silent(&self) -> &[PathBuf];
+
     /// A child of the spawner has ended.
     fn child_ended(&mut self);
 

@@ -15,6 +15,7 @@ use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
@@ -24,8 +25,9 @@ use std::time::{Duration, Instant};
 pub const HANDOVER: &str = "HIGHBALL_PREDECESSOR_FD";
 /// The most processes of one user that the server has had started and that have not ended.
 const MOST_STARTED: usize = 256;
-/// The most processes at a time that read the configuration.
-const MOST_READERS: usize = 2;
+/// The most processes at a time that read the configuration: one, and those that wait for the file system of an application, each
+/// for another one. They may not even end when they are killed.
+const MOST_READERS: usize = 64;
 /// How long one of them may take while another order to read it waits.
 const READER_TIME: Duration = Duration::from_secs(10);
 /// How long the table may take to be read.
@@ -123,6 +125,11 @@ impl<P: Policy> Spawner<P> {
         })
     }
 
+    /// This process has read the table before the start, and still waits for a file system.
+    pub fn has_table_reader(&mut self, process: Pid) {
+        self.table_readers.insert(process);
+    }
+
     /// Follows orders until the server has ended. Returns the exit code.
     pub fn run(mut self) -> u8 {
         loop {
@@ -159,7 +166,9 @@ impl<P: Policy> Spawner<P> {
 
     fn read_table(&mut self) -> io::Result<()> {
         self.end_table_reading();
-        let (process, socket) = table_reader()?;
+        // Where one still waits for a file system, another would wait for it, too.
+        let known = if self.table_readers.is_empty() { &[] } else { self.policy.silent() };
+        let (process, socket) = table_reader(known)?;
         self.table_readers.insert(process);
         self.table_reading = Some(TableReading { process, socket, until: Instant::now() + TABLE_TIME });
         Ok(())
@@ -286,7 +295,7 @@ impl<P: Policy> Spawner<P> {
         if self.readers.len() >= MOST_READERS {
             return Err(Refusal::because("the configuration is being read already"));
         }
-        self.readers.insert(start::reader(socket)?, Instant::now());
+        self.readers.insert(start::reader(socket, self.policy.silent())?, Instant::now());
         Ok(())
     }
 
@@ -386,13 +395,14 @@ impl<P: Policy> Spawner<P> {
     }
 }
 
-/// Starts a process that reads the table, and passes it on the socket. It is killed if it takes longer than [`TABLE_TIME`].
+/// Starts a process that reads the table, without looking at these applications, and passes it on the socket. It is killed if it
+/// takes longer than [`TABLE_TIME`].
 ///
 /// # Errors
 /// The system refuses it.
-pub fn table_reader() -> io::Result<(Pid, OwnedFd)> {
+pub fn table_reader(silent: &[PathBuf]) -> io::Result<(Pid, OwnedFd)> {
     let (socket, theirs) = channel::pair()?;
-    Ok((start::table_reader(theirs)?, socket))
+    Ok((start::table_reader(theirs, silent)?, socket))
 }
 
 impl TableReading {

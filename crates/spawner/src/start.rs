@@ -13,9 +13,12 @@ use rustix::thread::{
     capabilities, clear_ambient_capability_set, remove_capability_from_bounding_set, set_capabilities,
     set_no_new_privs, CapabilitySet,
 };
+use std::ffi::OsStr;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 /// The variables that name the server's ends of the two sockets.
@@ -28,6 +31,8 @@ pub const READER: &str = "HIGHBALL_READER_FD";
 pub const WATCHER: &str = "HIGHBALL_WATCHER_FD";
 /// The variable by which a process that reads the table finds its socket.
 pub const TABLE: &str = "HIGHBALL_TABLE_FD";
+/// The variable by which such processes know applications whose file systems do not answer: their paths, one in a line.
+const SILENT: &str = "HIGHBALL_SILENT";
 /// What the server calls itself.
 pub const SERVER_TITLE: &str = "highball: server";
 /// The variable with the numbers of the user that a new process becomes first of all: `uid gid group…`.
@@ -72,26 +77,39 @@ pub(crate) fn server(
 
 /// Starts a process that reads the configuration, by the arguments and the environment of this one, for the server. It reads
 /// what applications say too, and so is not this process.
-pub(crate) fn reader(socket: OwnedFd) -> io::Result<Pid> {
-    by_own_arguments("highball: configuration", READER, socket)
+pub(crate) fn reader(socket: OwnedFd, silent: &[PathBuf]) -> io::Result<Pid> {
+    by_own_arguments("highball: configuration", READER, socket, silent)
 }
 
 /// Starts a process that reads the files of certificates when they change, in the same way.
 pub(crate) fn watcher(socket: OwnedFd) -> io::Result<Pid> {
-    by_own_arguments("highball: certificates", WATCHER, socket)
+    by_own_arguments("highball: certificates", WATCHER, socket, &[])
 }
 
 /// Starts a process that reads the table for this one, in the same way: it looks where paths of applications lead, which may
 /// take for ever.
-pub(crate) fn table_reader(socket: OwnedFd) -> io::Result<Pid> {
-    by_own_arguments("highball: table", TABLE, socket)
+pub(crate) fn table_reader(socket: OwnedFd, silent: &[PathBuf]) -> io::Result<Pid> {
+    by_own_arguments("highball: table", TABLE, socket, silent)
 }
 
-fn by_own_arguments(title: &str, variable: &str, socket: OwnedFd) -> io::Result<Pid> {
+/// Applications that are `silent` are left alone.
+fn by_own_arguments(title: &str, variable: &str, socket: OwnedFd, silent: &[PathBuf]) -> io::Result<Pid> {
     let mut command = Command::new(OWN_PROGRAM);
     command.arg0(title).args(std::env::args_os().skip(1));
+    // One whose path has a line break is looked at, which takes its time.
+    let lines = silent.iter().map(|path| path.as_os_str()).filter(|path| !path.as_bytes().contains(&b'\n'));
+    command.env(SILENT, lines.collect::<Vec<_>>().join(OsStr::new("\n")));
     exec::inherits(&mut command, variable, socket);
     Ok(Pid::from_child(&command.spawn()?))
+}
+
+/// The applications that this process is to leave alone, where it was started to read something for another. To be called before
+/// there are threads.
+pub fn take_silent() -> Vec<PathBuf> {
+    let lines = std::env::var_os(SILENT).unwrap_or_default();
+    std::env::remove_var(SILENT);
+    let paths = lines.as_bytes().split(|byte| *byte == b'\n').filter(|path| !path.is_empty());
+    paths.map(|path| PathBuf::from(OsStr::from_bytes(path))).collect()
 }
 
 /// Starts a process as this user, or as root where none is given, with an empty environment and a socket on which the
