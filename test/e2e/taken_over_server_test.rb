@@ -59,7 +59,7 @@ class TakenOverServerTest < SpawnerTestCase
     before = open.call
     20.times { listen.call }
     assert_operator open.call, :<=, before + 2
-    pairs = Array.new(50) { UNIXSocket.pair }
+    pairs = Array.new(100) { UNIXSocket.pair }
     readers = pairs.map do |passed, _kept|
       passed.nonblock = false # the process waits for what the other end sends
       ask_spawner(orders, [3].pack("C"), passed)
