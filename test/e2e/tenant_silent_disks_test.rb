@@ -6,6 +6,8 @@ require_relative "../support/tenants_test_case"
 # A tenant's link leads to a file system that does not answer, when root starts the server, has it read its
 # configuration again, or has another process take over. Nothing of others is held up by it.
 class TenantSilentDisksTest < TenantsTestCase
+  SILENT = "home/attacker: the file system does not answer"
+
   def test_root_reads_its_configuration_again
     server = serve_tenants(@link, victim_app)
     fall_silent
@@ -46,41 +48,33 @@ class TenantSilentDisksTest < TenantsTestCase
 
   # Each look would leave a process behind that waits: so there is no other one until that has ended.
   def test_processes_that_wait_are_few_and_a_disk_that_answers_again_is_served
-    links = [@link, *%w[second third].map do |name|
-                      File.join(@place, "home", name).tap do |path|
-                        link_to_release(path)
-                      end
-                    end]
+    others = %w[second third].map { |name| File.join(@home, name) }
+    others.each { |link| link_to_release(link) }
+    links = [@link, *others]
     fall_silent(*links)
     server = serve_several(*links)
-    waiting = waiting_processes
+    waiting = waiting_processes(server)
     3.times do |number|
       server.signal("HUP")
       wait_for("a reload", within: 60) { server.log.scan("the file system does not answer").size >= 3 * (number + 2) }
     end
-    assert_operator waiting_processes.size, :<=, waiting.size + 1
+    assert_operator waiting_processes(server).size, :<=, waiting.size + 1
     links.each { |link| as_attacker { File.unlink(link) && File.symlink(@release, link) } }
     @disk.answer
-    wait_for("the end of those that wait") { waiting_processes.empty? }
+    wait_for("the end of those that wait") { waiting_processes(server).empty? }
     server.signal("HUP")
-    links.each do |link|
-      wait_for("#{link} again") do
-        server.get("/", { "Host" => "#{File.basename(link)}.test" }).status == 200
-      end
-    end
+    links.each { |link| wait_for("#{link} again") { ask(server, link).status == 200 } }
     assert_goes_on(server)
   end
-
-  SILENT = "home/attacker: the file system does not answer"
 
   def setup
     super
     @mounted = File.join(@place, "disk").tap { |path| Dir.mkdir(path) }
     @disk = FuseFolder.new(@mounted, { "file" => "" })
-    home = File.join(@place, "home").tap { |path| Dir.mkdir(path) }
-    FileUtils.chown(ATTACKER, nil, home)
+    @home = File.join(@place, "home").tap { |path| Dir.mkdir(path) }
+    FileUtils.chown(ATTACKER, nil, @home)
     @release = app_of(ATTACKER, { "config.ru" => FACTS }, "home/release")
-    @link = File.join(home, "attacker")
+    @link = File.join(@home, "attacker")
     link_to_release(@link)
   rescue FuseFolder::Unavailable => e
     skip "no file systems for tests: #{e.message}"
@@ -110,9 +104,11 @@ class TenantSilentDisksTest < TenantsTestCase
     serve_as_root(@place)
   end
 
-  # Processes of root's that read something.
-  def waiting_processes
-    ProcessFacts.parents.keys.grep_v(Process.pid).select do |pid|
+  def ask(server, link) = server.get("/", { "Host" => "#{File.basename(link)}.test" })
+
+  # Those of this server's that read something as root.
+  def waiting_processes(server)
+    ProcessFacts.tree(server.pid).select do |pid|
       ProcessFacts.command_line(pid).match?(/\Ahighball: (configuration|table)/)
     end
   end

@@ -101,8 +101,10 @@ class FuseProcess
 
   def obey(word, after = 0, *operations)
     @lock.synchronize do
-      @silent = operations.map(&:to_sym) unless word == "unanswered"
-      @left = after.to_i
+      unless word == "unanswered"
+        @silent = operations.map(&:to_sym)
+        @left = after.to_i
+      end
       @unanswered.slice!(0..).each { |request| reply(request) } if word == "answer"
       @unanswered.length
     end

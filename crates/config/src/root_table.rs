@@ -60,7 +60,7 @@ pub struct TableApp {
 /// Whether this command line asks for a server. One that cannot be understood does, so that the error is reported where it is
 /// read.
 pub fn asks_to_serve(args: impl IntoIterator<Item = OsString>) -> bool {
-    !matches!(command_line::read(args), Ok(command) if !matches!(command, Command::Serve { .. }))
+    command_line::read(args).map_or(true, |command| matches!(command, Command::Serve { .. }))
 }
 
 /// Reads it; `None` where the command line asks for something else than to serve. Threads may be left behind that wait for the

@@ -103,7 +103,6 @@ fn a_large_body_comes_by_file() {
     assert_eq!(client.answer().status, 200);
 }
 
-/// In its spool folder no file can be created any more.
 #[test]
 fn bodies_up_to_a_mebibyte_touch_no_disk() {
     let front = Front::start();

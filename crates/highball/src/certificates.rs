@@ -55,13 +55,14 @@ pub(crate) fn read(settings: &Settings, may_look: &dyn Fn(&Path) -> bool) -> Res
         return Ok(Sources::Local(authority::load()?));
     }
     let named = settings.certificates().map(|(files, app)| match app {
-        Some(app) if !may_look(&app.path()) => Source {
-            read: Err(format!(
-                "{} is not read, as the file system does not answer",
-                files.certificate.display()
-            )),
-            ..Source::of(files, Some(app))
-        },
+        Some(app) if !may_look(&app.path()) => {
+            let file = files.certificate.display();
+            Source::new(
+                files,
+                Some(app),
+                Err(format!("{file} is not read, as the file system does not answer")),
+            )
+        }
         app => read_source(files, app),
     });
     Ok(Sources::Files(named.chain(kept(settings)).collect()))
@@ -88,7 +89,7 @@ pub(crate) fn kept_in(file: &Path) -> Result<Pem, CertificateError> {
 
 /// Reads the files of one certificate.
 pub(crate) fn read_source(files: &CertificateFiles, app: Option<&App>) -> Source {
-    Source { read: read_files(files), ..Source::of(files, app) }
+    Source::new(files, app, read_files(files))
 }
 
 fn read_files(files: &CertificateFiles) -> Result<Pem, String> {
@@ -124,12 +125,11 @@ pub(crate) fn reader_of_all(files: &[&Path]) -> Result<Option<User>, String> {
 }
 
 impl Source {
-    /// One that has not been read.
-    fn of(files: &CertificateFiles, app: Option<&App>) -> Source {
+    fn new(files: &CertificateFiles, app: Option<&App>, read: Result<Pem, String>) -> Source {
         Source {
             file: files.certificate.clone(),
             owner: app.map(|app| CertificateOwner { name: app.name.clone(), hosts: app.hosts.clone() }),
-            read: Err(String::new()),
+            read,
         }
     }
 

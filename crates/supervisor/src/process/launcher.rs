@@ -6,7 +6,7 @@ use crate::core::ending::Ending;
 use crate::process::mold_process;
 use crate::process::spawner_client::Client;
 use crate::shell::app_files::Found;
-use crate::shell::event::Inbox;
+use crate::shell::event::{Inbox, Who};
 use crate::shell::reaper::{self, Reaped};
 use crate::shell::watched_fd::watched;
 use crate::upgrade::handover::VARIABLE;
@@ -175,10 +175,11 @@ impl Launcher {
     }
 
     /// How long to wait for the report of how a process ended, once it has.
-    pub(crate) fn news_time(&self) -> Duration {
-        match self {
-            Launcher::Direct => NEWS_TIME,
-            Launcher::Spawner(_) => NEWS_TIME_OF_SPAWNER,
+    pub(crate) fn news_time(&self, who: Who) -> Duration {
+        match (self, who) {
+            // The PID proxy ends with it, and what has started that waits.
+            (Launcher::Direct, _) | (_, Who::Successor(_)) => NEWS_TIME,
+            (Launcher::Spawner(_), _) => NEWS_TIME_OF_SPAWNER,
         }
     }
 

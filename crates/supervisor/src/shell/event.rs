@@ -253,7 +253,7 @@ impl HeldProcess {
     fn watch(pidfd: Arc<AsyncFd<OwnedFd>>, who: Who, inbox: Inbox) -> HeldProcess {
         let watched = Arc::clone(&pidfd);
         let launcher = inbox.launcher.clone();
-        let news_time = launcher.news_time();
+        let news_time = launcher.news_time(who);
         let watch = Watch(tokio::spawn(async move {
             if watched.readable().await.is_ok() {
                 tokio::time::sleep(news_time).await;
