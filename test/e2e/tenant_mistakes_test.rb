@@ -145,7 +145,7 @@ class TenantMistakesTest < TenantConfigTestCase
     without_answer(File.join(app, FILE)) do
       server.signal("HUP")
       assert_victim_serves(server)
-      wait_for("the complaint", within: 60) { server.log.include?("ERROR the configuration stays as it was") }
+      wait_for("the complaint", within: 60) { server.log.include?("the file system does not answer") }
       assert_victim_serves(server)
       phases = server_status(server)["apps"].map { |one| one["phase"] }
       assert_equal %w[serving serving], phases
