@@ -1,7 +1,8 @@
 //! `highball bench origins`: three real applications under four servers, as the account of 2008 has it.
 //!
-//! A trial is one application under one server. What trials found is kept in `origins.json`, and a call measures only what is not
-//! there yet: so a run that was ended goes on, and one that would take too long is split by `--workload` and `--only`.
+//! The servers of an application run at the same time and get their parts of the load in turns, as the speed of most machines drifts.
+//! What was found is kept in `origins.json`, and a call measures only applications that are not there yet: so a run that was ended goes
+//! on, and one that would take too long is split by `--workload`.
 //!
 //! In reading order: `trial` (the steps), `pages` (whether all servers serve the same), `clients` (what sends the load), `heaps`
 //! (garbage collections and Ruby heaps), `account` (the figures of 2008), `report` (the page), `graph` (its picture).
@@ -38,6 +39,8 @@ use trial::Trial;
 const WORKLOADS: [&str; 3] = ["blog", "shop", "redmine"];
 /// The schemes, in the order of the turns.
 const SCHEMES: [&str; 4] = ["puma-cluster", "passenger", "unicorn-nginx-unix", "highball"];
+/// What `--tuned` adds to the environment of the other servers.
+const TUNED: [(&str, &str); 2] = [("RUBY_YJIT_ENABLE", "1"), ("LD_PRELOAD", "libjemalloc.so.2")];
 /// What is kept.
 const RESULTS: &str = "origins.json";
 
@@ -46,8 +49,10 @@ const RESULTS: &str = "origins.json";
 pub(crate) struct Size {
     pub(crate) requests: u32,
     pub(crate) clients: u32,
-    /// Trials of each application under each server, with those that are kept.
-    pub(crate) rounds: u32,
+    /// Turns of each server.
+    pub(crate) turns: u32,
+    /// Whether the other servers have YJIT and jemalloc, as people configure them by hand.
+    pub(crate) tuned: bool,
 }
 
 /// The size of the load.
@@ -59,6 +64,7 @@ struct Load {
     clients: u32,
     workers: u32,
     threads: u32,
+    turns: u32,
 }
 
 /// All that was measured on this machine.
@@ -85,34 +91,36 @@ pub(crate) fn run(options: &Options, size: &Size, interrupt: Interrupt) -> Resul
         clients: size.clients,
         workers: options.workers,
         threads: options.threads,
+        turns: size.turns,
     };
     let mut results = Results::read(&options.output)?;
     results.refuse_other_loads(&workloads, load)?;
-    for round in 1..=size.rounds {
-        for workload in &workloads {
-            for scheme in &schemes {
-                if results.count(workload, scheme) >= round as usize {
-                    continue;
-                }
-                eprintln!("round {round}, {}: {}", workload.name, scheme.title);
-                workload.prepare(&|| interrupt.came())?;
-                let candidate = Candidate {
-                    name: scheme.name.clone(),
-                    scheme: scheme.clone(),
-                    workers: load.workers,
-                    threads: load.threads,
-                };
-                let known = results.page_bytes(&workload.name);
-                let trial = trial::measure(&candidate, workload, &load, known, interrupt)?;
-                eprintln!("    {}", trial.words());
-                results.trials.push(trial);
-                results.write(options)?; // what comes next may fail
-            }
+    let candidates: Vec<Candidate> =
+        schemes.into_iter().map(|scheme| candidate(scheme, load, size.tuned)).collect();
+    for workload in &workloads {
+        if candidates.iter().all(|candidate| results.of(&workload.name, &candidate.name).next().is_some()) {
+            continue;
         }
+        eprintln!("{}:", workload.name);
+        workload.prepare(&|| interrupt.came())?;
+        let trials = trial::measure(&candidates, workload, &load, interrupt)?;
+        results.trials.retain(|trial| trial.workload != workload.name);
+        results.trials.extend(trials);
+        results.write(options)?; // what comes next may fail
     }
     let page = report::markdown(&results);
     print(&report::table(&results))?;
     options.write(&[("ORIGINS.md", page), ("origins.svg", graph::svg(&results))])
+}
+
+fn candidate(scheme: Scheme, load: Load, tuned: bool) -> Candidate {
+    let is_highball = scheme.server == "Highball";
+    Candidate {
+        name: scheme.name.clone(),
+        scheme: if tuned && !is_highball { scheme.with(&[], &TUNED, ", YJIT and jemalloc") } else { scheme },
+        workers: load.workers,
+        threads: load.threads,
+    }
 }
 
 /// Those of these with the names that were given, or all of them.
@@ -194,18 +202,8 @@ impl Results {
         options.write_silently(&[(RESULTS, text)])
     }
 
-    fn count(&self, workload: &Workload, scheme: &Scheme) -> usize {
-        self.of(&workload.name, &scheme.name).count()
-    }
-
     /// The trials of an application under a server.
     fn of<'a>(&'a self, workload: &'a str, scheme: &'a str) -> impl Iterator<Item = &'a Trial> {
         self.trials.iter().filter(move |trial| trial.workload == workload && trial.scheme == scheme)
-    }
-
-    /// How long an application's pages were in the first trial.
-    fn page_bytes(&self, workload: &str) -> Option<&[u64]> {
-        let first = self.trials.iter().find(|trial| trial.workload == workload)?;
-        Some(&first.page_bytes)
     }
 }

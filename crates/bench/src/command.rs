@@ -87,7 +87,8 @@ fn origins_size(matches: &ArgMatches) -> applications::Size {
     applications::Size {
         requests: *named.get_one::<u32>("requests").expect("it has a default"),
         clients: if is_given("connections") { number("connections") } else { 100 },
-        rounds: if is_given("rounds") { number("rounds") } else { 1 },
+        turns: if is_given("rounds") { number("rounds") } else { 10 },
+        tuned: named.get_flag("tuned"),
     }
 }
 
@@ -127,16 +128,20 @@ fn command() -> clap::Command {
         )
         .subcommand(
             clap::Command::new("origins")
-                .about("Three real applications under four servers, as in 2008: what is missing in --output")
+                .about("Three real applications under four servers, in turns, as in 2008: what is missing in --output")
                 .arg(
                     Arg::new("requests")
                         .long("requests")
                         .value_name("N")
                         .default_value("10000")
                         .value_parser(value_parser!(u32).range(1..))
-                        .help(
-                            "Requests of each measurement, after three tenths as many that are not measured",
-                        ),
+                        .help("Requests of each server, in --rounds turns [10], after a tenth as many that are not measured"),
+                )
+                .arg(
+                    Arg::new("tuned")
+                        .long("tuned")
+                        .action(ArgAction::SetTrue)
+                        .help("Give the other servers YJIT and jemalloc, as people do by hand"),
                 ),
         )
         .subcommand(clap::Command::new("pstore").about(

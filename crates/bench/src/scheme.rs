@@ -250,6 +250,21 @@ impl Part {
 }
 
 impl Scheme {
+    /// The same with further arguments of its last process, which is the one that clients reach, and with an environment of all.
+    ///
+    /// `also` is added to the title.
+    pub(crate) fn with(mut self, arguments: &[String], env: &[(&str, &str)], also: &str) -> Scheme {
+        for process in &mut self.processes {
+            process.env.extend(env.iter().map(|(name, value)| ((*name).to_string(), (*value).to_string())));
+        }
+        if let Some(last) = self.processes.last_mut() {
+            let app = last.command.pop();
+            last.command.extend(arguments.iter().cloned().chain(app));
+        }
+        self.title += also;
+        self
+    }
+
     /// Reads the scheme in this file.
     ///
     /// # Errors

@@ -42,6 +42,10 @@ impl Outcome {
         self.latencies_us.len() as u64
     }
 
+    pub(super) fn requests_per_second(&self) -> f64 {
+        self.answered() as f64 / self.elapsed.as_secs_f64().max(1e-9)
+    }
+
     pub(super) fn latency(&self) -> Latency {
         Latencies::measured(self.latencies_us.clone()).summary()
     }

@@ -4,7 +4,7 @@
 use std::fmt::Write;
 
 use super::account::{self, APPLICATIONS};
-use super::report::Row;
+use super::report::rows;
 use super::{trial::Trial, Results};
 use crate::report::{escape, number};
 
@@ -38,7 +38,7 @@ pub(super) fn svg(results: &Results) -> String {
     let mut parts = String::new();
     let mut top = HEAD;
     for one in &APPLICATIONS {
-        let rows = Row::of(results, one.workload);
+        let rows = rows(results, one.workload);
         if rows.is_empty() {
             continue;
         }
@@ -47,7 +47,7 @@ pub(super) fn svg(results: &Results) -> String {
             .zip(one.requests_per_second)
             .map(|(title, rate)| Bar::then(title, rate))
             .collect();
-        let now: Vec<Bar> = rows.iter().map(Bar::now).collect();
+        let now: Vec<Bar> = rows.into_iter().map(Bar::now).collect();
         let lines = then.len().max(now.len()) as f64;
         group(&mut parts, top, one.kind, &then, YEARS[0]);
         group(&mut parts, top, one.workload, &now, YEARS[1]);
@@ -67,12 +67,12 @@ impl<'a> Bar<'a> {
         Bar { title, requests_per_second, beside: String::new(), failed: 0, is_ours: false }
     }
 
-    fn now(row: &Row<'a>) -> Bar<'a> {
+    fn now(row: &'a Trial) -> Bar<'a> {
         Bar {
-            title: row.title,
-            requests_per_second: row.median(|trial| trial.requests_per_second),
-            beside: format!(" ({})", number(row.median(Trial::cpu_us), 0)),
-            failed: row.errors().total(),
+            title: &row.title,
+            requests_per_second: row.requests_per_second,
+            beside: format!(" ({})", number(row.cpu_us(), 0)),
+            failed: row.errors.total(),
             is_ours: row.scheme == "highball",
         }
     }

@@ -2,10 +2,9 @@
 
 use super::account::{self, Application, APPLICATIONS};
 use super::heaps::Heap;
-use super::trial::Trial;
+use super::trial::{Trial, Turn};
 use super::{Results, SCHEMES};
 use crate::report::{errors_in_words, number, time};
-use crate::results::Errors;
 use crate::statistics::Spread;
 
 /// Bytes of a heap slot in MRI.
@@ -13,62 +12,38 @@ const SLOT_BYTES: f64 = 40.0;
 /// Above this share of the machine's time, what others used may have changed figures.
 const NOTEWORTHY: f64 = 0.05;
 
-/// An application under a server, in all rounds.
-pub(super) struct Row<'a> {
-    pub(super) scheme: &'a str,
-    pub(super) title: &'a str,
-    trials: Vec<&'a Trial>,
+/// The trials of an application, in the order of the schemes.
+pub(super) fn rows<'a>(results: &'a Results, workload: &'a str) -> Vec<&'a Trial> {
+    SCHEMES.iter().filter_map(|scheme| results.of(workload, scheme).next()).collect()
 }
 
-impl<'a> Row<'a> {
-    /// Those of an application that were measured.
-    pub(super) fn of(results: &'a Results, workload: &'a str) -> Vec<Row<'a>> {
-        let row = |scheme: &&'static str| {
-            let trials: Vec<&Trial> = results.of(workload, scheme).collect();
-            Some(Row { scheme, title: &trials.first()?.title, trials })
-        };
-        SCHEMES.iter().filter_map(row).collect()
+/// `0`, or what failed and how often.
+fn failed(trial: &Trial) -> String {
+    match trial.errors.total() {
+        0 => "0".into(),
+        _ => format!("**{}**", errors_in_words(&trial.errors)),
     }
+}
 
-    pub(super) fn median(&self, figure: impl Fn(&Trial) -> f64) -> f64 {
-        self.spread(figure).median
-    }
+/// Slots of a worker's heap, on average.
+fn slots(trial: &Trial, slots: impl Fn(&Heap) -> u64) -> f64 {
+    let all: u64 = trial.heaps.iter().map(slots).sum();
+    all as f64 / trial.heaps.len().max(1) as f64
+}
 
-    fn spread(&self, figure: impl Fn(&Trial) -> f64) -> Spread {
-        Spread::of(self.trials.iter().map(|trial| figure(trial))).expect("a row has a trial")
-    }
+/// A figure in whole turns: `10.6 (9.3–12.0)`.
+fn over_turns(trial: &Trial, decimals: usize, figure: fn(&Turn) -> f64) -> String {
+    let spread = Spread::of(trial.turns.iter().map(figure)).expect("a trial has turns");
+    in_words(spread, decimals)
+}
 
-    /// `10.6`, and with several rounds `10.6 (9.3–12.0)`.
-    fn cell(&self, decimals: usize, figure: impl Fn(&Trial) -> f64) -> String {
-        let spread = self.spread(figure);
-        let [median, least, most] =
-            [spread.median, spread.least, spread.most].map(|value| number(value, decimals));
-        if least == most {
-            median
-        } else {
-            format!("{median} ({least}–{most})")
-        }
-    }
-
-    /// Of all rounds.
-    pub(super) fn errors(&self) -> Errors {
-        self.trials.iter().fold(Errors::default(), |sum, trial| sum.plus(&trial.errors))
-    }
-
-    /// `0`, or what failed and how often.
-    fn failed(&self) -> String {
-        let errors = self.errors();
-        match errors.total() {
-            0 => "0".into(),
-            _ => format!("**{}**", errors_in_words(&errors)),
-        }
-    }
-
-    fn heap(&self, slots: impl Fn(&Heap) -> u64) -> f64 {
-        self.median(|trial| {
-            let all: u64 = trial.heaps.iter().map(&slots).sum();
-            all as f64 / trial.heaps.len().max(1) as f64
-        })
+fn in_words(spread: Spread, decimals: usize) -> String {
+    let [median, least, most] =
+        [spread.median, spread.least, spread.most].map(|value| number(value, decimals));
+    if least == most {
+        median
+    } else {
+        format!("{median} ({least}–{most})")
     }
 }
 
@@ -104,7 +79,7 @@ pub(super) fn markdown(results: &Results) -> String {
     page += "![Requests per second of both years](origins.svg)\n\n";
     page += &both_years(results);
     page += &today(results);
-    page += &not_best(results);
+    page += &pairs(results);
     page += &memory(results);
     page += &applications(results);
     page += &method(results);
@@ -112,8 +87,8 @@ pub(super) fn markdown(results: &Results) -> String {
 }
 
 /// The applications of which there is a trial.
-fn measured(results: &Results) -> impl Iterator<Item = (&'static Application, Vec<Row<'_>>)> {
-    APPLICATIONS.iter().map(|one| (one, Row::of(results, one.workload))).filter(|(_, rows)| !rows.is_empty())
+fn measured(results: &Results) -> impl Iterator<Item = (&'static Application, Vec<&Trial>)> {
+    APPLICATIONS.iter().map(|one| (one, rows(results, one.workload))).filter(|(_, rows)| !rows.is_empty())
 }
 
 /// The first columns hold names, the others figures.
@@ -163,9 +138,9 @@ fn both_years(results: &Results) -> String {
         for title in &titles {
             let row = rows.iter().find(|row| row.title == *title);
             let figure = row.map_or("–".into(), |row| {
-                let failed = row.errors().total();
+                let failed = row.errors.total();
                 let mark = if failed > 0 { format!(", **{failed} failed**") } else { String::new() };
-                number(row.median(|trial| trial.requests_per_second), 0) + &mark
+                number(row.requests_per_second, 0) + &mark
             });
             text += &format!(" | {figure}");
         }
@@ -182,18 +157,18 @@ fn both_years(results: &Results) -> String {
 fn today(results: &Results) -> String {
     let mut text = String::from("## Each application\n\n");
     for (_, rows) in measured(results) {
-        let first = rows[0].trials[0];
+        let first = rows[0];
         let requests = number(first.load.requests.into(), 0);
         text += &format!("### {}: {requests} requests\n\n{}\n", first.application, speed(&rows));
     }
     text
 }
 
-fn speed(rows: &[Row]) -> String {
+fn speed(rows: &[&Trial]) -> String {
     let mut text = heading(
         1,
         &[
-            rows[0].trials[0].workload.as_str(),
+            rows[0].workload.as_str(),
             "CPU per request, µs",
             "user",
             "system",
@@ -207,70 +182,72 @@ fn speed(rows: &[Row]) -> String {
     );
     for row in rows {
         let cells = [
-            row.cell(0, Trial::cpu_us),
-            row.cell(0, |trial| trial.cpu_user_us),
-            row.cell(0, |trial| trial.cpu_system_us),
-            row.cell(1, |trial| trial.requests_per_second),
-            row.cell(0, |trial| trial.latency.p50),
-            row.cell(0, |trial| trial.latency.p99),
-            row.cell(0, |trial| trial.latency.max),
-            row.failed(),
-            row.cell(0, |trial| trial.cold_start_ms),
+            over_turns(row, 0, |turn| turn.cpu_us),
+            number(row.cpu_user_us, 0),
+            number(row.cpu_system_us, 0),
+            over_turns(row, 1, |turn| turn.requests_per_second),
+            over_turns(row, 0, |turn| turn.p50),
+            over_turns(row, 0, |turn| turn.p99),
+            number(row.latency.max, 0),
+            failed(row),
+            number(row.cold_start_ms, 0),
         ];
         text += &format!("| {} | {} |\n", row.title, cells.join(" | "));
     }
     text
 }
 
-/// What is compared: its name, whether more is better, and the figure.
-type Compared = (&'static str, bool, fn(&Trial) -> f64);
+/// What is compared in pairs of turns: whether more is better, and the figure.
+type Compared = (bool, fn(&Turn) -> f64);
 
-const COMPARED: [Compared; 5] = [
-    ("CPU per request", false, Trial::cpu_us),
-    ("requests/s", true, |trial| trial.requests_per_second),
-    ("p50", false, |trial| trial.latency.p50),
-    ("p99", false, |trial| trial.latency.p99),
-    ("memory", false, |trial| trial.memory.own_mib()),
+const COMPARED: [Compared; 4] = [
+    (true, |turn| turn.requests_per_second),
+    (false, |turn| turn.cpu_us),
+    (false, |turn| turn.p50),
+    (false, |turn| turn.p99),
 ];
 
-/// Where another server has a better median than Highball.
-fn not_best(results: &Results) -> String {
+/// Highball beside each other server: medians of the ratios of all pairs of turns.
+fn pairs(results: &Results) -> String {
     let mut lines = String::new();
-    let mut count = 0;
+    let (mut count, mut behind) = (0, 0);
     for (one, rows) in measured(results) {
         let Some(highball) = rows.iter().find(|row| row.scheme == "highball") else { continue };
-        for (name, more, figure) in COMPARED {
-            for other in rows.iter().filter(|row| row.scheme != "highball") {
-                count += 1;
-                let (mine, its) = (highball.median(figure), other.median(figure));
-                let ratio = if more { its / mine } else { mine / its };
-                if ratio > 1.0 {
-                    lines += &format!(
-                        "- {}, {name}: {} {}, Highball {} ({:.0} % better)\n",
-                        one.workload,
-                        other.title,
-                        number(its, 1),
-                        number(mine, 1),
-                        100.0 * (ratio - 1.0)
-                    );
-                }
-            }
+        for other in rows.iter().filter(|row| row.scheme != "highball") {
+            let mut cells: Vec<(bool, String)> = COMPARED
+                .iter()
+                .map(|(more, figure)| {
+                    let spread = ratios(highball, other, *figure);
+                    (if *more { spread.median < 1.0 } else { spread.median > 1.0 }, in_words(spread, 2))
+                })
+                .collect();
+            let memory = highball.memory.own_mib() / other.memory.own_mib();
+            cells.push((memory > 1.0, number(memory, 2)));
+            count += cells.len();
+            behind += cells.iter().filter(|(is_behind, _)| *is_behind).count();
+            let cells: Vec<String> = cells
+                .into_iter()
+                .map(|(is_behind, text)| if is_behind { format!("**{text}**") } else { text })
+                .collect();
+            lines += &format!("| {} | {} | {} |\n", one.workload, other.title, cells.join(" | "));
         }
     }
     if count == 0 {
         return String::new();
     }
-    let beaten = lines.lines().count();
-    let once = measured(results).any(|(_, rows)| rows.iter().any(|row| row.trials.len() == 1));
-    let caution = if once {
-        "Where there is one measurement of each, differences of less than ten per cent may be chance.\n\n"
-    } else {
-        ""
-    };
+    let turns = results.trials.first().map_or(0, |trial| trial.load.turns);
+    let names = ["application", "beside", "requests/s", "CPU per request", "p50", "p99", "memory"];
     format!(
-        "## Where Highball is not the best\n\nOf {count} comparisons (CPU per request, requests/s, p50, p99 and memory with each other \
-         server), Highball is behind in {beaten}.\n\n{caution}{lines}\n"
+        "## Highball beside each other server\n\nEach figure is Highball's divided by the other's: the median of {turns} pairs of turns, \
+         with the smallest and the largest. More requests/s is better, less of everything else. Of {count} comparisons, Highball is \
+         behind in {behind}, in **bold**.\n\n{}{lines}\n",
+        heading(2, &names)
     )
+}
+
+fn ratios(ours: &Trial, other: &Trial, figure: fn(&Turn) -> f64) -> Spread {
+    let pairs = ours.turns.iter().zip(&other.turns);
+    Spread::of(pairs.map(|(ours, other)| figure(ours) / figure(other))).expect("a trial has turns")
 }
 
 fn memory(results: &Results) -> String {
@@ -296,16 +273,16 @@ fn memory(results: &Results) -> String {
     );
     for (one, rows) in measured(results) {
         for row in rows {
-            let (used, free) = (row.heap(|heap| heap.used), row.heap(|heap| heap.free));
+            let (used, free) = (slots(row, |heap| heap.used), slots(row, |heap| heap.free));
             let mib = |slots: f64| number(slots * SLOT_BYTES / 1024.0 / 1024.0, 1);
             let cells = [
-                row.cell(1, |trial| trial.memory.own_mib()),
-                row.cell(1, worker_mib),
+                number(row.memory.own_mib(), 1),
+                number(worker_mib(row), 1),
                 number(used, 0),
                 number(free, 0),
                 mib(used),
                 mib(free),
-                row.cell(0, |trial| trial.memory.processes.into()),
+                number(row.memory.processes.into(), 0),
             ];
             text += &format!("| {} | {} | {} |\n", one.workload, row.title, cells.join(" | "));
         }
@@ -317,9 +294,8 @@ fn applications(results: &Results) -> String {
     let mut text = String::from("## The applications, and why they are representative\n\n");
     for (one, rows) in measured(results) {
         let mut differ = 0.0_f64;
-        let trials = || rows.iter().flat_map(|row| &row.trials);
-        let first = &rows[0].trials[0].page_bytes;
-        for trial in trials() {
+        let first = &rows[0].page_bytes;
+        for trial in &rows {
             for (bytes, other) in first.iter().zip(&trial.page_bytes) {
                 differ = differ.max(bytes.abs_diff(*other) as f64 / (*bytes).max(1) as f64);
             }
@@ -343,7 +319,7 @@ struct Counts(Vec<(&'static str, u32)>);
 
 impl Counts {
     fn of(results: &Results, count: impl Fn(&Trial) -> u32) -> Counts {
-        Counts(measured(results).map(|(one, rows)| (one.workload, count(rows[0].trials[0]))).collect())
+        Counts(measured(results).map(|(one, rows)| (one.workload, count(rows[0]))).collect())
     }
 }
 
@@ -384,7 +360,9 @@ fn method(results: &Results) -> String {
          gets the same application, freshly started, in production mode, without a log of requests, by the configuration in \
          `bench/schemes`. All clients always have a request under way, so latencies are those of a queue: the clients divided by the \
          requests per second. CPU time is that of all of a server's processes, also of nginx. The clients run on the same machine and \
-         use {} µs a request. Servers take turns.\n\n{}.\n",
+         use {} µs a request.\n\nThe servers of an application run at the same time. Each gets a part of its requests while the others have none, in {} \
+         rounds, and another one begins each round: the speed of a machine may change by a fifth within minutes. What a server does between \
+         its turns counts as its CPU time.\n\n{}.\n",
         load.clients,
         Counts::of(results, |trial| trial.load.requests),
         Counts::of(results, |trial| trial.warm_up),
@@ -393,6 +371,7 @@ fn method(results: &Results) -> String {
         load.threads,
         if load.threads == 1 { "" } else { "s" },
         number(clients_us.map_or(0.0, |one| one.median), 0),
+        load.turns,
         versions.join("; ")
     )
 }
@@ -416,9 +395,15 @@ mod tests {
     #[test]
     fn the_page_says_where_highball_is_behind() {
         let page = markdown(&sample::results());
-        assert!(page.contains("Of 5 comparisons"), "{page}");
-        assert!(page.contains("behind in 1."), "{page}");
-        assert!(page.contains("- blog, memory: Puma 90.0, Highball 120.0 (33 % better)"), "{page}");
+        assert!(page.contains("Of 5 comparisons, Highball is behind in 1"), "{page}");
+        assert!(page.contains("| blog | Puma | 1.11 | 0.91 | 0.91 | 0.91 | **1.33** |"), "{page}");
+    }
+
+    #[test]
+    fn pairs_of_turns_have_a_median_and_a_spread() {
+        let mut results = sample::results();
+        results.trials[1].turns[0].requests_per_second = 1800.0;
+        assert!(markdown(&results).contains("| blog | Puma | 1.56 (1.11–2.00) |"), "{}", markdown(&results));
     }
 
     #[test]
@@ -432,12 +417,8 @@ mod tests {
     }
 
     #[test]
-    fn rounds_have_a_median_and_a_spread() {
-        let mut results = sample::results();
-        let mut again = results.trials[1].clone();
-        again.requests_per_second = 1100.0;
-        results.trials.push(again);
-        assert!(table(&results).contains("1,050.0 (1,000.0–1,100.0)"));
+    fn turns_have_a_median_and_a_spread() {
+        assert!(table(&sample::results()).contains("1,050.0 (1,000.0–1,100.0)"));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Results for tests of the page and its picture.
 
 use super::heaps::Heap;
-use super::trial::Trial;
+use super::trial::{Trial, Turn};
 use super::{Load, Results};
 use crate::results::{Errors, Latency, Machine, Memory};
 
@@ -23,7 +23,7 @@ fn trial(scheme: &str, title: &str, requests_per_second: f64, p50: f64) -> Trial
         scheme: scheme.into(),
         title: title.into(),
         version: title.into(),
-        load: Load { requests: 10_000, clients: 100, workers: 4, threads: 1 },
+        load: Load { requests: 10_000, clients: 100, workers: 4, threads: 1, turns: 2 },
         began: 0,
         cold_start_ms: 500.0,
         page_bytes: vec![1000, 2000],
@@ -41,5 +41,13 @@ fn trial(scheme: &str, title: &str, requests_per_second: f64, p50: f64) -> Trial
         errors: Errors::default(),
         stolen: 0.0,
         others: 0.01,
+        turns: [1.0, 1.1]
+            .map(|factor| Turn {
+                requests_per_second: requests_per_second * factor,
+                cpu_us: 2.0 * p50 + 10.0,
+                p50,
+                p99: 2.0 * p50,
+            })
+            .to_vec(),
     }
 }

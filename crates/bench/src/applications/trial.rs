@@ -1,20 +1,22 @@
-//! One application under one server: pages, warm-up, memory, load.
+//! One application under some servers: all are started, get pages and a load that is not measured, and then their parts of the load in
+//! turns. Memory is read after the round in which there were enough requests.
 
 use std::time::{Duration, Instant, SystemTime};
 
 use serde::{Deserialize, Serialize};
 
+use super::clients::Outcome;
 use super::heaps::{self, Heap};
 use super::{clients, pages, Load};
 use crate::deployment::Deployment;
 use crate::interrupt::Interrupt;
 use crate::machine::CpuShares;
 use crate::method::{self, others, setting, target, Candidate};
-use crate::process_tree::{called, memory_of, ProcessTree, Stat};
+use crate::process_tree::{called, memory_of, CpuTime, ProcessTree, Stat};
 use crate::report::errors_in_words;
 use crate::results::{Errors, Latency, Memory};
 use crate::waiting::wait_for;
-use crate::workload::Workload;
+use crate::workload::{Request, Workload};
 use crate::{interrupt, Failure};
 
 /// Of 10,000 requests that are measured: those before them, and those before and among them after which memory is read.
@@ -59,112 +61,239 @@ pub(super) struct Trial {
     pub(super) errors: Errors,
     pub(super) stolen: f64,
     pub(super) others: f64,
+    /// One of each round.
+    pub(super) turns: Vec<Turn>,
+}
+
+/// A part of the load, while the other servers were idle.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub(super) struct Turn {
+    pub(super) requests_per_second: f64,
+    /// Of all processes, per request, until all servers have had this turn: what one does between its turns is part of its work.
+    pub(super) cpu_us: f64,
+    pub(super) p50: f64,
+    pub(super) p99: f64,
 }
 
 impl Trial {
     pub(super) fn cpu_us(&self) -> f64 {
         self.cpu_user_us + self.cpu_system_us
     }
-
-    /// For people who wait for the next.
-    pub(super) fn words(&self) -> String {
-        let failed = match self.errors.total() {
-            0 => "none failed".into(),
-            _ => errors_in_words(&self.errors),
-        };
-        format!(
-            "{:.1} requests/s, {:.0} µs of CPU each, p50 {:.0} ms, p99 {:.0} ms, {:.1} MiB, {failed}",
-            self.requests_per_second,
-            self.cpu_us(),
-            self.latency.p50,
-            self.latency.p99,
-            self.memory.own_mib()
-        )
-    }
 }
 
-/// Starts the server, measures it, and stops it.
+/// Measures an application under these servers.
 pub(super) fn measure(
-    candidate: &Candidate,
+    candidates: &[Candidate],
     workload: &Workload,
     load: &Load,
-    known: Option<&[u64]>,
     interrupt: Interrupt,
-) -> Result<Trial, Failure> {
-    let mut workload = workload.clone();
-    workload.env.extend([heaps::env(&workload.bench)]);
-    let began = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());
-    let deployment = Deployment::start(&candidate.scheme, &setting(candidate, &workload, interrupt))?;
-    let measured = loaded(&deployment, candidate, &workload, load, known);
-    let mut trial = measured.map_err(|Failure(why)| match interrupt.came() {
-        true => interrupt::failure(),
-        false => {
-            let log = deployment.log_tail();
-            Failure(format!(
-                "{}, {}: {why}\nThe end of its log:\n{log}",
-                candidate.scheme.title, workload.name
-            ))
+) -> Result<Vec<Trial>, Failure> {
+    let mut running: Vec<Running> = Vec::new();
+    for candidate in candidates {
+        let known = running.first().map(|first| first.page_bytes.clone());
+        running.push(Running::start(candidate, workload, load, known.as_deref(), interrupt)?);
+        eprintln!(
+            "    {}: first answer after {:.2} s",
+            candidate.scheme.title,
+            running.last().map_or(0.0, Running::cold_start)
+        );
+    }
+    let memory_after = (MEMORY * f64::from(load.turns)).ceil() as u32;
+    for round in 1..=load.turns {
+        for place in 0..running.len() {
+            // Each is first, and behind each other one, equally often.
+            let index = (place + round as usize) % running.len();
+            let turn = running[index].turn(round);
+            eprintln!("    {}", turn.map_err(|failure| in_words(failure, interrupt))?);
         }
-    })?;
-    trial.began = began;
-    trial.cold_start_ms = deployment.cold_start().as_secs_f64() * 1e3;
-    deployment.stop()?;
-    match interrupt.came() {
-        true => Err(interrupt::failure()),
-        false => Ok(trial),
+        running.iter_mut().for_each(Running::end_round);
+        if round == memory_after {
+            for one in &mut running {
+                one.read_memory().map_err(|failure| in_words(failure, interrupt))?;
+            }
+        }
+    }
+    running.into_iter().map(Running::end).collect()
+}
+
+fn in_words(failure: Failure, interrupt: Interrupt) -> Failure {
+    if interrupt.came() {
+        interrupt::failure()
+    } else {
+        failure
     }
 }
 
-fn loaded(
-    deployment: &Deployment,
-    candidate: &Candidate,
-    workload: &Workload,
-    load: &Load,
-    known: Option<&[u64]>,
-) -> Result<Trial, Failure> {
-    let requests = method::requests(deployment, workload)?;
-    let target = target(deployment, &requests);
-    let page_bytes = pages::read(&target, known)?;
-    let pages = requests.len();
-    let part = |share: f64| (f64::from(load.requests) * share) as usize;
-    let warm_up = part(WARM_UP).max(pages);
-    let before_memory = part(MEMORY).max(warm_up);
-    let send = |indices| clients::send(&target, &page_bytes, indices, load.clients);
-    send(pages..warm_up);
-    let tree = ProcessTree::new(&deployment.roots());
-    let middle = before_memory.min(warm_up + load.requests as usize);
-    let (first, used) = metered(&tree, || send(warm_up..middle));
-    let workers = workers_of(&tree, load.workers as usize)?;
-    let heaps = heaps::collect(&workers, &deployment.temporary())?;
-    let (memory, memory_of_workers) = (tree.memory(), memory_of(&workers));
-    let (second, more) = metered(&tree, || send(middle..warm_up + load.requests as usize));
-    let (outcome, used) = (first.and(second), used.and(&more));
-    let each = |us: f64| us / outcome.answered().max(1) as f64;
-    Ok(Trial {
-        workload: workload.name.clone(),
-        application: workload.title.clone(),
-        scheme: candidate.name.clone(),
-        title: candidate.scheme.title.replace(" of N", &format!(" of {}", load.workers)),
-        version: candidate.scheme.version(),
-        load: *load,
-        began: 0,
-        cold_start_ms: 0.0,
-        page_bytes,
-        warm_up: warm_up as u32,
-        requests_before_memory: middle as u32,
-        memory,
-        memory_of_workers,
-        heaps,
-        answered: outcome.answered(),
-        requests_per_second: outcome.answered() as f64 / outcome.elapsed.as_secs_f64().max(1e-9),
-        cpu_user_us: each(used.user_us),
-        cpu_system_us: each(used.system_us),
-        clients_us: each(used.clients_us),
-        latency: outcome.latency(),
-        errors: outcome.errors,
-        stolen: used.stolen,
-        others: used.others,
-    })
+/// A server that serves, and what was measured of it so far.
+struct Running<'a> {
+    candidate: &'a Candidate,
+    workload: &'a Workload,
+    load: &'a Load,
+    deployment: Deployment,
+    tree: ProcessTree,
+    requests: Vec<Request>,
+    page_bytes: Vec<u64>,
+    began: u64,
+    /// Requests that were sent, measured or not.
+    sent: usize,
+    warm_up: usize,
+    outcome: Outcome,
+    used: Used,
+    /// Of the turn of this round.
+    at_turn: Option<(CpuTime, Outcome)>,
+    turns: Vec<Turn>,
+    memory: Option<Occupied>,
+}
+
+/// Memory, and when.
+struct Occupied {
+    after: usize,
+    all: Memory,
+    of_workers: Memory,
+    heaps: Vec<Heap>,
+}
+
+impl<'a> Running<'a> {
+    fn start(
+        candidate: &'a Candidate,
+        workload: &'a Workload,
+        load: &'a Load,
+        known: Option<&[u64]>,
+        interrupt: Interrupt,
+    ) -> Result<Running<'a>, Failure> {
+        let mut with_heaps = workload.clone();
+        with_heaps.env.extend([heaps::env(&workload.bench)]);
+        let began =
+            SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());
+        let deployment = Deployment::start(&candidate.scheme, &setting(candidate, &with_heaps, interrupt))?;
+        let requests = method::requests(&deployment, workload)?;
+        let page_bytes = pages::read(&target(&deployment, &requests), known)?;
+        let warm_up = ((f64::from(load.requests) * WARM_UP) as usize).max(requests.len());
+        let mut running = Running {
+            candidate,
+            workload,
+            load,
+            tree: ProcessTree::new(&deployment.roots()),
+            deployment,
+            sent: requests.len(),
+            requests,
+            page_bytes,
+            began,
+            warm_up,
+            outcome: Outcome::default(),
+            used: Used::default(),
+            at_turn: None,
+            turns: Vec::new(),
+            memory: None,
+        };
+        running.send(warm_up.saturating_sub(running.sent));
+        Ok(running)
+    }
+
+    fn cold_start(&self) -> f64 {
+        self.deployment.cold_start().as_secs_f64()
+    }
+
+    /// The next requests.
+    fn send(&mut self, count: usize) -> Outcome {
+        let target = target(&self.deployment, &self.requests);
+        let next = self.sent..self.sent + count;
+        self.sent = next.end;
+        clients::send(&target, &self.page_bytes, next, self.load.clients)
+    }
+
+    /// Sends this server's part of the load of a round, and returns words for people who wait.
+    fn turn(&mut self, round: u32) -> Result<String, Failure> {
+        let share = |rounds: u32| {
+            (u64::from(self.load.requests) * u64::from(rounds) / u64::from(self.load.turns)) as usize
+        };
+        let part = share(round) - share(round - 1);
+        let at_turn = self.tree.cpu();
+        let tree = self.tree.clone();
+        let (outcome, used) = metered(&tree, || self.send(part));
+        if outcome.answered() == 0 {
+            return Err(Failure(format!(
+                "{}, {}: no request of a turn was answered\nThe end of its log:\n{}",
+                self.candidate.scheme.title,
+                self.workload.name,
+                self.deployment.log_tail()
+            )));
+        }
+        let latency = outcome.latency();
+        let words = format!(
+            "{round}  {:32} {:6.1} requests/s, {:.0} µs of CPU each, p50 {:.0} ms, p99 {:.0} ms, {}",
+            self.candidate.scheme.title,
+            outcome.requests_per_second(),
+            (used.user_us + used.system_us) / outcome.answered() as f64,
+            latency.p50,
+            latency.p99,
+            match outcome.errors.total() {
+                0 => "none failed".into(),
+                _ => errors_in_words(&outcome.errors),
+            }
+        );
+        // The CPU time of its processes is added at the end of the round.
+        self.used = self.used.and(&Used { user_us: 0.0, system_us: 0.0, ..used });
+        self.at_turn = Some((at_turn, outcome));
+        Ok(words)
+    }
+
+    /// Every server has had its turn.
+    fn end_round(&mut self) {
+        let Some((at_turn, outcome)) = self.at_turn.take() else { return };
+        let (user_us, system_us) = self.tree.cpu().since(&at_turn);
+        let latency = outcome.latency();
+        self.turns.push(Turn {
+            requests_per_second: outcome.requests_per_second(),
+            cpu_us: (user_us + system_us) / outcome.answered() as f64,
+            p50: latency.p50,
+            p99: latency.p99,
+        });
+        self.used.user_us += user_us;
+        self.used.system_us += system_us;
+        self.outcome = std::mem::take(&mut self.outcome).and(outcome);
+    }
+
+    fn read_memory(&mut self) -> Result<(), Failure> {
+        let workers = workers_of(&self.tree, self.load.workers as usize)?;
+        let heaps = heaps::collect(&workers, &self.deployment.temporary())?;
+        let (all, of_workers) = (self.tree.memory(), memory_of(&workers));
+        self.memory = Some(Occupied { after: self.sent, all, of_workers, heaps });
+        Ok(())
+    }
+
+    fn end(self) -> Result<Trial, Failure> {
+        let memory = self.memory.ok_or_else(|| Failure::new("memory was not read"))?;
+        let each = |us: f64| us / self.outcome.answered().max(1) as f64;
+        let trial = Trial {
+            workload: self.workload.name.clone(),
+            application: self.workload.title.clone(),
+            scheme: self.candidate.name.clone(),
+            title: self.candidate.scheme.title.replace(" of N", &format!(" of {}", self.load.workers)),
+            version: self.candidate.scheme.version(),
+            load: *self.load,
+            began: self.began,
+            cold_start_ms: self.deployment.cold_start().as_secs_f64() * 1e3,
+            page_bytes: self.page_bytes,
+            warm_up: self.warm_up as u32,
+            requests_before_memory: memory.after as u32,
+            memory: memory.all,
+            memory_of_workers: memory.of_workers,
+            heaps: memory.heaps,
+            answered: self.outcome.answered(),
+            requests_per_second: self.outcome.requests_per_second(),
+            cpu_user_us: each(self.used.user_us),
+            cpu_system_us: each(self.used.system_us),
+            clients_us: each(self.used.clients_us),
+            latency: self.outcome.latency(),
+            errors: self.outcome.errors,
+            stolen: self.used.stolen,
+            others: self.used.others,
+            turns: self.turns,
+        };
+        self.deployment.stop()?;
+        Ok(trial)
+    }
 }
 
 /// The workers. A server that replaces them while it serves (a refork) may have more for a moment.
@@ -179,6 +308,7 @@ fn workers_of(tree: &ProcessTree, number: usize) -> Result<Vec<i32>, Failure> {
 }
 
 /// What was used meanwhile.
+#[derive(Debug, Clone, Copy, Default)]
 struct Used {
     time: Duration,
     user_us: f64,
@@ -206,7 +336,7 @@ impl Used {
     }
 }
 
-fn metered(tree: &ProcessTree, run: impl FnOnce() -> clients::Outcome) -> (clients::Outcome, Used) {
+fn metered(tree: &ProcessTree, run: impl FnOnce() -> Outcome) -> (Outcome, Used) {
     let own_cpu_us = || Stat::of(std::process::id() as i32).map_or(0.0, |own| own.cpu_us());
     let (begun, own) = (Instant::now(), own_cpu_us());
     let (shares, cpu) = (CpuShares::now(), tree.cpu());
