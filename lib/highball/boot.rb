@@ -5,7 +5,7 @@
 $LOAD_PATH.unshift(File.expand_path("..", __dir__))
 
 require_relative "compiler"
-Highball::Compiler.start_with_it(__FILE__)
+Highball::Compiler.start_again(__FILE__)
 
 require_relative "mold"
 

@@ -5,28 +5,37 @@ module Highball
   # less CPU time.
   #
   # From Ruby 3.3 on a running process can enable it, and does when the application has been loaded: what runs once
-  # while it boots is not compiled. Before, it has to be there from the start of the interpreter, so a mold starts
-  # Ruby again, with it. (`highball` could not pass the option at once: a Ruby without YJIT ends when it gets it.) The
-  # option is one of the command line, so programs that the application starts do not inherit it.
+  # while it boots is not compiled. Before, it has to be there from the start of the interpreter. `highball` does not
+  # know the interpreter, and a Ruby without YJIT ends when it gets the option; so it first starts Ruby without
+  # RubyGems, which takes a few milliseconds, and that Ruby starts itself again, with YJIT where it has it. The options
+  # are those of the command line, so programs that the application starts do not inherit them.
   module Compiler
     # What `highball` has decided: `on`, or why it is off.
-    DECISION = "HIGHBALL_JIT"
+    DECISION = "HIGHBALL_COMPILER"
+    # It is to be on, and this Ruby has no RubyGems yet: it has to start again in any case.
+    AGAIN = "again"
     # Set in a process that Highball has started with YJIT.
     STARTED = "started"
-    # MiB of address space for code. Ruby 3.1 sets them aside at the start (`Native.free_unused_code` gives back what
-    # is not used), and halves them: code that seldom runs has one half. The example shop uses 2.4 and 2 MiB.
-    CODE_MIB = 64
+    # MiB of address space for code. Ruby 3.1 writes to them at the start, which takes a millisecond for each
+    # (`Native.free_unused_code` gives back what is not used), and halves them: code that seldom runs has one half.
+    # The example shop uses 2.4 and 2 MiB.
+    CODE_MIB = 32
+    # Calls after which a method is compiled. With Ruby 3.1's 10, and with 30, it compiles much that only the boot
+    # calls: the example shop's boot took 0.8 s longer, and with 200 it takes 0.3 s longer. Requests are as fast.
+    CALLS = 200
 
     module_function
 
-    # Starts Ruby again with YJIT, where it is to be used and cannot be enabled later. To be called first of all.
+    # Starts Ruby again, with YJIT where it is to be used and cannot be enabled later. To be called first of all.
     #
     # script:: the file that Ruby runs.
-    def start_with_it(script)
-      return if ENV[DECISION] != "on" || !available? || enabled? || enabled_later?
+    def start_again(script)
+      from_start = %w[on again].include?(ENV[DECISION]) && available? && !enabled? && !enabled_later?
+      return unless from_start || ENV[DECISION] == AGAIN
 
-      ENV[DECISION] = STARTED
-      options = ["--yjit", "--yjit-exec-mem-size=#{CODE_MIB}"]
+      ENV[DECISION] = from_start ? STARTED : "on"
+      options = from_start ? ["--yjit", "--yjit-exec-mem-size=#{CODE_MIB}", "--yjit-call-threshold=#{CALLS}"] : []
+      require "rbconfig"
       exec(RbConfig.ruby, *options, script, *ARGV, close_others: false)
     end
 

@@ -90,6 +90,17 @@ class BenchTest < E2ETest
     assert_match(/blog was measured with another load before \(200 requests\)/, log)
   end
 
+  def test_variants_of_the_runtime_are_compared
+    app = folder_with("config.ru" => "run ->(_env) { [200, { 'content-length' => '2' }, ['hi']] }\n")
+    also = "--jit on RUBY_GC_HEAP_INIT_SLOTS=100000"
+    text, log, status = bench("runtime", "--app", app, "--requests", "200", "--also", also, "--workers", "1")
+    assert_predicate status, :success?, log
+    ["by default", "jit off", also].each do |variant|
+      assert_match(/^\| #{Regexp.escape(variant)} \|(?: [\d,.]+(?: \([\d,.–]+\))? \|){8} 0 \|$/, text)
+    end
+    assert_includes File.read(File.join(@output, "RUNTIME.md")), "200 requests of 100 clients at a time"
+  end
+
   def test_real_applications_are_not_measured_where_something_is_missing
     data = data_without_program("puma-cluster")
     _, log, status = bench("origins", "--only", "puma-cluster", env: { "HIGHBALL_BENCH" => data })

@@ -14,7 +14,6 @@ class JitTest < E2ETest
       [200, {}, [child || eval(ASK)]]
     }
   RUBY
-  AUTO = %w[--jit auto].freeze
   HAS_YJIT = `ruby -e 'print defined?(RubyVM::YJIT) ? true : false'` == "true"
 
   def setup
@@ -23,7 +22,7 @@ class JitTest < E2ETest
   end
 
   def test_programs_of_the_application_do_not_inherit_it
-    server = serve(@folder, *AUTO)
+    server = serve(@folder)
     assert_jit(server, HAS_YJIT)
     is_on, variables = ask(server, "/child")
     refute is_on
@@ -35,11 +34,11 @@ class JitTest < E2ETest
   end
 
   def test_workers_that_load_the_application_themselves_have_it
-    assert_jit(serve(@folder, *AUTO, "--preload", "off"), HAS_YJIT)
+    assert_jit(serve(@folder, "--preload", "off"), HAS_YJIT)
   end
 
   def test_it_stays_on_over_restarts_and_reforks
-    server = serve(@folder, *AUTO, workers: 2)
+    server = serve(@folder, workers: 2)
     %w[restart refork].each do |command|
       output, ended = HighballServer.run(command, *server.which, within: 60)
       assert_predicate ended, :success?, output
@@ -47,23 +46,23 @@ class JitTest < E2ETest
     end
   end
 
-  def test_an_option_turns_it_on
-    assert_off(serve(@folder), "jit = off")
-    assert_off(serve(@folder, environment: "development"), "jit = off")
-    assert_jit(serve(@folder, "--jit", "on", "--memory-limit", "100m"), HAS_YJIT)
+  def test_an_option_turns_it_on_and_off
+    assert_off(serve(@folder, "--jit", "off"), "jit = off")
+    assert_off(serve(@folder, environment: "development"), "the environment is development")
+    assert_jit(serve(@folder, "--jit", "on", "--memory-limit", "100m", environment: "development"), HAS_YJIT)
   end
 
   def test_it_is_off_where_there_is_no_room_for_code
-    server = serve(@folder, *AUTO, "--memory-limit", "100m")
+    server = serve(@folder, "--memory-limit", "100m")
     assert_off(server, "a worker may have 100 MiB of memory, and with compiled code it needs 128")
   end
 
   def test_what_the_environment_has_is_left_alone
     skip "this Ruby has no YJIT" unless HAS_YJIT
-    on = serve(@folder, *AUTO, env: { "RUBY_YJIT_ENABLE" => "1" })
+    on = serve(@folder, env: { "RUBY_YJIT_ENABLE" => "1" })
     assert_jit(on, true)
     assert_includes ask(on).last, "RUBY_YJIT_ENABLE"
-    off = serve(@folder, *AUTO, env: { "RUBYOPT" => "--disable=yjit" })
+    off = serve(@folder, env: { "RUBYOPT" => "--disable=yjit" })
     assert_off(off, "the environment has it so (RUBYOPT, RUBY_YJIT_ENABLE)")
   end
 
@@ -78,7 +77,7 @@ class JitTest < E2ETest
   end
 
   def test_doctor_says_whether_it_is_on
-    output, = HighballServer.run("doctor", "--json", "-e", "production", *AUTO, @folder, within: 60)
+    output, = HighballServer.run("doctor", "--json", "-e", "production", @folder, within: 60)
     check = JSON.parse(output).fetch("checks").find { |one| one["name"] == "jit" }
     assert_equal HAS_YJIT ? "YJIT on" : "YJIT off: this Ruby has none", check["what"]
     assert_equal HAS_YJIT, check["remedy"].nil?

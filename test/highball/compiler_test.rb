@@ -37,10 +37,10 @@ class CompilerTest < Minitest::Test
   def description(decision, prelude = "")
     text = run_ruby("highball/compiler", <<~RUBY)
       #{prelude}
-      ENV["HIGHBALL_JIT"] = #{decision.inspect}
+      ENV["HIGHBALL_COMPILER"] = #{decision.inspect}
       Highball::Compiler.take_decision
       Highball::Compiler.enable
-      p [ENV.key?("HIGHBALL_JIT"), Highball::Compiler.description]
+      p [ENV.key?("HIGHBALL_COMPILER"), Highball::Compiler.description]
     RUBY
     is_left, description = eval(text) # rubocop:disable Security/Eval -- this test's own output
     refute is_left

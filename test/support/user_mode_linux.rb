@@ -58,7 +58,8 @@ class UserModeLinux
   end
 
   def self.init_script(folder, command, env)
-    environment = env.map { |name, value| "#{name}=#{value}" }
+    # Ruby 3.1 crashes there with YJIT, while it loads RubyGems.
+    environment = { "HIGHBALL_JIT" => "off" }.merge(env).map { |name, value| "#{name}=#{value}" }
     holders = kept(command, env).each_with_index.to_h { |path, index| [path, "#{HELD}/#{index}"] }
     hold = holders.map { |path, holder| ["mount", "--bind", path, holder].shelljoin }
     put_back = holders.map { |path, at| format("mkdir -p %<to>s && mount --bind #{at} %<to>s", to: path.shellescape) }

@@ -5,7 +5,8 @@
 //! on, and one that would take too long is split by `--workload`.
 //!
 //! In reading order: `trial` (the steps), `pages` (whether all servers serve the same), `clients` (what sends the load), `heaps`
-//! (garbage collections and Ruby heaps), `account` (the figures of 2008), `report` (the page), `graph` (its picture).
+//! (garbage collections and Ruby heaps), `account` (the figures of 2008), `report` (the page), `graph` (its picture); `runtime` (variants of Highball in the place
+//! of servers).
 
 mod account;
 mod clients;
@@ -13,6 +14,7 @@ mod graph;
 mod heaps;
 mod pages;
 mod report;
+pub(crate) mod runtime;
 #[cfg(test)]
 mod sample;
 mod trial;
@@ -51,8 +53,6 @@ pub(crate) struct Size {
     pub(crate) clients: u32,
     /// Turns of each server.
     pub(crate) turns: u32,
-    /// Whether the other servers have YJIT and jemalloc, as people configure them by hand.
-    pub(crate) tuned: bool,
 }
 
 /// The size of the load.
@@ -75,7 +75,9 @@ struct Results {
 }
 
 /// Measures what is missing, and writes `ORIGINS.md`, `origins.svg` and `origins.json`.
-pub(crate) fn run(options: &Options, size: &Size, interrupt: Interrupt) -> Result<(), Failure> {
+///
+/// tuned: whether the other servers have YJIT and jemalloc, as people configure them by hand.
+pub(crate) fn run(options: &Options, size: &Size, tuned: bool, interrupt: Interrupt) -> Result<(), Failure> {
     let folder = data_folder()?;
     let schemes = named(&SCHEMES, &options.only, "scheme", |name| {
         Scheme::read(&folder.join("schemes").join(name).with_extension("toml"))
@@ -96,7 +98,7 @@ pub(crate) fn run(options: &Options, size: &Size, interrupt: Interrupt) -> Resul
     let mut results = Results::read(&options.output)?;
     results.refuse_other_loads(&workloads, load)?;
     let candidates: Vec<Candidate> =
-        schemes.into_iter().map(|scheme| candidate(scheme, load, size.tuned)).collect();
+        schemes.into_iter().map(|scheme| candidate(scheme, load, tuned)).collect();
     for workload in &workloads {
         if candidates.iter().all(|candidate| results.of(&workload.name, &candidate.name).next().is_some()) {
             continue;

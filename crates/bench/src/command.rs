@@ -72,7 +72,17 @@ pub fn run(arguments: Vec<OsString>) -> Result<(), Failure> {
         Some("idle") => idle::run(&options, interrupt),
         Some("isolation") => isolation::run(&options, interrupt),
         Some("memory") => worker_memory::run(&options, interrupt),
-        Some("origins") => applications::run(&options, &origins_size(&matches), interrupt),
+        Some("origins") => {
+            let named = matches.subcommand_matches("origins").expect("it is this one");
+            applications::run(&options, &turns_size(&matches, named), named.get_flag("tuned"), interrupt)
+        }
+        Some("runtime") => {
+            let named = matches.subcommand_matches("runtime").expect("it is this one");
+            let also: Vec<String> =
+                named.get_many("also").map(|all| all.cloned().collect()).unwrap_or_default();
+            let app = named.get_one::<PathBuf>("folder").map(PathBuf::as_path);
+            applications::runtime::run(&options, &turns_size(&matches, named), app, &also, interrupt)
+        }
         Some("pstore") => pstore::run(&options),
         Some("report") => show_again(matches.subcommand_matches("report").expect("it is this one")),
         _ => list(),
@@ -80,15 +90,13 @@ pub fn run(arguments: Vec<OsString>) -> Result<(), Failure> {
 }
 
 /// The size of the benchmark of 2008, as far as the command line has no other.
-fn origins_size(matches: &ArgMatches) -> applications::Size {
+fn turns_size(matches: &ArgMatches, named: &ArgMatches) -> applications::Size {
     let number = |name: &str| *matches.get_one::<u32>(name).expect("it has a default");
     let is_given = |name: &str| matches.value_source(name) != Some(ValueSource::DefaultValue);
-    let named = matches.subcommand_matches("origins").expect("it is this one");
     applications::Size {
         requests: *named.get_one::<u32>("requests").expect("it has a default"),
         clients: if is_given("connections") { number("connections") } else { 100 },
         turns: if is_given("rounds") { number("rounds") } else { 10 },
-        tuned: named.get_flag("tuned"),
     }
 }
 
@@ -108,6 +116,12 @@ fn command() -> clap::Command {
     let folder = |name: &'static str, help: &'static str| {
         Arg::new(name).long(name).value_parser(value_parser!(PathBuf)).help(help)
     };
+    let requests = Arg::new("requests")
+        .long("requests")
+        .value_name("N")
+        .default_value("10000")
+        .value_parser(value_parser!(u32).range(1..))
+        .help("Requests of each server, in --rounds turns [10], after a tenth as many that are not measured");
     clap::Command::new("highball bench")
         .about("Measures ways to deploy a Ruby application, side by side")
         .subcommand(clap::Command::new("schemes").about("Measure every way to deploy that is known here"))
@@ -129,19 +143,28 @@ fn command() -> clap::Command {
         .subcommand(
             clap::Command::new("origins")
                 .about("Three real applications under four servers, in turns, as in 2008: what is missing in --output")
-                .arg(
-                    Arg::new("requests")
-                        .long("requests")
-                        .value_name("N")
-                        .default_value("10000")
-                        .value_parser(value_parser!(u32).range(1..))
-                        .help("Requests of each server, in --rounds turns [10], after a tenth as many that are not measured"),
-                )
+                .arg(requests.clone())
                 .arg(
                     Arg::new("tuned")
                         .long("tuned")
                         .action(ArgAction::SetTrue)
                         .help("Give the other servers YJIT and jemalloc, as people do by hand"),
+                ),
+        )
+        .subcommand(
+            clap::Command::new("runtime")
+                .about("What does each way in which Highball has Ruby run bring for an application?")
+                .arg(requests)
+                .arg(
+                    folder("folder", "The application [default: the examples blog and shop, and Redmine]")
+                        .long("app")
+                        .value_name("PATH"),
+                )
+                .arg(
+                    text("also", "WORDS", "Measure Highball with these options and NAME=VALUE variables, too")
+                        .global(false)
+                        .allow_hyphen_values(true)
+                        .action(ArgAction::Append),
                 ),
         )
         .subcommand(clap::Command::new("pstore").about(

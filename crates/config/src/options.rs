@@ -1285,11 +1285,11 @@ pub(crate) static OPTIONS: &[Opt] = &[
             Choice { word: "on", set: |f| f.app.process.jit = Jit::On },
             Choice { word: "off", set: |f| f.app.process.jit = Jit::Off },
         ]),
-        default: Default::Is("off"),
+        default: Default::Is("auto"),
         section: Section::Processes,
-        example: "auto",
-        doc: "Whether Ruby compiles what runs often (YJIT, from Ruby 3.1 on). `auto`: if there is memory for the code, 128 MiB for each \
-              worker. `RUBY_YJIT_ENABLE` and options for it in `RUBYOPT` count before this option.",
+        example: "off",
+        doc: "Whether Ruby compiles what runs often (YJIT, from Ruby 3.1 on). `auto`: in production, if there is memory for the code, \
+              128 MiB for each worker. `RUBY_YJIT_ENABLE` and options for it in `RUBYOPT` count before this option.",
     },
     Opt {
         name: "no_new_privs",

@@ -833,9 +833,9 @@ impl Process {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Jit {
     /// It is off.
-    #[default]
     Off,
-    /// It is on where Ruby has one, and there is room for the code.
+    /// It is on in production where Ruby has one, and there is room for the code.
+    #[default]
     Auto,
     /// It is on where Ruby has one.
     On,

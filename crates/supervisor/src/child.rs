@@ -63,13 +63,18 @@ impl Child {
             environment.insert(PUMA_FILE.into(), file.into());
         }
         environment::share_for_long(&mut environment, app);
-        environment::choose_compiler(&mut environment, app);
+        let options = environment::choose_compiler(&mut environment, app);
         if examine {
             environment.insert("HIGHBALL_EXAMINE".into(), app.threads.to_string().into());
         }
         let file = app.file.iter().map(OsString::from);
         Child {
-            arguments: ruby.arguments().chain([boot_file.into()]).chain(file).collect(),
+            arguments: ruby
+                .arguments()
+                .chain(options.iter().map(OsString::from))
+                .chain([boot_file.into()])
+                .chain(file)
+                .collect(),
             program: ruby.program.clone(),
             user: user.cloned(),
             environment,

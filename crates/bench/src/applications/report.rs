@@ -32,12 +32,12 @@ fn slots(trial: &Trial, slots: impl Fn(&Heap) -> u64) -> f64 {
 }
 
 /// A figure in whole turns: `10.6 (9.3–12.0)`.
-fn over_turns(trial: &Trial, decimals: usize, figure: fn(&Turn) -> f64) -> String {
+pub(super) fn over_turns(trial: &Trial, decimals: usize, figure: fn(&Turn) -> f64) -> String {
     let spread = Spread::of(trial.turns.iter().map(figure)).expect("a trial has turns");
     in_words(spread, decimals)
 }
 
-fn in_words(spread: Spread, decimals: usize) -> String {
+pub(super) fn in_words(spread: Spread, decimals: usize) -> String {
     let [median, least, most] =
         [spread.median, spread.least, spread.most].map(|value| number(value, decimals));
     if least == most {
@@ -92,7 +92,7 @@ fn measured(results: &Results) -> impl Iterator<Item = (&'static Application, Ve
 }
 
 /// The first columns hold names, the others figures.
-fn heading(names: usize, cells: &[&str]) -> String {
+pub(super) fn heading(names: usize, cells: &[&str]) -> String {
     let lines = " --- |".repeat(names) + &" --: |".repeat(cells.len() - names);
     format!("| {} |\n|{lines}\n", cells.join(" | "))
 }
@@ -245,7 +245,7 @@ fn pairs(results: &Results) -> String {
     )
 }
 
-fn ratios(ours: &Trial, other: &Trial, figure: fn(&Turn) -> f64) -> Spread {
+pub(super) fn ratios(ours: &Trial, other: &Trial, figure: fn(&Turn) -> f64) -> Spread {
     let pairs = ours.turns.iter().zip(&other.turns);
     Spread::of(pairs.map(|(ours, other)| figure(ours) / figure(other))).expect("a trial has turns")
 }

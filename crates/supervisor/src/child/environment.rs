@@ -93,7 +93,7 @@ const LEAST_FREE_SLOTS: [(&str, &str); 2] =
 const FREE_SLOTS: &[u8] = b"RUBY_GC_HEAP_FREE_SLOTS";
 
 /// Whether Ruby's compiler is to be on, for the mold.
-const JIT: &str = "HIGHBALL_JIT";
+const JIT: &str = "HIGHBALL_COMPILER";
 
 /// What Bundler keeps beside each variable that it changes.
 const BUNDLERS_COPY: &str = "BUNDLER_ORIG_";
@@ -126,18 +126,32 @@ pub(crate) fn share_for_long(environment: &mut Environment, app: &App) {
 }
 
 /// Tells a mold whether Ruby is to compile what runs often (`lib/highball/compiler.rb`). What a user has chosen outweighs it.
-pub(crate) fn choose_compiler(environment: &mut Environment, app: &App) {
+///
+/// Returns options for the Ruby that finds out whether it has to be started with the compiler.
+pub(crate) fn choose_compiler(environment: &mut Environment, app: &App) -> &'static [&'static str] {
     let options = environment.get(OsStr::new("RUBYOPT")).map(|options| options.to_string_lossy());
+    let has_options = options.is_some();
     let is_chosen = environment.contains_key(OsStr::new("RUBY_YJIT_ENABLE"))
         || options.is_some_and(|options| options.contains("jit"));
-    if !is_chosen {
-        let decision = match app.process.jit {
-            Jit::Off => "jit = off".into(),
-            Jit::On => "on".into(),
-            Jit::Auto => app.no_room_for_code().unwrap_or_else(|| "on".into()),
-        };
-        environment.insert(JIT.into(), decision.into());
+    if is_chosen {
+        return &[];
     }
+    let off = match app.process.jit {
+        Jit::Off => Some("jit = off".into()),
+        Jit::On => None,
+        Jit::Auto if app.environment != "production" => {
+            Some(format!("the environment is {}", app.environment))
+        }
+        Jit::Auto => app.no_room_for_code(),
+    };
+    // What RUBYOPT has Ruby load may need RubyGems.
+    let (decision, options): (String, &[&str]) = match off {
+        Some(why) => (why, &[]),
+        None if has_options => ("on".into(), &[]),
+        None => ("again".into(), &["--disable-gems"]),
+    };
+    environment.insert(JIT.into(), decision.into());
+    options
 }
 
 /// What comes from Highball's environment and from the user's login: Ruby is looked for by this.
@@ -373,5 +387,29 @@ mod tests {
         app.environment = "production".into();
         app.process.preload = false;
         assert_eq!(least_of(&app, &[]), None, "each worker loads the application itself");
+    }
+
+    #[test]
+    fn the_compiler_is_chosen_for_production_unless_the_user_has_chosen() {
+        let chosen = |app: &App, variables: &[(&str, &str)]| {
+            let mut environment = environment(variables);
+            let options = choose_compiler(&mut environment, app);
+            (
+                environment.remove(OsStr::new(JIT)).map(|decision| decision.into_string().unwrap()),
+                options.len(),
+            )
+        };
+        let decided = |words: &str| Some(words.to_owned());
+        let mut app = App { environment: "production".into(), ..app(None, &[]) };
+        assert_eq!(chosen(&app, &[]), (decided("again"), 1));
+        assert_eq!(chosen(&app, &[("RUBYOPT", "-rbundler/setup")]), (decided("on"), 0), "it needs RubyGems");
+        assert_eq!(chosen(&app, &[("RUBYOPT", "--yjit")]), (None, 0));
+        assert_eq!(chosen(&app, &[("RUBY_YJIT_ENABLE", "0")]), (None, 0));
+        app.environment = "staging".into();
+        assert_eq!(chosen(&app, &[]), (decided("the environment is staging"), 0));
+        app.process.jit = Jit::On;
+        assert_eq!(chosen(&app, &[]), (decided("again"), 1));
+        app.process.jit = Jit::Off;
+        assert_eq!(chosen(&app, &[]), (decided("jit = off"), 0));
     }
 }

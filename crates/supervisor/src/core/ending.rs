@@ -47,11 +47,15 @@ impl fmt::Display for Ending {
             Ending::Killed(9) => {
                 f.write_str("killed by SIGKILL: by a user, or by the kernel when out of memory (see dmesg)")
             }
-            Ending::Killed(6) => f.write_str("killed by SIGABRT: the interpreter or an extension aborted"),
-            Ending::Killed(11) => {
-                f.write_str("killed by SIGSEGV: a crash in the interpreter or an extension")
+            Ending::Killed(signal @ (4 | 6 | 7 | 11)) => {
+                let name = match signal {
+                    4 => "SIGILL",
+                    6 => "SIGABRT",
+                    7 => "SIGBUS",
+                    _ => "SIGSEGV",
+                };
+                write!(f, "killed by {name}: a crash of the interpreter or of an extension (`jit = off` runs it without YJIT)")
             }
-            Ending::Killed(7) => f.write_str("killed by SIGBUS: a crash in the interpreter or an extension"),
             Ending::Killed(15) => f.write_str("killed by SIGTERM"),
             Ending::Killed(signal) => write!(f, "killed by signal {signal}"),
             Ending::Unknown => f.write_str("ended"),

@@ -1,0 +1,146 @@
+//! `highball bench runtime`: what each way in which Highball has Ruby run brings for an application.
+
+use std::path::Path;
+
+use super::report::{heading, in_words, over_turns, ratios};
+use super::trial::{self, Trial, Turn};
+use super::{Load, Size, WORKLOADS};
+use crate::command::{data_folder, Options};
+use crate::interrupt::Interrupt;
+use crate::method::Candidate;
+use crate::report::number;
+use crate::scheme::Scheme;
+use crate::workload::Workload;
+use crate::{app, Failure};
+
+/// Options that can be off, each turned off alone.
+const SETTINGS: [&str; 1] = ["jit"];
+
+/// Measures Highball with its defaults, without each setting, without all of them, and as `also` has it.
+///
+/// # Errors
+/// A server does not start, or does not answer.
+pub(crate) fn run(
+    options: &Options,
+    size: &Size,
+    app: Option<&Path>,
+    also: &[String],
+    interrupt: Interrupt,
+) -> Result<(), Failure> {
+    let scheme = Scheme::read(&data_folder()?.join("schemes/highball.toml"))?;
+    let candidates: Vec<Candidate> = variants(&scheme, also)
+        .into_iter()
+        .map(|scheme| Candidate {
+            name: scheme.title.clone(),
+            scheme,
+            workers: options.workers,
+            threads: options.threads,
+        })
+        .collect();
+    let workloads = workloads(options, app, &candidates[0], interrupt)?;
+    options.install_missing(std::slice::from_ref(&scheme), &workloads)?;
+    options.refuse_unwritable_output()?;
+    let load = Load {
+        requests: size.requests,
+        clients: size.clients,
+        workers: options.workers,
+        threads: options.threads,
+        turns: size.turns,
+    };
+    let mut trials = Vec::new();
+    for workload in &workloads {
+        eprintln!("{}:", workload.name);
+        workload.prepare(&|| interrupt.came())?;
+        trials.push(trial::measure(&candidates, workload, &load, interrupt)?);
+    }
+    let tables: Vec<String> = trials.iter().map(|trials| table(trials)).collect();
+    let page = format!("# What Highball does for Ruby\n\n{}\n{}", tables.join("\n"), method(load));
+    options.report("runtime", &trials, &tables.join("\n"), page)
+}
+
+/// The first is that with the defaults.
+fn variants(scheme: &Scheme, also: &[String]) -> Vec<Scheme> {
+    let off = |names: &[&str]| {
+        names.iter().flat_map(|name| [format!("--{name}"), "off".to_owned()]).collect::<Vec<String>>()
+    };
+    let with = |arguments: &[String], env: &[(&str, &str)], title: &str| {
+        let mut scheme = scheme.clone().with(arguments, env, "");
+        scheme.title = title.to_owned();
+        scheme
+    };
+    let mut all = vec![with(&[], &[], "by default")];
+    all.extend(SETTINGS.iter().map(|name| with(&off(&[name]), &[], &format!("{name} off"))));
+    if SETTINGS.len() > 1 {
+        all.push(with(&off(&SETTINGS), &[], "all off"));
+    }
+    all.extend(also.iter().map(|words| {
+        let (env, arguments): (Vec<&str>, Vec<&str>) =
+            words.split_whitespace().partition(|word| !word.starts_with('-') && word.contains('='));
+        let env: Vec<(&str, &str)> = env.iter().filter_map(|word| word.split_once('=')).collect();
+        with(&arguments.iter().map(|word| (*word).to_owned()).collect::<Vec<String>>(), &env, words)
+    }));
+    all
+}
+
+fn workloads(
+    options: &Options,
+    app: Option<&Path>,
+    candidate: &Candidate,
+    interrupt: Interrupt,
+) -> Result<Vec<Workload>, Failure> {
+    let folder = data_folder()?;
+    let Some(app) = app else {
+        return super::named(&WORKLOADS, &options.workloads, "workload", |name| {
+            Workload::read(&folder.join("workloads").join(name).with_extension("toml"))
+        });
+    };
+    let mut workload = app::workload(&app::folder(app)?, "app", &options.paths, candidate, interrupt)?;
+    workload.bench = folder;
+    Ok(vec![workload])
+}
+
+/// A line for each variant, compared with the first.
+fn table(trials: &[Trial]) -> String {
+    let names = [
+        trials[0].workload.as_str(),
+        "CPU per request, µs",
+        "× default",
+        "requests/s",
+        "p50, ms",
+        "p99, ms",
+        "× default",
+        "memory, MiB",
+        "first answer, ms",
+        "failed",
+    ];
+    let mut text = heading(1, &names);
+    for trial in trials {
+        let compared = |figure: fn(&Turn) -> f64| in_words(ratios(trial, &trials[0], figure), 2);
+        let cells = [
+            over_turns(trial, 0, |turn| turn.cpu_us),
+            compared(|turn| turn.cpu_us),
+            over_turns(trial, 1, |turn| turn.requests_per_second),
+            over_turns(trial, 0, |turn| turn.p50),
+            over_turns(trial, 0, |turn| turn.p99),
+            compared(|turn| turn.p99),
+            number(trial.memory.own_mib(), 1),
+            number(trial.cold_start_ms, 0),
+            trial.errors.total().to_string(),
+        ];
+        text += &format!("| {} | {} |\n", trial.title, cells.join(" | "));
+    }
+    text
+}
+
+fn method(load: Load) -> String {
+    format!(
+        "{} requests of {} clients at a time, each with a new connection, to {} workers with {} threads each. All variants run at the same \
+         time and get their load in {} turns; `× default` is the median of the ratios of turns of the same round. Memory is private and \
+         that of all processes.\n",
+        number(load.requests.into(), 0),
+        load.clients,
+        load.workers,
+        load.threads,
+        load.turns
+    )
+}
