@@ -100,8 +100,9 @@ module Highball
 
     # The application's fields in the messages to the supervisor.
     def description
-      { pid: Process.pid, ruby: RUBY_VERSION, jit: Compiler.description, rack: Rack.release, framework: framework,
-        public: (folder = public_folder) && Message.path(folder), public_headers: public_headers, assets: assets }
+      { pid: Process.pid, ruby: RUBY_VERSION, jit: Compiler.description, gc: Collector.description,
+        rack: Rack.release, framework: framework, public: (folder = public_folder) && Message.path(folder),
+        public_headers: public_headers, assets: assets }
     end
 
     # Lays out the heap so that forked processes share it for long.
@@ -112,7 +113,8 @@ module Highball
     def warm_up(compact: false, threads: 0)
       Compiler.free_unused_code
       Native.free_malloc_holes # the process that forked this one may have filled them
-      HeapLayout.arrange(compact: compact, reforked: threads.positive?) # which makes further holes
+      # Which makes further holes.
+      HeapLayout.arrange(compact: compact, reforked: threads.positive?, room: Collector.room)
       Native.fill_malloc_holes(threads) # writing into a hole would copy its page
     end
 

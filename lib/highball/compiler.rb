@@ -30,7 +30,7 @@ module Highball
     #
     # script:: the file that Ruby runs.
     def start_again(script)
-      from_start = %w[on again].include?(ENV[DECISION]) && available? && !enabled? && !enabled_later?
+      from_start = %w[on again].include?(ENV.fetch(DECISION, nil)) && available? && !enabled? && !enabled_later?
       return unless from_start || ENV[DECISION] == AGAIN
 
       ENV[DECISION] = from_start ? STARTED : "on"

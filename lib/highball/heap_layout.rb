@@ -53,7 +53,9 @@ module Highball
     # compact:: whether to compact the heap also where Ruby's warmup does not (before 3.3). A native extension that is
     #           not safe to compact then crashes this process.
     # reforked:: whether this process has served requests.
-    def arrange(compact: false, reforked: false)
+    # room:: the share of slots that are to be free, if that is decided (Collector).
+    def arrange(compact: false, reforked: false, room: nil)
+      @decided_room = room
       @fillers = nil # of the process that forked this one
       GC.start
       if Process.respond_to?(:warmup)
@@ -128,7 +130,7 @@ module Highball
 
       chosen = Float(ENV.fetch(ROOM_BY, ""), exception: false)
       default = reforked ? ROOM_AFTER_REFORK : [ROOM, ROOM_AFTER_REFORK].max
-      (chosen || default).clamp(0.0, MOST_ROOM)
+      (chosen || @decided_room || default).clamp(0.0, MOST_ROOM)
     end
 
     # An object that takes a slot of this size.

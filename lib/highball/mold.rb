@@ -5,6 +5,7 @@ require_relative "app"
 require_relative "boot_output"
 require_relative "checkpoint"
 require_relative "checkup"
+require_relative "collector"
 require_relative "compiler"
 require_relative "control_socket"
 require_relative "diagnosis"
@@ -113,6 +114,7 @@ module Highball
     def load_highball
       HeapLayout.forget_least
       Compiler.take_decision
+      Collector.take_decision
       Extension.load
       Native.exit_when_closed(@control.fileno)
       $stdout.sync = true

@@ -42,8 +42,9 @@ module Highball
     # early_hints:: whether the app may send early hints.
     # timeout_header:: the env key by which the app gets what is left of the time for its answer, or nil.
     # sendfile:: the Sendfile for headers of the app that name files, or nil.
+    # collector:: the Collector that chooses when garbage is collected, or nil.
     def initialize(app, ring, threads: ring.threads, name: "worker", log: Log.new, development: false,
-                   early_hints: false, timeout_header: nil, sendfile: nil)
+                   early_hints: false, timeout_header: nil, sendfile: nil, collector: nil)
       @app = app
       @ring = Hijack.ring = ring
       @size = threads
@@ -54,6 +55,7 @@ module Highball
       @timeout_header = timeout_header
       @adds_entries = early_hints || !timeout_header.nil?
       @sendfile = sendfile
+      @collector = collector
       ring.send_files if sendfile
       @threads = []
       @mutex = Mutex.new
@@ -135,7 +137,7 @@ module Highball
       Thread.handle_interrupt(Object => :immediate) do
         Highball.hooks.run(:thread_start)
         template = EnvTemplate.new(threads: @size, others: @sendfile ? Sendfile::ENV : {})
-        nil while serve(number, template)
+        @collector&.after_request { @ring.idle? } while serve(number, template)
       end
     rescue Exception => e # rubocop:disable Lint/RescueException -- raised by another thread, or too late for its request
       raise if @ring.foreign?

@@ -3,6 +3,7 @@
 require "socket"
 require_relative "busy_threads"
 require_relative "checkpoint"
+require_relative "collector"
 require_relative "control_socket"
 require_relative "diagnosis"
 require_relative "fork_safety"
@@ -111,7 +112,7 @@ module Highball
       log = Log.new(format: @log_format, worker: @number)
       sendfile = Sendfile.new(@sendfile, below: App::FOLDER) unless @sendfile.empty?
       Server.new(@app.rack_app, Ring.new(*numbers), threads: @threads, name: name, log: log, sendfile: sendfile,
-                                                    **@serving)
+                                                    collector: Collector.of_worker, **@serving)
     end
 
     # Serves until it has answered every request after an order to end. Returns the order: `:drain` or `:promote`.

@@ -1292,6 +1292,19 @@ pub(crate) static OPTIONS: &[Opt] = &[
               128 MiB for each worker. `RUBY_YJIT_ENABLE` and options for it in `RUBYOPT` count before this option.",
     },
     Opt {
+        name: "gc",
+        scope: Scope::App,
+        short: None,
+        env: &[],
+        form: Form::Switch(|f, on| f.app.process.gc = on),
+        default: Default::Is("on"),
+        section: Section::Processes,
+        example: "on",
+        doc: "Whether Highball tunes Ruby's garbage collector in production: half of the heap is free, if there is memory for it \
+              (512 MiB for each worker), and workers collect garbage between requests. If a variable `RUBY_GC_*` is set, \
+              Highball leaves the collector alone.",
+    },
+    Opt {
         name: "no_new_privs",
         scope: Scope::App,
         short: None,

@@ -288,12 +288,17 @@ impl App {
         KernelLimits { cpu: self.cpu_max, memory: self.memory.max }
     }
 
-    /// Why Ruby's compiler is off with `jit = auto`: there is too little memory for what it makes. `None`: there is enough.
-    pub fn no_room_for_code(&self) -> Option<String> {
+    /// The memory that a worker may have, in bytes; `None`: the kernel does not report how much there is.
+    pub fn memory_of_worker(&self) -> Option<u64> {
         let available = crate::memory::available()?;
         let of_app = self.memory.budget(available).unwrap_or(available);
-        let of_worker = (of_app / u64::from(self.workers.max(1)))
-            .min(self.memory.worker.bytes(available).unwrap_or(u64::MAX));
+        let limit = self.memory.worker.bytes(available).unwrap_or(u64::MAX);
+        Some((of_app / u64::from(self.workers.max(1))).min(limit))
+    }
+
+    /// Why Ruby's compiler is off with `jit = auto`: there is too little memory for what it makes. `None`: there is enough.
+    pub fn no_room_for_code(&self) -> Option<String> {
+        let of_worker = self.memory_of_worker()?;
         (of_worker < BYTES_WITH_CODE).then(|| {
             format!(
                 "a worker may have {} MiB of memory, and with compiled code it needs {}",
@@ -814,6 +819,8 @@ pub struct Process {
     pub no_new_privs: bool,
     /// Whether Ruby compiles what runs often.
     pub jit: Jit,
+    /// Whether Highball gives Ruby's garbage collector room, and has it collect between requests.
+    pub gc: bool,
     /// When a worker is promoted to mold.
     pub refork_after: ReforkAfter,
     /// How long a single worker has to have served before its mold ends; `None`: it stays.

@@ -579,8 +579,11 @@ fn app_table(app: &AppStatus) -> String {
     if let Some(link) = &app.browser_link {
         fact(&mut text, "browser", link);
     }
-    let jit = app.jit.as_ref().map(|jit| format!(", {jit}")).unwrap_or_default();
+    let jit = app.jit.as_ref().map(|jit| format!(", {}", jit.of_compiler())).unwrap_or_default();
     fact(&mut text, "runs on", &format!("{framework}{ruby}{jit}"));
+    if let Some(gc) = &app.gc {
+        fact(&mut text, "collector", &gc.of_collector());
+    }
     fact(&mut text, "version", &format!("generation {}; restarts {restarts}", app.generation));
     let no_mold = if app.mold_rests { "none: it boots when another worker is needed" } else { "none" };
     fact(&mut text, "mold", &app.mold.as_ref().map_or(no_mold.into(), mold_line));
@@ -824,7 +827,12 @@ mod tests {
             user: "deploy".into(),
             framework: Some("Rails 6.1.7".into()),
             ruby: Some("3.1.2".into()),
-            jit: Some(highball_supervisor::Jit { name: Some("YJIT".into()), off: None, is_missing: false }),
+            jit: Some(Box::new(highball_supervisor::Tuning {
+                name: Some("YJIT".into()),
+                off: None,
+                is_missing: false,
+            })),
+            gc: None,
             generation: 2,
             restartable: Some(false),
             mold: Some(MoldStatus { pid: Some(43), state: "booted".into(), promoted_from: Some(7) }),

@@ -13,8 +13,8 @@ use crate::thread_advice;
 use highball_config::{App, AppSelector, LogFormat, PumaNote, Selector, Settings};
 use highball_front as front;
 use highball_supervisor::{
-    withheld_variables, AppBlueprint, AppNotice, Blueprint, Booted, Diagnosis, Finding, Jit, Launcher,
-    MoldSource, Notice, Order, Outcome, Purpose, Step, Supervisor,
+    withheld_variables, AppBlueprint, AppNotice, Blueprint, Booted, Diagnosis, Finding, Launcher, MoldSource,
+    Notice, Order, Outcome, Purpose, Step, Supervisor, Tuning,
 };
 use highball_tenant::TenantFolder;
 use highball_text::{json, visible, visible_path};
@@ -169,16 +169,18 @@ fn application(booted: &Booted, settings: &Settings, app: &App) -> Vec<Check> {
         _ => true,
     };
     let findings = booted.findings.iter().filter(is_met).map(Check::warning);
-    let compiler = booted.jit.as_ref().filter(|_| !app.is_development()).map(compiler);
-    std::iter::once(Check::ok("application", what)).chain(compiler).chain(findings).collect()
+    let compiler = booted.jit.as_deref().filter(|_| !app.is_development()).map(compiler);
+    let collector = booted.gc.as_ref().filter(|_| !app.is_development());
+    let collector = collector.map(|gc| Check::ok("gc", gc.of_collector()));
+    std::iter::once(Check::ok("application", what)).chain(compiler).chain(collector).chain(findings).collect()
 }
 
 /// Ruby's compiler. One that is off is no fault.
-fn compiler(jit: &Jit) -> Check {
+fn compiler(jit: &Tuning) -> Check {
     let remedy = "Most applications need a fifth less CPU time with it. This Ruby was built without it, as Debian's Ruby 3.3 is: \
                   install one that has it (rbenv and ruby-build, with rustc installed; or the container image ruby).";
     let remedy = Some(remedy).filter(|_| jit.is_missing);
-    Check { remedy: remedy.map(String::from), ..Check::ok("jit", jit.to_string()) }
+    Check { remedy: remedy.map(String::from), ..Check::ok("jit", jit.of_compiler()) }
 }
 
 /// A statement of a Puma configuration.

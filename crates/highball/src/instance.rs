@@ -6,7 +6,7 @@ use crate::callers::{Caller, Callers};
 use crate::control_places::{connect, in_folder, may_ask, ControlFolder, ControlPlaces, Whose, VARIABLE};
 use crate::kernel_limits::KernelLimitsStatus;
 use crate::overview::report::Overview;
-use highball_supervisor::{Diagnosis, Jit, RubyHeap};
+use highball_supervisor::{Diagnosis, RubyHeap, Tuning};
 use highball_text::json;
 use highball_users::{Found, Place};
 use rustix::fs::{fchmod, Mode};
@@ -314,7 +314,10 @@ pub(crate) struct AppStatus {
     pub(crate) ruby: Option<String>,
     /// Ruby's compiler, once the application was booted.
     #[serde(default)]
-    pub(crate) jit: Option<Jit>,
+    pub(crate) jit: Option<Box<Tuning>>,
+    /// How Ruby collects garbage.
+    #[serde(default)]
+    pub(crate) gc: Option<Box<Tuning>>,
     /// The version of the application that is served: 1 from the start, larger after each restart.
     pub(crate) generation: u32,
     /// False where the application was given as an object; unknown before the first boot.

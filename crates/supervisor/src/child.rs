@@ -62,6 +62,7 @@ impl Child {
         if let Some(file) = &app.puma_file {
             environment.insert(PUMA_FILE.into(), file.into());
         }
+        environment::choose_collector(&mut environment, app);
         environment::share_for_long(&mut environment, app);
         let options = environment::choose_compiler(&mut environment, app);
         if examine {

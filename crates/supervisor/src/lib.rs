@@ -56,8 +56,8 @@ pub use report::{
     ReportedLoad, RestartCount, RestartReport, SizingReport, UpgradeReport, WorkerReport,
 };
 pub use shell::message::{
-    Account, AssetPipeline, Assets, BootFailure, Booted, DigestScheme, Finding, Jit, PlainAsset, RubyError,
-    RubyHeap, ThreadPlace,
+    Account, AssetPipeline, Assets, BootFailure, Booted, DigestScheme, Finding, PlainAsset, RubyError,
+    RubyHeap, ThreadPlace, Tuning,
 };
 pub use shell::questions::{Answer, NotAsked};
 pub use shell::{time_for_turns, AppBlueprint, Blueprint, Outcome, Supervisor};

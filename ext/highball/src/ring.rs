@@ -8,7 +8,7 @@
 use std::cell::{Cell, RefCell};
 use std::os::fd::{AsFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use highball_ring::request::{Fields, Fixed, BODY_INLINE, BODY_SPOOLED, FIXED_BYTES};
 use highball_ring::worker::Room;
@@ -54,6 +54,9 @@ pub(crate) struct Ring {
     worker: OwnProcess,
 }
 
+/// The time in which the front places another request, if there is one.
+const NEXT_REQUEST: Duration = Duration::from_millis(1);
+
 /// What is kept of a serving thread.
 #[derive(Debug, Default)]
 struct Seat {
@@ -82,6 +85,7 @@ pub(crate) fn define(ruby: &Ruby, highball: RModule) -> Result<(), Error> {
     This::learn(class);
     Hijacks::define(ruby, highball)?;
     class.define_method("claim", method!(Ring::claim, 3))?;
+    class.define_method("idle?", method!(Ring::is_idle, 0))?;
     class.define_method("ticket", method!(Ring::ticket, 1))?;
     class.define_method("ticket_of", method!(Ring::ticket_of, 1))?;
     class.define_method("leave", method!(Ring::leave, 1))?;
@@ -234,6 +238,20 @@ impl Ring {
             self.ring.set_computes(computes);
         }
         waited
+    }
+
+    /// `idle? -> bool`: whether this worker has nothing to do, now and in a millisecond. (Under full load the front places the
+    /// next request as soon as an answer is there.)
+    fn is_idle(&self) -> bool {
+        let is_idle = || !self.is_serving() && !self.ring.has_placed();
+        if !self.worker.is_here() || !is_idle() {
+            return false;
+        }
+        if let Some(seen) = self.ring.announce_sleep() {
+            nogvl::step_aside(&|| self.ring.sleep(seen, Some(NEXT_REQUEST)));
+            self.ring.awake();
+        }
+        is_idle()
     }
 
     /// Whether threads of this worker are at a request.

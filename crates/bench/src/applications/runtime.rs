@@ -14,7 +14,7 @@ use crate::workload::Workload;
 use crate::{app, Failure};
 
 /// Options that can be off, each turned off alone.
-const SETTINGS: [&str; 1] = ["jit"];
+const SETTINGS: [&str; 2] = ["jit", "gc"];
 
 /// Measures Highball with its defaults, without each setting, without all of them, and as `also` has it.
 ///

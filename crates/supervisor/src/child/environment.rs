@@ -92,6 +92,11 @@ const LEAST_FREE_SLOTS: [(&str, &str); 2] =
 /// How the names of variables begin by which a user chooses such shares.
 const FREE_SLOTS: &[u8] = b"RUBY_GC_HEAP_FREE_SLOTS";
 
+/// The share of the heap that is to be free, in per cent; `on`: the usual one; else why Ruby decides all, for the mold.
+const COLLECTOR: &str = "HIGHBALL_COLLECTOR";
+/// The memory of a worker from which on more of the heap is free: the examples need 15 to 20 MiB more then.
+const BYTES_WITH_ROOM: u64 = 512 << 20;
+
 /// Whether Ruby's compiler is to be on, for the mold.
 const JIT: &str = "HIGHBALL_COMPILER";
 
@@ -152,6 +157,19 @@ pub(crate) fn choose_compiler(environment: &mut Environment, app: &App) -> &'sta
     };
     environment.insert(JIT.into(), decision.into());
     options
+}
+
+/// Tells a mold how Ruby's garbage collector is to work (`lib/highball/collector.rb`). What a user has chosen outweighs it.
+pub(crate) fn choose_collector(environment: &mut Environment, app: &App) {
+    let chosen = environment.keys().find(|name| name.as_encoded_bytes().starts_with(b"RUBY_GC_"));
+    let decision = match chosen {
+        _ if !app.process.gc => "gc = off".into(),
+        _ if app.environment != "production" => format!("the environment is {}", app.environment),
+        Some(name) => format!("{} is set", name.to_string_lossy()),
+        None if app.memory_of_worker().is_none_or(|bytes| bytes < BYTES_WITH_ROOM) => "on".into(),
+        None => "50".into(),
+    };
+    environment.insert(COLLECTOR.into(), decision.into());
 }
 
 /// What comes from Highball's environment and from the user's login: Ruby is looked for by this.
@@ -247,7 +265,7 @@ fn undo_in_rubyopt(environment: &mut Environment) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use highball_config::RunsAs;
+    use highball_config::{MemoryBound, RunsAs};
     use highball_users::User;
 
     fn app(user: Option<&str>, passed: &[&str]) -> App {
@@ -411,5 +429,24 @@ mod tests {
         assert_eq!(chosen(&app, &[]), (decided("again"), 1));
         app.process.jit = Jit::Off;
         assert_eq!(chosen(&app, &[]), (decided("jit = off"), 0));
+    }
+
+    #[test]
+    fn the_collector_is_tuned_in_production_unless_the_user_has_chosen() {
+        let decided = |app: &App, variables: &[(&str, &str)]| {
+            let mut environment = environment(variables);
+            choose_collector(&mut environment, app);
+            environment.remove(OsStr::new(COLLECTOR)).unwrap().into_string().unwrap()
+        };
+        let mut app = App { environment: "production".into(), workers: 1, ..app(None, &[]) };
+        app.memory.worker = MemoryBound::Bytes(600 << 20);
+        assert_eq!(decided(&app, &[]), "50");
+        app.memory.worker = MemoryBound::Bytes(400 << 20);
+        assert_eq!(decided(&app, &[]), "on");
+        assert_eq!(decided(&app, &[("RUBY_GC_MALLOC_LIMIT", "1")]), "RUBY_GC_MALLOC_LIMIT is set");
+        app.environment = "development".into();
+        assert_eq!(decided(&app, &[]), "the environment is development");
+        app.process.gc = false;
+        assert_eq!(decided(&app, &[]), "gc = off");
     }
 }

@@ -12,6 +12,7 @@ pub(super) fn booted(restartable: bool) -> Booted {
         pid: 1,
         ruby: None,
         jit: None,
+        gc: None,
         rack: None,
         framework: "Rack".into(),
         public: None,

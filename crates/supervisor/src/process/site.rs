@@ -61,6 +61,7 @@ impl Site {
             pid: getpid().as_raw_nonzero().get(),
             ruby: None,
             jit: None,
+            gc: None,
             rack: None,
             framework: self.kind.into(),
             public: Some(self.root),

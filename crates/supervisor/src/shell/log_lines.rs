@@ -7,7 +7,7 @@ use crate::core::memory::OverMemory;
 use crate::core::restart::{Failure, BACKTRACE_LINES};
 use crate::core::{AppLog, Process, ServerLog};
 use crate::diagnosis::Diagnosis;
-use crate::shell::message::Booted;
+use crate::shell::message::{Booted, Tuning};
 use std::time::Duration;
 use tracing::{debug, error, info, warn};
 
@@ -163,11 +163,13 @@ fn booted(app: &Booted, took: Duration) {
             finding.what
         );
     }
-    let jit = app.jit.as_ref().map(tracing::field::display);
+    let jit = app.jit.as_deref().map(Tuning::of_compiler);
+    let gc = app.gc.as_deref().map(Tuning::of_collector);
     info!(
         framework = app.framework,
         ruby = app.ruby.as_deref(),
         jit,
+        gc,
         pid = app.pid,
         took_ms = ms(took),
         "booted"

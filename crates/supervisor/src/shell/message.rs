@@ -190,26 +190,36 @@ pub struct RubyHeap {
     pub gc_time_ms: u64,
 }
 
-/// Ruby's just-in-time compiler, as a mold reports it.
+/// A way in which Highball tunes Ruby, as a mold reports it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Jit {
-    /// The one that is on, for example `YJIT`.
+pub struct Tuning {
+    /// What is on: `YJIT`.
     #[serde(default)]
     pub name: Option<String>,
-    /// Why none is.
+    /// Why it is off.
     #[serde(default)]
     pub off: Option<String>,
-    /// Whether this Ruby has none.
+    /// Whether this Ruby does not have it.
     #[serde(default)]
     pub is_missing: bool,
 }
 
-impl fmt::Display for Jit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Tuning {
+    /// Of the compiler: `YJIT on`, `YJIT off: jit = off`.
+    pub fn of_compiler(&self) -> String {
         match (&self.name, &self.off) {
-            (Some(name), _) => write!(f, "{name} on"),
-            (None, Some(why)) => write!(f, "YJIT off: {why}"),
-            (None, None) => f.write_str("YJIT off"),
+            (Some(name), _) => format!("{name} on"),
+            (None, Some(why)) => format!("YJIT off: {why}"),
+            (None, None) => "YJIT off".into(),
+        }
+    }
+
+    /// Of the collector: what Highball does, or `as Ruby has it: gc = off`.
+    pub fn of_collector(&self) -> String {
+        match (&self.name, &self.off) {
+            (Some(name), _) => name.clone(),
+            (None, Some(why)) => format!("as Ruby has it: {why}"),
+            (None, None) => "as Ruby has it".into(),
         }
     }
 }
@@ -223,7 +233,10 @@ pub struct Booted {
     pub ruby: Option<String>,
     /// Ruby's compiler; `None` for a static site.
     #[serde(default)]
-    pub jit: Option<Jit>,
+    pub jit: Option<Box<Tuning>>,
+    /// Ruby's garbage collector, as Highball has it work; `None`: as for `jit`.
+    #[serde(default)]
+    pub gc: Option<Box<Tuning>>,
     /// The Rack release, for example `2.2.6`; `None` for a static site.
     pub rack: Option<String>,
     /// The framework and its version, for example `Rails 6.1.7` or `Rack`.
