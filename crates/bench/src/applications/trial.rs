@@ -130,7 +130,6 @@ struct Running<'a> {
     workload: &'a Workload,
     load: &'a Load,
     deployment: Deployment,
-    tree: ProcessTree,
     requests: Vec<Request>,
     page_bytes: Vec<u64>,
     began: u64,
@@ -173,7 +172,6 @@ impl<'a> Running<'a> {
             candidate,
             workload,
             load,
-            tree: ProcessTree::new(&deployment.roots()),
             deployment,
             sent: requests.len(),
             requests,
@@ -194,6 +192,11 @@ impl<'a> Running<'a> {
         self.deployment.cold_start().as_secs_f64()
     }
 
+    /// Its processes. Their heads change: Passenger's preloader ends when it has been idle for five minutes.
+    fn tree(&self) -> ProcessTree {
+        ProcessTree::new(&self.deployment.roots())
+    }
+
     /// The next requests.
     fn send(&mut self, count: usize) -> Outcome {
         let target = target(&self.deployment, &self.requests);
@@ -208,8 +211,8 @@ impl<'a> Running<'a> {
             (u64::from(self.load.requests) * u64::from(rounds) / u64::from(self.load.turns)) as usize
         };
         let part = share(round) - share(round - 1);
-        let at_turn = self.tree.cpu();
-        let tree = self.tree.clone();
+        let tree = self.tree();
+        let at_turn = tree.cpu();
         let (outcome, used) = metered(&tree, || self.send(part));
         if outcome.answered() == 0 {
             return Err(Failure(format!(
@@ -241,7 +244,7 @@ impl<'a> Running<'a> {
     /// Every server has had its turn.
     fn end_round(&mut self) {
         let Some((at_turn, outcome)) = self.at_turn.take() else { return };
-        let (user_us, system_us) = self.tree.cpu().since(&at_turn);
+        let (user_us, system_us) = self.tree().cpu().since(&at_turn);
         let latency = outcome.latency();
         self.turns.push(Turn {
             requests_per_second: outcome.requests_per_second(),
@@ -255,9 +258,9 @@ impl<'a> Running<'a> {
     }
 
     fn read_memory(&mut self) -> Result<(), Failure> {
-        let workers = workers_of(&self.tree, self.load.workers as usize)?;
+        let workers = workers_of(&self.tree(), self.load.workers as usize)?;
         let heaps = heaps::collect(&workers, &self.deployment.temporary())?;
-        let (all, of_workers) = (self.tree.memory(), memory_of(&workers));
+        let (all, of_workers) = (self.tree().memory(), memory_of(&workers));
         self.memory = Some(Occupied { after: self.sent, all, of_workers, heaps });
         Ok(())
     }
