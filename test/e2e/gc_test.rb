@@ -17,6 +17,8 @@ class GcTest < E2ETest
     }
   RUBY
   REQUESTS = 150
+  # A visitor thinks (seconds): the worker has nothing to do meanwhile, for far longer than it looks whether that is so.
+  PAUSE = 0.02
   ON = "garbage collected between requests, 50 % of the heap free"
 
   def setup
@@ -67,7 +69,7 @@ class GcTest < E2ETest
 
   # Of a number of requests: [within them, between them].
   def collections(server)
-    answers = Array.new(REQUESTS) { ask(server) }
+    answers = Array.new(REQUESTS) { ask(server).tap { sleep PAUSE } }
     within = answers.sum { |answer| answer["after"] - answer["before"] }
     [within, answers.last["after"] - answers.first["before"] - within]
   end
