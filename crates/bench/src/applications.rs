@@ -46,25 +46,19 @@ const TUNED: [(&str, &str); 2] = [("RUBY_YJIT_ENABLE", "1"), ("LD_PRELOAD", "lib
 /// What is kept.
 const RESULTS: &str = "origins.json";
 
-/// What the command line says of the size.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Size {
+/// The size of the load, and of the servers.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Load {
+    /// Measured for each server, after others that are not.
     pub(crate) requests: u32,
+    /// Clients at a time. Each has a new connection for each request.
     pub(crate) clients: u32,
+    pub(crate) workers: u32,
+    pub(crate) threads: u32,
     /// Turns of each server.
     pub(crate) turns: u32,
-}
-
-/// The size of the load.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-struct Load {
-    /// Measured for each server, after others that are not.
-    requests: u32,
-    /// Clients at a time. Each has a new connection for each request.
-    clients: u32,
-    workers: u32,
-    threads: u32,
-    turns: u32,
+    /// Whether the other servers have YJIT and jemalloc, as people configure them by hand.
+    pub(crate) tuned: bool,
 }
 
 /// All that was measured on this machine.
@@ -75,30 +69,26 @@ struct Results {
 }
 
 /// Measures what is missing, and writes `ORIGINS.md`, `origins.svg` and `origins.json`.
-///
-/// tuned: whether the other servers have YJIT and jemalloc, as people configure them by hand.
-pub(crate) fn run(options: &Options, size: &Size, tuned: bool, interrupt: Interrupt) -> Result<(), Failure> {
+pub(crate) fn run(options: &Options, load: Load, interrupt: Interrupt) -> Result<(), Failure> {
     let folder = data_folder()?;
     let schemes = named(&SCHEMES, &options.only, "scheme", |name| {
         Scheme::read(&folder.join("schemes").join(name).with_extension("toml"))
     })?;
-    let workloads = named(&WORKLOADS, &options.workloads, "workload", |name| {
-        Workload::read(&folder.join("workloads").join(name).with_extension("toml"))
-    })?;
+    let workloads = workloads(&folder, options)?;
     options.install_missing(&schemes, &workloads)?;
     refuse_missing(&schemes, &workloads)?;
     options.refuse_unwritable_output()?;
-    let load = Load {
-        requests: size.requests,
-        clients: size.clients,
-        workers: options.workers,
-        threads: options.threads,
-        turns: size.turns,
-    };
     let mut results = Results::read(&options.output)?;
     results.refuse_other_loads(&workloads, load)?;
+    let configured = |scheme: Scheme| match load.tuned && scheme.server != "Highball" {
+        true => {
+            let title = format!("{}, YJIT and jemalloc", scheme.title);
+            scheme.with(&[], &TUNED, title)
+        }
+        false => scheme,
+    };
     let candidates: Vec<Candidate> =
-        schemes.into_iter().map(|scheme| candidate(scheme, load, tuned)).collect();
+        schemes.into_iter().map(|scheme| options.candidate(configured(scheme))).collect();
     for workload in &workloads {
         if candidates.iter().all(|candidate| results.of(&workload.name, &candidate.name).next().is_some()) {
             continue;
@@ -115,14 +105,11 @@ pub(crate) fn run(options: &Options, size: &Size, tuned: bool, interrupt: Interr
     options.write(&[("ORIGINS.md", page), ("origins.svg", graph::svg(&results))])
 }
 
-fn candidate(scheme: Scheme, load: Load, tuned: bool) -> Candidate {
-    let is_highball = scheme.server == "Highball";
-    Candidate {
-        name: scheme.name.clone(),
-        scheme: if tuned && !is_highball { scheme.with(&[], &TUNED, ", YJIT and jemalloc") } else { scheme },
-        workers: load.workers,
-        threads: load.threads,
-    }
+/// Those that were named, or all three.
+fn workloads(folder: &Path, options: &Options) -> Result<Vec<Workload>, Failure> {
+    named(&WORKLOADS, &options.workloads, "workload", |name| {
+        Workload::read(&folder.join("workloads").join(name).with_extension("toml"))
+    })
 }
 
 /// Those of these with the names that were given, or all of them.

@@ -74,14 +74,19 @@ pub fn run(arguments: Vec<OsString>) -> Result<(), Failure> {
         Some("memory") => worker_memory::run(&options, interrupt),
         Some("origins") => {
             let named = matches.subcommand_matches("origins").expect("it is this one");
-            applications::run(&options, &turns_size(&matches, named), named.get_flag("tuned"), interrupt)
+            let load = turns(&options, &matches, named);
+            applications::run(
+                &options,
+                applications::Load { tuned: named.get_flag("tuned"), ..load },
+                interrupt,
+            )
         }
         Some("runtime") => {
             let named = matches.subcommand_matches("runtime").expect("it is this one");
             let also: Vec<String> =
                 named.get_many("also").map(|all| all.cloned().collect()).unwrap_or_default();
             let app = named.get_one::<PathBuf>("folder").map(PathBuf::as_path);
-            applications::runtime::run(&options, &turns_size(&matches, named), app, &also, interrupt)
+            applications::runtime::run(&options, turns(&options, &matches, named), app, &also, interrupt)
         }
         Some("pstore") => pstore::run(&options),
         Some("report") => show_again(matches.subcommand_matches("report").expect("it is this one")),
@@ -90,13 +95,16 @@ pub fn run(arguments: Vec<OsString>) -> Result<(), Failure> {
 }
 
 /// The size of the benchmark of 2008, as far as the command line has no other.
-fn turns_size(matches: &ArgMatches, named: &ArgMatches) -> applications::Size {
+fn turns(options: &Options, matches: &ArgMatches, named: &ArgMatches) -> applications::Load {
     let number = |name: &str| *matches.get_one::<u32>(name).expect("it has a default");
     let is_given = |name: &str| matches.value_source(name) != Some(ValueSource::DefaultValue);
-    applications::Size {
+    applications::Load {
         requests: *named.get_one::<u32>("requests").expect("it has a default"),
         clients: if is_given("connections") { number("connections") } else { 100 },
         turns: if is_given("rounds") { number("rounds") } else { 10 },
+        workers: options.workers,
+        threads: options.threads,
+        tuned: false,
     }
 }
 
@@ -335,6 +343,11 @@ impl Options {
         Ok(())
     }
 
+    /// A scheme in the size that was asked for.
+    pub(crate) fn candidate(&self, scheme: Scheme) -> Candidate {
+        Candidate { name: scheme.name.clone(), scheme, workers: self.workers, threads: self.threads }
+    }
+
     pub(crate) fn plan(&self, candidates: Vec<Candidate>, workloads: Vec<Workload>) -> Plan {
         Plan {
             candidates,
@@ -412,13 +425,8 @@ fn schemes(options: &Options, interrupt: Interrupt) -> Result<Results, Failure> 
     options.refuse_unwritable_output()?;
     options.install_missing(&chosen, &workloads)?;
     let (present, skipped) = present(chosen);
-    let candidate = |scheme: Scheme| Candidate {
-        name: scheme.name.clone(),
-        workers: options.workers,
-        threads: options.threads,
-        scheme,
-    };
-    let plan = options.plan(present.into_iter().map(candidate).collect(), workloads);
+    let candidates = present.into_iter().map(|scheme| options.candidate(scheme)).collect();
+    let plan = options.plan(candidates, workloads);
     run_plan(options, &plan, skipped, "Ways to deploy a Ruby application", interrupt)
 }
 

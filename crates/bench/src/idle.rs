@@ -76,8 +76,7 @@ pub(crate) fn run(options: &Options, interrupt: Interrupt) -> Result<(), Failure
     let mut workload = Workload::read(&data.join("workloads").join(WORKLOAD).with_extension("toml"))?;
     workload.env.extend(SETTINGS.map(|(name, value)| (name.into(), value.into())));
     let version = scheme.version();
-    let candidate =
-        Candidate { name: scheme.name.clone(), scheme, workers: options.workers, threads: options.threads };
+    let candidate = options.candidate(scheme);
     let mut rounds = Vec::new();
     for number in 1..=options.rounds {
         let round = round(&candidate, &workload, interrupt)?;

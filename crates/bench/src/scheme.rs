@@ -250,10 +250,8 @@ impl Part {
 }
 
 impl Scheme {
-    /// The same with further arguments of its last process, which is the one that clients reach, and with an environment of all.
-    ///
-    /// `also` is added to the title.
-    pub(crate) fn with(mut self, arguments: &[String], env: &[(&str, &str)], also: &str) -> Scheme {
+    /// The same with further arguments of its last process, which is the one that clients reach, with an environment of all, and with another title.
+    pub(crate) fn with(mut self, arguments: &[String], env: &[(&str, &str)], title: String) -> Scheme {
         for process in &mut self.processes {
             process.env.extend(env.iter().map(|(name, value)| ((*name).to_string(), (*value).to_string())));
         }
@@ -261,7 +259,7 @@ impl Scheme {
             let app = last.command.pop();
             last.command.extend(arguments.iter().cloned().chain(app));
         }
-        self.title += also;
+        self.title = title;
         self
     }
 

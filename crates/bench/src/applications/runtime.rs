@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::report::{heading, in_words, over_turns, ratios};
 use super::trial::{self, Trial, Turn};
-use super::{Load, Size, WORKLOADS};
+use super::Load;
 use crate::command::{data_folder, Options};
 use crate::interrupt::Interrupt;
 use crate::method::Candidate;
@@ -22,31 +22,20 @@ const SETTINGS: [&str; 2] = ["jit", "gc"];
 /// A server does not start, or does not answer.
 pub(crate) fn run(
     options: &Options,
-    size: &Size,
+    load: Load,
     app: Option<&Path>,
     also: &[String],
     interrupt: Interrupt,
 ) -> Result<(), Failure> {
     let scheme = Scheme::read(&data_folder()?.join("schemes/highball.toml"))?;
-    let candidates: Vec<Candidate> = variants(&scheme, also)
+    let variants = variants(&scheme, also);
+    let candidates: Vec<Candidate> = variants
         .into_iter()
-        .map(|scheme| Candidate {
-            name: scheme.title.clone(),
-            scheme,
-            workers: options.workers,
-            threads: options.threads,
-        })
+        .map(|scheme| Candidate { name: scheme.title.clone(), ..options.candidate(scheme) })
         .collect();
+    options.refuse_unwritable_output()?;
     let workloads = workloads(options, app, &candidates[0], interrupt)?;
     options.install_missing(std::slice::from_ref(&scheme), &workloads)?;
-    options.refuse_unwritable_output()?;
-    let load = Load {
-        requests: size.requests,
-        clients: size.clients,
-        workers: options.workers,
-        threads: options.threads,
-        turns: size.turns,
-    };
     let mut trials = Vec::new();
     for workload in &workloads {
         eprintln!("{}:", workload.name);
@@ -64,15 +53,11 @@ fn variants(scheme: &Scheme, also: &[String]) -> Vec<Scheme> {
         names.iter().flat_map(|name| [format!("--{name}"), "off".to_owned()]).collect::<Vec<String>>()
     };
     let with = |arguments: &[String], env: &[(&str, &str)], title: &str| {
-        let mut scheme = scheme.clone().with(arguments, env, "");
-        scheme.title = title.to_owned();
-        scheme
+        scheme.clone().with(arguments, env, title.to_owned())
     };
     let mut all = vec![with(&[], &[], "by default")];
     all.extend(SETTINGS.iter().map(|name| with(&off(&[name]), &[], &format!("{name} off"))));
-    if SETTINGS.len() > 1 {
-        all.push(with(&off(&SETTINGS), &[], "all off"));
-    }
+    all.push(with(&off(&SETTINGS), &[], "all off"));
     all.extend(also.iter().map(|words| {
         let (env, arguments): (Vec<&str>, Vec<&str>) =
             words.split_whitespace().partition(|word| !word.starts_with('-') && word.contains('='));
@@ -90,9 +75,7 @@ fn workloads(
 ) -> Result<Vec<Workload>, Failure> {
     let folder = data_folder()?;
     let Some(app) = app else {
-        return super::named(&WORKLOADS, &options.workloads, "workload", |name| {
-            Workload::read(&folder.join("workloads").join(name).with_extension("toml"))
-        });
+        return super::workloads(&folder, options);
     };
     let mut workload = app::workload(&app::folder(app)?, "app", &options.paths, candidate, interrupt)?;
     workload.bench = folder;

@@ -23,7 +23,7 @@ fn trial(scheme: &str, title: &str, requests_per_second: f64, p50: f64) -> Trial
         scheme: scheme.into(),
         title: title.into(),
         version: title.into(),
-        load: Load { requests: 10_000, clients: 100, workers: 4, threads: 1, turns: 2 },
+        load: Load { requests: 10_000, clients: 100, workers: 4, threads: 1, turns: 2, tuned: false },
         began: 0,
         cold_start_ms: 500.0,
         page_bytes: vec![1000, 2000],

@@ -90,38 +90,39 @@ pub(super) fn measure(
 ) -> Result<Vec<Trial>, Failure> {
     let mut running: Vec<Running> = Vec::new();
     for candidate in candidates {
-        let known = running.first().map(|first| first.page_bytes.clone());
-        running.push(Running::start(candidate, workload, load, known.as_deref(), interrupt)?);
-        eprintln!(
-            "    {}: first answer after {:.2} s",
-            candidate.scheme.title,
-            running.last().map_or(0.0, Running::cold_start)
-        );
+        let known = running.first().map(|first| first.page_bytes.as_slice());
+        let one = Running::start(candidate, workload, load, known, interrupt)?;
+        let seconds = one.deployment.cold_start().as_secs_f64();
+        eprintln!("    {}: first answer after {seconds:.2} s", candidate.scheme.title);
+        running.push(one);
     }
     let memory_after = (MEMORY * f64::from(load.turns)).ceil() as u32;
     for round in 1..=load.turns {
         for place in 0..running.len() {
             // Each is first, and behind each other one, equally often.
             let index = (place + round as usize) % running.len();
-            let turn = running[index].turn(round);
-            eprintln!("    {}", turn.map_err(|failure| in_words(failure, interrupt))?);
+            let words = running[index].turn(round);
+            if interrupt.came() {
+                return Err(interrupt::failure());
+            }
+            eprintln!("    {}", words?);
         }
         running.iter_mut().for_each(Running::end_round);
         if round == memory_after {
             for one in &mut running {
-                one.read_memory().map_err(|failure| in_words(failure, interrupt))?;
+                one.read_memory()?;
             }
         }
     }
     running.into_iter().map(Running::end).collect()
 }
 
-fn in_words(failure: Failure, interrupt: Interrupt) -> Failure {
-    if interrupt.came() {
-        interrupt::failure()
-    } else {
-        failure
+/// The failure of a server that has started, with the end of its log.
+fn failed(deployment: &Deployment, (title, workload): (&str, &str), why: &Failure) -> Failure {
+    if interrupt::came() {
+        return interrupt::failure();
     }
+    Failure(format!("{title}, {workload}: {why}\nThe end of its log:\n{}", deployment.log_tail()))
 }
 
 /// A server that serves, and what was measured of it so far.
@@ -138,6 +139,9 @@ struct Running<'a> {
     warm_up: usize,
     outcome: Outcome,
     used: Used,
+    /// CPU time of its processes, in turns and between them.
+    user_us: f64,
+    system_us: f64,
     /// Of the turn of this round.
     at_turn: Option<(CpuTime, Outcome)>,
     turns: Vec<Turn>,
@@ -166,7 +170,8 @@ impl<'a> Running<'a> {
             SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());
         let deployment = Deployment::start(&candidate.scheme, &setting(candidate, &with_heaps, interrupt))?;
         let requests = method::requests(&deployment, workload)?;
-        let page_bytes = pages::read(&target(&deployment, &requests), known)?;
+        let page_bytes = pages::read(&target(&deployment, &requests), known)
+            .map_err(|why| failed(&deployment, (&candidate.scheme.title, &workload.name), &why))?;
         let warm_up = ((f64::from(load.requests) * WARM_UP) as usize).max(requests.len());
         let mut running = Running {
             candidate,
@@ -180,6 +185,8 @@ impl<'a> Running<'a> {
             warm_up,
             outcome: Outcome::default(),
             used: Used::default(),
+            user_us: 0.0,
+            system_us: 0.0,
             at_turn: None,
             turns: Vec::new(),
             memory: None,
@@ -188,8 +195,8 @@ impl<'a> Running<'a> {
         Ok(running)
     }
 
-    fn cold_start(&self) -> f64 {
-        self.deployment.cold_start().as_secs_f64()
+    fn failed(&self, why: &Failure) -> Failure {
+        failed(&self.deployment, (&self.candidate.scheme.title, &self.workload.name), why)
     }
 
     /// Its processes. Their heads change: Passenger's preloader ends when it has been idle for five minutes.
@@ -213,21 +220,16 @@ impl<'a> Running<'a> {
         let part = share(round) - share(round - 1);
         let tree = self.tree();
         let at_turn = tree.cpu();
-        let (outcome, used) = metered(&tree, || self.send(part));
+        let (outcome, used, cpu_us) = metered(&tree, &at_turn, || self.send(part));
         if outcome.answered() == 0 {
-            return Err(Failure(format!(
-                "{}, {}: no request of a turn was answered\nThe end of its log:\n{}",
-                self.candidate.scheme.title,
-                self.workload.name,
-                self.deployment.log_tail()
-            )));
+            return Err(self.failed(&Failure::new("no request of a turn was answered")));
         }
         let latency = outcome.latency();
         let words = format!(
             "{round}  {:32} {:6.1} requests/s, {:.0} µs of CPU each, p50 {:.0} ms, p99 {:.0} ms, {}",
             self.candidate.scheme.title,
             outcome.requests_per_second(),
-            (used.user_us + used.system_us) / outcome.answered() as f64,
+            cpu_us / outcome.answered() as f64,
             latency.p50,
             latency.p99,
             match outcome.errors.total() {
@@ -235,8 +237,7 @@ impl<'a> Running<'a> {
                 _ => errors_in_words(&outcome.errors),
             }
         );
-        // The CPU time of its processes is added at the end of the round.
-        self.used = self.used.and(&Used { user_us: 0.0, system_us: 0.0, ..used });
+        self.used = self.used.and(&used);
         self.at_turn = Some((at_turn, outcome));
         Ok(words)
     }
@@ -252,15 +253,17 @@ impl<'a> Running<'a> {
             p50: latency.p50,
             p99: latency.p99,
         });
-        self.used.user_us += user_us;
-        self.used.system_us += system_us;
+        self.user_us += user_us;
+        self.system_us += system_us;
         self.outcome = std::mem::take(&mut self.outcome).and(outcome);
     }
 
     fn read_memory(&mut self) -> Result<(), Failure> {
-        let workers = workers_of(&self.tree(), self.load.workers as usize)?;
-        let heaps = heaps::collect(&workers, &self.deployment.temporary())?;
-        let (all, of_workers) = (self.tree().memory(), memory_of(&workers));
+        let tree = self.tree();
+        let workers = workers_of(&tree, self.load.workers as usize).map_err(|why| self.failed(&why))?;
+        let heaps =
+            heaps::collect(&workers, &self.deployment.temporary()).map_err(|why| self.failed(&why))?;
+        let (all, of_workers) = (tree.memory(), memory_of(&workers));
         self.memory = Some(Occupied { after: self.sent, all, of_workers, heaps });
         Ok(())
     }
@@ -285,8 +288,8 @@ impl<'a> Running<'a> {
             heaps: memory.heaps,
             answered: self.outcome.answered(),
             requests_per_second: self.outcome.requests_per_second(),
-            cpu_user_us: each(self.used.user_us),
-            cpu_system_us: each(self.used.system_us),
+            cpu_user_us: each(self.user_us),
+            cpu_system_us: each(self.system_us),
             clients_us: each(self.used.clients_us),
             latency: self.outcome.latency(),
             errors: self.outcome.errors,
@@ -310,12 +313,10 @@ fn workers_of(tree: &ProcessTree, number: usize) -> Result<Vec<i32>, Failure> {
     })
 }
 
-/// What was used meanwhile.
+/// What was used during turns, but for the server's CPU time.
 #[derive(Debug, Clone, Copy, Default)]
 struct Used {
     time: Duration,
-    user_us: f64,
-    system_us: f64,
     clients_us: f64,
     stolen: f64,
     others: f64,
@@ -330,8 +331,6 @@ impl Used {
         };
         Used {
             time: self.time + more.time,
-            user_us: self.user_us + more.user_us,
-            system_us: self.system_us + more.system_us,
             clients_us: self.clients_us + more.clients_us,
             stolen: mean(|used| used.stolen),
             others: mean(|used| used.others),
@@ -339,14 +338,15 @@ impl Used {
     }
 }
 
-fn metered(tree: &ProcessTree, run: impl FnOnce() -> Outcome) -> (Outcome, Used) {
+/// What came of a turn that begins now, with `cpu` as the CPU time of the server's processes; and the µs of it that they used.
+fn metered(tree: &ProcessTree, cpu: &CpuTime, run: impl FnOnce() -> Outcome) -> (Outcome, Used, f64) {
     let own_cpu_us = || Stat::of(std::process::id() as i32).map_or(0.0, |own| own.cpu_us());
-    let (begun, own) = (Instant::now(), own_cpu_us());
-    let (shares, cpu) = (CpuShares::now(), tree.cpu());
+    let (begun, own, shares) = (Instant::now(), own_cpu_us(), CpuShares::now());
     let outcome = run();
-    let (user_us, system_us) = tree.cpu().since(&cpu);
+    let (user_us, system_us) = tree.cpu().since(cpu);
     let (shares, time, clients_us) = (CpuShares::now().since(&shares), begun.elapsed(), own_cpu_us() - own);
     let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get() as u32);
-    let others = others(shares.busy, time, cores, user_us + system_us + clients_us);
-    (outcome, Used { time, user_us, system_us, clients_us, stolen: shares.stolen, others })
+    let cpu_us = user_us + system_us;
+    let others = others(shares.busy, time, cores, cpu_us + clients_us);
+    (outcome, Used { time, clients_us, stolen: shares.stolen, others }, cpu_us)
 }
