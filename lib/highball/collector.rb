@@ -59,9 +59,8 @@ module Highball
       allocated = GC.stat(:total_allocated_objects)
       return measure(allocated) if GC.count != @count
       return if @usual.nil? || allocated - @begun < @usual * MOST_USED
-      return unless yield && !gc_disabled?
 
-      collect
+      collect if yield
     end
 
     private
@@ -73,7 +72,7 @@ module Highball
     end
 
     def collect
-      GC.start(full_mark: complete_is_due?, immediate_sweep: true)
+      Heap.collect(complete: complete_is_due?)
       @usual = Heap.several_sizes? ? @usual * GROWTH : free_slots
       note
     end
@@ -97,13 +96,6 @@ module Highball
       rescue ArgumentError # another Ruby has other figures
         false
       end
-    end
-
-    # An application that has disabled the collector chooses itself when garbage is collected.
-    def gc_disabled?
-      was_disabled = GC.disable
-      GC.enable unless was_disabled
-      was_disabled
     end
   end
 end

@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require_relative "heap"
 require_relative "native"
 
 module Highball
@@ -51,10 +52,7 @@ module Highball
       @seen != before
     end
 
-    # (An application that has disabled the collector chooses itself when garbage is collected.)
-    def collect
-      GC.start(full_mark: false, immediate_sweep: true) unless gc_disabled?
-    end
+    def collect = Heap.collect
 
     # (In CPU time, since the thread waits for the GVL afterwards.)
     def give_back(at)
@@ -62,10 +60,6 @@ module Highball
       Native.trim_malloc
       @give_back_at = at + ((cpu_time - began) / MOST_OF_TIME)
       true
-    end
-
-    def gc_disabled?
-      GC.disable.tap { |disabled| GC.enable unless disabled }
     end
 
     def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)

@@ -21,6 +21,16 @@ module Highball
       figures.merge(page_slots: page_slots(stat), page_bytes: PAGE_BYTES)
     end
 
+    # Collects garbage: that of new objects, or all of it. An application that has disabled the collector chooses itself
+    # when that happens.
+    def collect(complete: false)
+      is_disabled = GC.disable
+      return if is_disabled
+
+      GC.enable
+      GC.start(full_mark: complete, immediate_sweep: true)
+    end
+
     # Whether Ruby has slots of several sizes, each with separate pages (from 3.2 on).
     def several_sizes? = GC.respond_to?(:stat_heap)
 

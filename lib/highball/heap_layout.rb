@@ -55,16 +55,16 @@ module Highball
     # reforked:: whether this process has served requests.
     # room:: the share of slots that are to be free, if that is decided (Collector).
     def arrange(compact: false, reforked: false, room: nil)
-      @decided_room = room
+      usual = room || (reforked ? ROOM_AFTER_REFORK : [ROOM, ROOM_AFTER_REFORK].max)
       @fillers = nil # of the process that forked this one
       GC.start
       if Process.respond_to?(:warmup)
-        without_collector { arrange_sizes(reforked) } if known_sizes?
+        without_collector { arrange_sizes(usual) } if known_sizes?
         Process.warmup # compacts, gives back empty pages, and lets Ruby allocate as many again
       else
         GC.compact if compact && GC.respond_to?(:compact)
         Native.fill_malloc_holes(0) # the notes on new pages lie side by side then (HeapGrowth)
-        without_collector { arrange_pages(reforked) }
+        without_collector { arrange_pages(usual) }
         OLD_AFTER.times { GC.start }
       end
     end
@@ -85,9 +85,9 @@ module Highball
     end
 
     # Each size of slots is a separate heap: Ruby collects as soon as one of them has no free slot.
-    def arrange_sizes(reforked)
+    def arrange_sizes(usual_room)
       live = GC.stat(:heap_live_slots)
-      share = room(live, reforked)
+      share = room(live, usual_room)
       fillers = GC.stat_heap.values.map { |heap| arrange_size(heap, share) }
       @fillers = fillers if live > SMALL
     end
@@ -105,11 +105,11 @@ module Highball
     end
 
     # Without compaction, the emptiest pages are the room, and fillers take the free slots of all others.
-    def arrange_pages(reforked)
+    def arrange_pages(usual_room)
       stat = GC.stat
       live = stat[:heap_live_slots]
       slots = Heap.page_slots(stat)
-      share = room(live, reforked)
+      share = room(live, usual_room)
       free = slots - live
       return make_garbage(free_beside(live, share) - free) { Object.new } if live <= SMALL || Heap.several_sizes?
 
@@ -124,13 +124,12 @@ module Highball
     # Slots that are free if this share of all slots is.
     def free_beside(live, share) = (live * share / (1 - share)).ceil
 
-    # The share of slots that are to be free.
-    def room(live, reforked)
+    # The share of slots that are to be free; `usual` where neither the size of the heap nor the user decides it.
+    def room(live, usual)
       return SMALL_ROOM if live <= SMALL
 
       chosen = Float(ENV.fetch(ROOM_BY, ""), exception: false)
-      default = reforked ? ROOM_AFTER_REFORK : [ROOM, ROOM_AFTER_REFORK].max
-      (chosen || @decided_room || default).clamp(0.0, MOST_ROOM)
+      (chosen || usual).clamp(0.0, MOST_ROOM)
     end
 
     # An object that takes a slot of this size.

@@ -144,10 +144,7 @@ pub(crate) fn choose_compiler(environment: &mut Environment, app: &App) -> &'sta
     let off = match app.process.jit {
         Jit::Off => Some("jit = off".into()),
         Jit::On => None,
-        Jit::Auto if app.environment != "production" => {
-            Some(format!("the environment is {}", app.environment))
-        }
-        Jit::Auto => app.no_room_for_code(),
+        Jit::Auto => not_in_production(app).or_else(|| app.no_room_for_code()),
     };
     // What RUBYOPT has Ruby load may need RubyGems.
     let (decision, options): (String, &[&str]) = match off {
@@ -161,15 +158,21 @@ pub(crate) fn choose_compiler(environment: &mut Environment, app: &App) -> &'sta
 
 /// Tells a mold how Ruby's garbage collector is to work (`lib/highball/collector.rb`). What a user has chosen outweighs it.
 pub(crate) fn choose_collector(environment: &mut Environment, app: &App) {
-    let chosen = environment.keys().find(|name| name.as_encoded_bytes().starts_with(b"RUBY_GC_"));
-    let decision = match chosen {
-        _ if !app.process.gc => "gc = off".into(),
-        _ if app.environment != "production" => format!("the environment is {}", app.environment),
-        Some(name) => format!("{} is set", name.to_string_lossy()),
-        None if app.memory_of_worker().is_none_or(|bytes| bytes < BYTES_WITH_ROOM) => "on".into(),
-        None => "50".into(),
+    let is_chosen = |name: &&OsString| name.as_encoded_bytes().starts_with(b"RUBY_GC_");
+    let off = match app.process.gc {
+        false => Some("gc = off".into()),
+        true => not_in_production(app).or_else(|| {
+            environment.keys().find(is_chosen).map(|name| format!("{} is set", name.to_string_lossy()))
+        }),
     };
+    let has_room = app.memory_of_worker().is_some_and(|bytes| bytes >= BYTES_WITH_ROOM);
+    let decision = off.unwrap_or_else(|| if has_room { "50" } else { "on" }.into());
     environment.insert(COLLECTOR.into(), decision.into());
+}
+
+/// Why Ruby is not tuned by default, if the application is not in production.
+fn not_in_production(app: &App) -> Option<String> {
+    (app.environment != "production").then(|| format!("the environment is {}", app.environment))
 }
 
 /// What comes from Highball's environment and from the user's login: Ruby is looked for by this.
