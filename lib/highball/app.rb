@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "assets"
+require_relative "collector"
 require_relative "compiler"
 require_relative "detection"
 require_relative "heap_layout"

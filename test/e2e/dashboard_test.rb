@@ -136,13 +136,13 @@ class DashboardTest < E2ETest
       browser.visit page(server)
       browser.find(".facts div", text: "CPU (cpu_max)\n1.5 cores")
       show_limits(browser, periods: 100, throttled_periods: 42, memory_max_bytes: 512 * MIB, memory_bytes: 310 * MIB)
-      assert_includes browser.find(".facts").text, "\n310 of 512 MiB\n"
-      assert_includes browser.find(".facts").text, "\n1.5 cores, throttled 42 % of the time\n"
+      assert_includes browser.text(".facts"), "\n310 of 512 MiB\n"
+      assert_includes browser.text(".facts"), "\n1.5 cores, throttled 42 % of the time\n"
       assert_fits_each_screen browser
       show_limits(browser, oom_kills: 2, memory_max_bytes: MIB)
       browser.find("dd", text: "– of 1 MiB, 2 processes killed")
       show_limits(browser, not_kept: ["cpu_max"], problem: "<b>why</b>")
-      refute_includes browser.find(".facts").text, "memory_max", "only what is set is shown"
+      refute_includes browser.text(".facts"), "memory_max", "only what is set is shown"
       browser.find("section .notice", text: "The kernel does not keep cpu_max: <b>why</b>")
     end
   end
@@ -156,12 +156,12 @@ class DashboardTest < E2ETest
       browser.visit page(server)
       browser.find(".request", text: "<img/src=x/onerror")
       browser.find(".request", text: "</script><script>")
-      browser.driver.find_elements(css: ".request button")[0].click
+      browser.click(".request button")
       browser.find("pre", text: "<img src=x")
       assert_equal ["Highball", 0, 1, 0], browser.driver.execute_script(<<~JS)
         return [document.title, document.images.length, document.scripts.length, document.querySelectorAll("#list svg").length];
       JS
-      refute_includes browser.find("pre").text, "\e"
+      refute_includes browser.text("pre"), "\e"
     end
   end
 
@@ -274,9 +274,10 @@ class DashboardTest < E2ETest
   end
 
   def buttons(browser)
-    browser.driver.find_elements(css: "main button").select(&:displayed?).map(&:text).uniq.sort - ["Show the buttons"]
-  rescue Selenium::WebDriver::Error::StaleElementReferenceError
-    retry
+    buttons = browser.on_one_drawing do
+      browser.driver.find_elements(css: "main button").select(&:displayed?).map(&:text)
+    end
+    buttons.uniq.sort - ["Show the buttons"]
   end
 
   def unlock(browser, token)

@@ -17,13 +17,13 @@ class RemediesTest < ManyAppsTestCase
   class Page
     def initialize(browser) = @browser = browser
 
-    def cause = @browser.find(".remedy h2 span").text
-    def remedy = @browser.find(".remedy p").text
+    def cause = @browser.text(".remedy h2 span")
+    def remedy = @browser.text(".remedy p")
 
     # Runs the command that it shows, in the folder that it shows: [output, Process::Status].
     def run_command
-      folder = @browser.find(".remedy .where").text.delete_prefix("in ")
-      Open3.capture2e(HighballServer::ENVIRONMENT, "sh", "-c", @browser.find("pre.command").text, chdir: folder)
+      folder = @browser.text(".remedy .where").delete_prefix("in ")
+      Open3.capture2e(HighballServer::ENVIRONMENT, "sh", "-c", @browser.text("pre.command"), chdir: folder)
     end
   end
 

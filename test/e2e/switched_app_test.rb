@@ -46,7 +46,7 @@ class SwitchedAppTest < E2ETest
   def download(browser)
     wait_for("the job") do
       browser.driver.navigate.refresh
-      browser.find("#checksum").text == Digest::SHA256.hexdigest(IMAGE)
+      browser.text("#checksum") == Digest::SHA256.hexdigest(IMAGE)
     end
     browser.click "#download"
     assert_equal IMAGE, File.binread(browser.downloaded("dawn.jpg", IMAGE.bytesize))
@@ -55,7 +55,7 @@ class SwitchedAppTest < E2ETest
   # By the WebSocket: the page stays.
   def receive_a_comment(browser)
     browser.find "#cable", text: "connected"
-    wait_for("the subscription") { browser.find("#cable").text == "connected" }
+    wait_for("the subscription") { browser.text("#cable") == "connected" }
     comment(browser, "Before the storm.")
     browser.find "#comments li", text: "Before the storm."
   end

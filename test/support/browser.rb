@@ -67,9 +67,21 @@ class Browser
   end
 
   def click(css, text: nil)
-    find(css, text: text).click
-  rescue Selenium::WebDriver::Error::StaleElementReferenceError
-    retry # the page was drawn again meanwhile; `find` has a deadline
+    on_one_drawing { find(css, text: text).click }
+  end
+
+  # The text of the first element that matches and is shown; waits for it.
+  def text(css)
+    on_one_drawing { find(css).text }
+  end
+
+  # What the block returns. Once more if the page was drawn again meanwhile, so that its elements are gone.
+  def on_one_drawing
+    Deadline.wait("the page to stay as it is", within: WITHIN) do
+      return yield
+    rescue Selenium::WebDriver::Error::StaleElementReferenceError
+      nil
+    end
   end
 
   # Waits until the page shows a text.

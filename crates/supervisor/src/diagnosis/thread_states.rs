@@ -23,6 +23,8 @@ pub struct AskedThreads {
     pub pid: Option<i32>,
     /// Where its answer will arrive.
     pub(crate) answer: Result<Answer<Vec<ThreadPlace>>, NotAsked>,
+    /// Its answer to an earlier question, which arrived a moment ago, when nobody waited for it any more.
+    pub(crate) late: Option<Vec<ThreadPlace>>,
 }
 
 /// What a worker does at a request.
@@ -55,8 +57,11 @@ impl AskedThreads {
         };
         let (seen, threads) = tokio::join!(seen, threads);
         let Ok(threads) = threads else { return Vec::new() };
+        let late =
+            |ticket| self.late.as_deref().filter(|places| places.iter().any(|place| place.ticket == ticket));
         let state = |ticket: &u64| {
-            let (doing, backtrace) = describe(*ticket, threads.as_deref(), &seen)?;
+            let threads = threads.as_deref().or_else(|| late(*ticket));
+            let (doing, backtrace) = describe(*ticket, threads, &seen)?;
             Some(ThreadState { ticket: *ticket, doing, backtrace })
         };
         tickets.iter().filter_map(state).collect()
@@ -69,7 +74,7 @@ mod tests {
     use tokio::sync::oneshot;
 
     fn asked(answer: Result<Answer<Vec<ThreadPlace>>, NotAsked>) -> AskedThreads {
-        AskedThreads { app: AppId(1), worker: 1, pid: None, answer }
+        AskedThreads { app: AppId(1), worker: 1, pid: None, answer, late: None }
     }
 
     #[tokio::test]
@@ -77,6 +82,15 @@ mod tests {
         let (_to, answer) = oneshot::channel();
         let states = timeout(Duration::from_secs(10), asked(Ok(answer)).states(&[7])).await.unwrap();
         assert!(states[0].doing.contains("does not answer"), "{states:?}");
+    }
+
+    #[tokio::test]
+    async fn an_answer_that_was_late_counts_for_its_requests() {
+        let backtrace = vec!["a.rb:1:in 'Kernel#sleep'".into()];
+        let late = Some(vec![ThreadPlace { ticket: 8, backtrace, ..ThreadPlace::default() }]);
+        let states = AskedThreads { late, ..asked(Err(NotAsked::Busy)) }.states(&[7, 8]).await;
+        assert!(states[0].doing.contains("does not answer"), "{states:?}");
+        assert_eq!((states[1].ticket, states[1].doing.as_str()), (8, "it sleeps"));
     }
 
     #[tokio::test]

@@ -84,11 +84,11 @@ impl Supervisor {
         let asked = workers.iter().filter_map(|(id, worker)| {
             let (app, core) = (self.apps.get_mut(id)?, self.core.apps.get(id)?);
             let pid = app.pid_of_worker(*worker);
-            let answer = match app.workers.get_mut(worker).filter(|_| hears(core, *worker)) {
-                Some(handle) => handle.ask_threads_unless_silent(),
-                None => Err(NotAsked::NotServing),
+            let (answer, late) = match app.workers.get_mut(worker).filter(|_| hears(core, *worker)) {
+                Some(handle) => (handle.ask_threads_unless_silent(), handle.thread_questions.late().cloned()),
+                None => (Err(NotAsked::NotServing), None),
             };
-            Some(AskedThreads { app: *id, worker: *worker, pid, answer })
+            Some(AskedThreads { app: *id, worker: *worker, pid, answer, late })
         });
         asked.collect()
     }

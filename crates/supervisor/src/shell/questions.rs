@@ -14,6 +14,9 @@ const UNANSWERED: usize = 4;
 /// Time after which a process that has not answered counts as silent.
 const SILENT_AFTER: Duration = Duration::from_millis(500);
 
+/// How long an answer counts that arrived after the client had stopped waiting.
+const LATE_COUNTS: Duration = Duration::from_secs(5);
+
 /// Why a process was not asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NotAsked {
@@ -32,11 +35,13 @@ pub type Answer<A> = oneshot::Receiver<A>;
 #[derive(Debug)]
 pub(crate) struct Questions<A> {
     unanswered: VecDeque<(Instant, oneshot::Sender<A>)>,
+    /// The last answer that nobody waited for any more, and when it arrived.
+    late: Option<(Instant, A)>,
 }
 
 impl<A> Default for Questions<A> {
     fn default() -> Self {
-        Questions { unanswered: VecDeque::new() }
+        Questions { unanswered: VecDeque::new(), late: None }
     }
 }
 
@@ -72,8 +77,16 @@ impl<A> Questions<A> {
     /// Passes an answer on. False when nothing was asked: that is a protocol error of the process.
     pub(crate) fn answered(&mut self, answer: A) -> bool {
         let Some((_, to)) = self.unanswered.pop_front() else { return false };
-        let _ = to.send(answer); // the client may have stopped waiting
+        if let Err(answer) = to.send(answer) {
+            self.late = Some((Instant::now(), answer));
+        }
         true
+    }
+
+    /// The last answer that arrived too late for its client, if that was a moment ago. A process that gets little processor
+    /// time answers each question too late, and this is what is known of it.
+    pub(crate) fn late(&self) -> Option<&A> {
+        self.late.as_ref().filter(|(arrived, _)| arrived.elapsed() < LATE_COUNTS).map(|(_, answer)| answer)
     }
 }
 
@@ -90,6 +103,17 @@ mod tests {
         assert!(second.try_recv().is_err());
         assert!(questions.answered(2));
         assert_eq!(second.try_recv().unwrap(), 2);
+    }
+
+    #[test]
+    fn an_answer_that_is_late_is_kept_for_a_moment() {
+        let mut questions: Questions<u64> = Questions::default();
+        drop(questions.ask(|| Ok(())).unwrap());
+        let _waits = questions.ask(|| Ok(())).unwrap();
+        assert!(questions.answered(1) && questions.answered(2));
+        assert_eq!(questions.late(), Some(&1));
+        questions.late = Some((Instant::now() - LATE_COUNTS, 3));
+        assert_eq!(questions.late(), None);
     }
 
     #[test]

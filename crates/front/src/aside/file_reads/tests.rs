@@ -100,10 +100,13 @@ fn what_is_not_in_memory_is_read_by_another_thread() {
         if is_cached(&file, 500_000) != Some(false) {
             return; // this file system has no page cache, or does not tell
         }
-        file.cached_until_ms.store(0, Ordering::Relaxed);
-        rustix::fs::fadvise(&**file, 0, None, rustix::fs::Advice::DontNeed).unwrap();
-        let mut ahead = Ahead::default();
-        assert!(is_pending(&mut ahead, &file).await);
+        // Pages that the kernel is still busy with stay where they are.
+        wait_for("a file that is not in memory", async || {
+            file.cached_until_ms.store(0, Ordering::Relaxed);
+            rustix::fs::fadvise(&**file, 0, None, rustix::fs::Advice::DontNeed).unwrap();
+            is_pending(&mut Ahead::default(), &file).await
+        })
+        .await;
         assert!(send(&file, usize::MAX).await.unwrap() == content);
     });
 }
