@@ -23,7 +23,7 @@ pub struct AskedThreads {
     pub pid: Option<i32>,
     /// Where its answer will arrive.
     pub(crate) answer: Result<Answer<Vec<ThreadPlace>>, NotAsked>,
-    /// Its answer to an earlier question, which arrived a moment ago, when nobody waited for it any more.
+    /// Its answer to an earlier question, if that arrived a moment ago, too late for its client.
     pub(crate) late: Option<Vec<ThreadPlace>>,
 }
 

@@ -35,7 +35,7 @@ pub type Answer<A> = oneshot::Receiver<A>;
 #[derive(Debug)]
 pub(crate) struct Questions<A> {
     unanswered: VecDeque<(Instant, oneshot::Sender<A>)>,
-    /// The last answer that nobody waited for any more, and when it arrived.
+    /// The last answer that arrived too late for its client, and when that was.
     late: Option<(Instant, A)>,
 }
 
