@@ -75,7 +75,7 @@ class Browser
     on_one_drawing { find(css).text }
   end
 
-  # What the block returns. Once more if the page was drawn again meanwhile, so that its elements are gone.
+  # What the block returns. It is called again if the page was drawn again meanwhile, so that its elements are gone.
   def on_one_drawing
     Deadline.wait("the page to stay as it is", within: WITHIN) do
       return yield
