@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "assets"
+require_relative "boot_requires"
 require_relative "collector"
 require_relative "compiler"
 require_relative "detection"
@@ -42,11 +43,13 @@ module Highball
 
     # Loads the application in the way of its framework.
     def self.load(folder = Dir.pwd, found = find(AppFolder.new(folder)))
-      settings = File.join(folder, SETTINGS)
-      require settings if File.exist?(settings)
       puma = puma_file(folder)
-      PumaHooks.load(puma) if puma
-      application = found.load
+      application = BootRequires.during do
+        settings = File.join(folder, SETTINGS)
+        require settings if File.exist?(settings)
+        PumaHooks.load(puma) if puma
+        found.load
+      end
       new(puma ? PumaHooks.around(application) : application, folder, found).tap(&:show_log)
     end
 

@@ -89,6 +89,9 @@ module Highball
     # Problems that can be seen before anything is loaded. `environment` is "production" or the like.
     def warnings(_environment) = []
 
+    # Whether its objects are many from the start (HeapGrowth).
+    def large? = false
+
     # Loads the Rack application: by its config.ru, else in the framework's way, else from its only file.
     def load
       return rack_up(folder.rackup_file) if folder.rackup_file

@@ -31,7 +31,7 @@ module Highball
     SMALL_ROOM = 0.2
     # Ruby gives pages back that are free beyond this share (RUBY_GC_HEAP_FREE_SLOTS_MAX_RATIO).
     MOST_ROOM = 0.65
-    # Complete collections that an object has to survive until minor ones do not write to it any more.
+    # Collections that an object has to survive until minor ones do not write to it any more.
     OLD_AFTER = 3
     # What every object begins with, and one element of an array (bytes).
     HEADER = 16
@@ -65,7 +65,7 @@ module Highball
         GC.compact if compact && GC.respond_to?(:compact)
         Native.fill_malloc_holes(0) # the notes on new pages lie side by side then (HeapGrowth)
         without_collector { arrange_pages(usual) }
-        OLD_AFTER.times { GC.start }
+        OLD_AFTER.times { GC.start(full_mark: false) }
       end
     end
 
@@ -83,6 +83,9 @@ module Highball
         Native.free_malloc_holes
       end
     end
+
+    # Adds this number of free slots to the heap.
+    def add_slots(count) = without_collector { make_garbage(count) { Object.new } }
 
     # Each size of slots is a separate heap: Ruby collects as soon as one of them has no free slot.
     def arrange_sizes(usual_room)

@@ -99,7 +99,7 @@ module Highball
     end
 
     def boot_app
-      HeapGrowth.watch
+      HeapGrowth.watch(large: @found.large?)
       @app = @journey.step(:load_app) { App.load(App::FOLDER, @found) }
       HeapGrowth.unwatch
       Compiler.enable

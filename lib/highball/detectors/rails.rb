@@ -15,6 +15,8 @@ module Highball
 
       def warnings(environment) = RailsFiles.new(folder, environment).warnings
 
+      def large? = true
+
       private
 
       def boot
