@@ -2,6 +2,7 @@
 
 require_relative "../highball"
 require_relative "app"
+require_relative "boot_cache"
 require_relative "boot_output"
 require_relative "checkpoint"
 require_relative "checkup"
@@ -26,6 +27,8 @@ module Highball
     # Signals that terminals and init systems send to whole process groups. `highball` acts on them; the other processes
     # ignore them and follow its orders.
     GROUP_SIGNALS = %w[INT QUIT HUP TERM].freeze
+    # How long there have been no orders when the mold has time for the boot cache, in seconds.
+    QUIET = 3
 
     def self.ignore_group_signals
       GROUP_SIGNALS.each { |signal| trap(signal) {} } # a block, because IGNORE would be inherited by exec
@@ -115,6 +118,7 @@ module Highball
       HeapLayout.forget_least
       Compiler.take_decision
       Collector.take_decision
+      BootCache.take_decision
       Extension.load
       Native.exit_when_closed(@control.fileno)
       $stdout.sync = true
@@ -149,7 +153,7 @@ module Highball
     # Returns the worker, in a worker's process; nil once the supervisor has closed the socket.
     def serve_orders
       require_relative "worker"
-      while (message, descriptors = @control.receive)
+      while (message, descriptors = next_order)
         case message[:type]
         when "fork"
           worker = fork_worker(message, descriptors)
@@ -159,6 +163,11 @@ module Highball
         else warn "highball: the mold received an unknown message: #{message[:type]}"
         end
       end
+    end
+
+    def next_order
+      BootCache.write if BootCache.lacks_files? && !@control.to_io.wait_readable(QUIET)
+      @control.receive
     end
 
     # Returns the worker in the new process, and nil here.
@@ -209,6 +218,7 @@ module Highball
 
     def become_worker(message, descriptors)
       @control.close # the mold's
+      BootCache.forget
       Worker.new(message, descriptors, @app, @found, (@state if message[:may_refork]))
     end
 

@@ -36,6 +36,7 @@ class HighballServer
   # The binary may lie anywhere; the Ruby code and the benchmark's data are this tree's.
   ENVIRONMENT = FOREIGN.to_h { |name| [name, nil] }.merge(
     "HIGHBALL_LIB" => ENV.fetch("HIGHBALL_LIB", File.join(ROOT, "lib")), "HIGHBALL_BINARY" => BINARY,
+    "CACHE_DIRECTORY" => File::NULL, # no process that writes the boot cache is among those that tests look at
     "HIGHBALL_REST_MOLD_AFTER" => "none", # tests look at molds at any time, however long they take
     "HIGHBALL_BENCH" => File.join(ROOT, "bench"), "HIGHBALL_CONTROL" => CONTROL,
     "XDG_STATE_HOME" => File.join(CONTROL, "state"), "XDG_DATA_HOME" => File.join(CONTROL, "data")

@@ -31,6 +31,8 @@ const LOG_TAIL_BYTES: usize = 4096;
 const LOG: &str = "log";
 /// The folder for temporary files of its processes, in the deployment's folder.
 const TEMPORARY: &str = "tmp";
+/// The folder for their caches.
+const CACHE: &str = "cache";
 
 /// What every scheme is given alike.
 #[derive(Debug, Clone)]

@@ -1305,6 +1305,19 @@ pub(crate) static OPTIONS: &[Opt] = &[
               Highball leaves the collector alone.",
     },
     Opt {
+        name: "boot_cache",
+        scope: Scope::App,
+        short: None,
+        env: &[],
+        form: Form::Switch(|f, on| f.app.process.boot_cache = on),
+        default: Default::Is("on"),
+        section: Section::Processes,
+        example: "off",
+        doc: "Whether Highball keeps the Ruby files that the application loads in compiled form, in production, so that the next \
+              boot takes less time. The folder is `highball/boot` in `CACHE_DIRECTORY`, in `XDG_CACHE_HOME`, or in `~/.cache` of \
+              the application's user. Bootsnap goes before, if the application has it.",
+    },
+    Opt {
         name: "no_new_privs",
         scope: Scope::App,
         short: None,

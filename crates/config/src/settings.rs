@@ -821,6 +821,8 @@ pub struct Process {
     pub jit: Jit,
     /// Whether Highball gives Ruby's garbage collector room, and has it collect between requests.
     pub gc: bool,
+    /// Whether compiled Ruby files are kept for the next boot.
+    pub boot_cache: bool,
     /// When a worker is promoted to mold.
     pub refork_after: ReforkAfter,
     /// How long a single worker has to have served before its mold ends; `None`: it stays.

@@ -584,6 +584,9 @@ fn app_table(app: &AppStatus) -> String {
     if let Some(gc) = &app.gc {
         fact(&mut text, "collector", &gc.of_collector());
     }
+    if let Some(cache) = &app.boot_cache {
+        fact(&mut text, "booted with", &cache.of_boot_cache());
+    }
     fact(&mut text, "version", &format!("generation {}; restarts {restarts}", app.generation));
     let no_mold = if app.mold_rests { "none: it boots when another worker is needed" } else { "none" };
     fact(&mut text, "mold", &app.mold.as_ref().map_or(no_mold.into(), mold_line));
@@ -833,6 +836,7 @@ mod tests {
                 is_missing: false,
             })),
             gc: None,
+            boot_cache: None,
             generation: 2,
             restartable: Some(false),
             mold: Some(MoldStatus { pid: Some(43), state: "booted".into(), promoted_from: Some(7) }),

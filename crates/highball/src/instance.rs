@@ -318,6 +318,9 @@ pub(crate) struct AppStatus {
     /// How Ruby collects garbage.
     #[serde(default)]
     pub(crate) gc: Option<Box<Tuning>>,
+    /// What its boot cache had.
+    #[serde(default)]
+    pub(crate) boot_cache: Option<Box<Tuning>>,
     /// The version of the application that is served: 1 from the start, larger after each restart.
     pub(crate) generation: u32,
     /// False where the application was given as an object; unknown before the first boot.

@@ -63,6 +63,7 @@ impl Child {
             environment.insert(PUMA_FILE.into(), file.into());
         }
         environment::choose_collector(&mut environment, app);
+        environment::choose_boot_cache(&mut environment, app);
         environment::share_for_long(&mut environment, app);
         let options = environment::choose_compiler(&mut environment, app);
         if examine {

@@ -97,6 +97,9 @@ const COLLECTOR: &str = "HIGHBALL_COLLECTOR";
 /// The memory of a worker from which on more of the heap is free: the examples need 15 to 20 MiB more then.
 const BYTES_WITH_ROOM: u64 = 512 << 20;
 
+/// `on`, or why the boot cache is off, for the mold.
+const BOOT_CACHE: &str = "HIGHBALL_BOOT_CACHE";
+
 /// Whether Ruby's compiler is to be on, for the mold.
 const JIT: &str = "HIGHBALL_COMPILER";
 
@@ -168,6 +171,15 @@ pub(crate) fn choose_collector(environment: &mut Environment, app: &App) {
     let has_room = app.memory_of_worker().is_some_and(|bytes| bytes >= BYTES_WITH_ROOM);
     let decision = off.unwrap_or_else(|| if has_room { "50" } else { "on" }.into());
     environment.insert(COLLECTOR.into(), decision.into());
+}
+
+/// Tells a mold whether to keep what Ruby has compiled (`lib/highball/boot_cache.rb`).
+pub(crate) fn choose_boot_cache(environment: &mut Environment, app: &App) {
+    let off = match app.process.boot_cache {
+        false => Some("boot_cache = off".into()),
+        true => not_in_production(app),
+    };
+    environment.insert(BOOT_CACHE.into(), off.unwrap_or_else(|| "on".into()).into());
 }
 
 /// Why Ruby is not tuned by default, if the application is not in production.
@@ -451,5 +463,20 @@ mod tests {
         assert_eq!(decided(&app, &[]), "the environment is development");
         app.process.gc = false;
         assert_eq!(decided(&app, &[]), "gc = off");
+    }
+
+    #[test]
+    fn compiled_files_are_kept_in_production() {
+        let decided = |app: &App| {
+            let mut environment = environment(&[]);
+            choose_boot_cache(&mut environment, app);
+            environment.remove(OsStr::new(BOOT_CACHE)).unwrap().into_string().unwrap()
+        };
+        let mut app = App { environment: "production".into(), ..app(None, &[]) };
+        assert_eq!(decided(&app), "on");
+        app.environment = "test".into();
+        assert_eq!(decided(&app), "the environment is test");
+        app.process.boot_cache = false;
+        assert_eq!(decided(&app), "boot_cache = off");
     }
 }

@@ -62,6 +62,7 @@ impl Site {
             ruby: None,
             jit: None,
             gc: None,
+            boot_cache: None,
             rack: None,
             framework: self.kind.into(),
             public: Some(self.root),

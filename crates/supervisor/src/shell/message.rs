@@ -214,6 +214,15 @@ impl Tuning {
         }
     }
 
+    /// Of the boot cache: how many files it had, or `boot cache off: boot_cache = off`.
+    pub fn of_boot_cache(&self) -> String {
+        match (&self.name, &self.off) {
+            (Some(name), _) => name.clone(),
+            (None, Some(why)) => format!("boot cache off: {why}"),
+            (None, None) => "boot cache off".into(),
+        }
+    }
+
     /// Of the collector: what Highball does, or `as Ruby has it: gc = off`.
     pub fn of_collector(&self) -> String {
         match (&self.name, &self.off) {
@@ -237,6 +246,9 @@ pub struct Booted {
     /// Ruby's garbage collector, as Highball has it work; `None`: as for `jit`.
     #[serde(default)]
     pub gc: Option<Box<Tuning>>,
+    /// The cache of compiled Ruby files; `None`: as for `jit`.
+    #[serde(default)]
+    pub boot_cache: Option<Box<Tuning>>,
     /// The Rack release, for example `2.2.6`; `None` for a static site.
     pub rack: Option<String>,
     /// The framework and its version, for example `Rails 6.1.7` or `Rack`.

@@ -1,0 +1,48 @@
+# frozen_string_literal: true
+
+module Highball
+  class BootCache
+    # What the cache has of one Ruby file: its instruction sequence, and by what the file is recognised again.
+    #
+    # A header of 64 bytes, little-endian, and the bytes of RubyVM::InstructionSequence#to_binary:
+    #
+    # 0::  the format's name, 8 bytes
+    # 8::  of the Ruby file: device, inode, size in bytes, times of the last change of its content and of its inode in
+    #      nanoseconds; 8 bytes each. A file that is copied, or unpacked from an archive that sets its times, has
+    #      another inode or another last time.
+    # 48:: number of the bytes that follow; 8 bytes
+    # 56:: the sum of these bytes; 8 bytes. A machine that fails may leave a file with zeros.
+    module CompiledFile
+      FORMAT = "HBISEQ1\n"
+      HEADER = "a8Q<Q<Q<q<q<Q<Q<"
+      HEADER_BYTES = 64
+      SUM_BITS = 64
+      NANOSECONDS = 1_000_000_000
+
+      module_function
+
+      # What identifies a file's content.
+      def identity(stat)
+        [stat.dev, stat.ino, stat.size, nanoseconds(stat.mtime), nanoseconds(stat.ctime)]
+      end
+
+      # The file of the cache for a Ruby file of this identity.
+      def encode(identity, binary)
+        [FORMAT, *identity, binary.bytesize, binary.sum(SUM_BITS)].pack(HEADER) << binary
+      end
+
+      # The instruction sequence as bytes; nil if it is of another content, or damaged.
+      def decode(bytes, identity)
+        return if bytes.bytesize < HEADER_BYTES
+
+        format, *rest, length, sum = bytes.unpack(HEADER)
+        return unless format == FORMAT && rest == identity
+
+        binary = bytes.byteslice(HEADER_BYTES..)
+        binary if binary.bytesize == length && binary.sum(SUM_BITS) == sum
+      end
+
+      def nanoseconds(time) = (time.to_i * NANOSECONDS) + time.nsec
+    end
+  end
+end

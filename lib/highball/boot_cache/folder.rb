@@ -1,0 +1,53 @@
+# frozen_string_literal: true
+
+module Highball
+  class BootCache
+    # The folder of a user's cache: `highball/boot` in CACHE_DIRECTORY (systemd), in XDG_CACHE_HOME, or in `~/.cache`.
+    # Who can write there chooses what code runs, so it and all folders above it have to be this user's, or root's.
+    class Folder
+      # Where the folder may be, by environment variables and what is to be added to them. The first that is set counts.
+      PLACES = { "CACHE_DIRECTORY" => "", "XDG_CACHE_HOME" => "", "HOME" => ".cache" }.freeze
+      NAME = "highball/boot"
+      WRITABLE_BY_OTHERS = 0o022
+
+      # Creates it if need be.
+      def self.of(env = ENV)
+        variable, more = PLACES.find { |name, _| env[name].to_s.start_with?("/") }
+        raise Unusable, "none of #{PLACES.keys.join(', ')} names a folder" unless variable
+
+        new(File.join(env[variable].split(":").first, *[more].reject(&:empty?), NAME))
+      end
+
+      attr_reader :path
+
+      def initialize(path)
+        create(path)
+        @path = File.realpath(path)
+        check(@path)
+      rescue SystemCallError => e
+        raise Unusable, e.message
+      end
+
+      private
+
+      def create(path)
+        return if File.directory?(path)
+
+        create(File.dirname(path))
+        Dir.mkdir(path, 0o700)
+      rescue Errno::EEXIST
+        nil # another process was faster
+      end
+
+      # A folder with the sticky bit lets others create files, and not replace these.
+      def check(path)
+        stat = File.lstat(path)
+        owners = path == @path ? [Process.euid] : [Process.euid, 0]
+        raise Unusable, "#{path} belongs to another user" unless owners.include?(stat.uid)
+        raise Unusable, "others can write to #{path}" if (stat.mode & WRITABLE_BY_OTHERS).positive? && !stat.sticky?
+
+        check(File.dirname(path)) unless path == "/"
+      end
+    end
+  end
+end

@@ -1,0 +1,102 @@
+# frozen_string_literal: true
+
+require "fileutils"
+require_relative "compiled_file"
+
+module Highball
+  class BootCache
+    # A program: compiles the Ruby files that standard input names, separated by NUL, and puts them into the part of the
+    # cache that its first argument names. With the lowest priority: it has time until the next boot. It ends with
+    # `highball`, whose process id is its second argument.
+    class Writer
+      LOWEST_PRIORITY = 19
+      # Parts of other Rubies go, and then the oldest files, when the cache is larger than this.
+      MOST_BYTES = 256 << 20
+      # Files that only a boot would be slower without, and that are too large to be worth it.
+      LARGEST = 4 << 20
+
+      def initialize(folder, server, most_bytes: MOST_BYTES)
+        @folder = folder
+        @server = server
+        @most_bytes = most_bytes
+      end
+
+      def write(paths)
+        Process.setpriority(Process::PRIO_PROCESS, 0, LOWEST_PRIORITY)
+        File.umask(0o077)
+        make_room
+        paths.each { |path| add(path) if server_runs? }
+      end
+
+      private
+
+      def server_runs?
+        Process.kill(0, @server) == 1
+      rescue Errno::EPERM
+        true # it is root's
+      rescue Errno::ESRCH
+        false
+      end
+
+      # What cannot be compiled or read is no matter: the next boot says what is wrong with it.
+      def add(path)
+        identity = CompiledFile.identity(File.stat(path))
+        return if identity[2] > LARGEST
+
+        binary = RubyVM::InstructionSequence.compile_file(path).to_binary
+        return unless CompiledFile.identity(File.stat(path)) == identity
+
+        put(@folder + path, CompiledFile.encode(identity, binary))
+      rescue SyntaxError, StandardError => e
+        raise if e.is_a?(Errno::ENOSPC) || e.is_a?(Errno::EDQUOT) || e.is_a?(Errno::EROFS)
+      end
+
+      def put(path, content)
+        FileUtils.mkdir_p(File.dirname(path))
+        temporary = "#{path}.#{Process.pid}"
+        File.open(temporary, File::WRONLY | File::CREAT | File::EXCL, 0o600, binmode: true) do |file|
+          file.write(content)
+        end
+        File.rename(temporary, path)
+      rescue SystemCallError
+        FileUtils.rm_f(temporary)
+        raise
+      end
+
+      def make_room
+        FileUtils.mkdir_p(@folder)
+        others = Dir.glob(File.join(File.dirname(@folder), "*")) - [@folder]
+        return if files_below(File.dirname(@folder)).sum { |_, stat| stat.size } <= @most_bytes
+
+        FileUtils.rm_rf(others)
+        files = files_below(@folder).sort_by { |_, stat| stat.mtime }
+        bytes = files.sum { |_, stat| stat.size }
+        files.each do |path, stat|
+          break if bytes <= @most_bytes / 2
+
+          FileUtils.rm_f(path)
+          bytes -= stat.size
+        end
+      end
+
+      # [path, File::Stat] of each.
+      def files_below(folder)
+        Dir.glob(File.join(folder, "**", "*"), File::FNM_DOTMATCH).filter_map do |path|
+          stat = File.lstat(path)
+          [path, stat] if stat.file?
+        rescue SystemCallError
+          nil # another process has removed it
+        end
+      end
+    end
+  end
+end
+
+if $PROGRAM_NAME == __FILE__
+  begin
+    Highball::BootCache::Writer.new(ARGV.fetch(0), Integer(ARGV.fetch(1))).write($stdin.binmode.read.split("\0"))
+  rescue SystemCallError => e
+    warn "highball: the boot cache cannot be written: #{e.message}"
+    exit 1
+  end
+end
