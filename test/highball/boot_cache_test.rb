@@ -10,7 +10,7 @@ require "highball/boot_cache"
 require "highball/boot_cache/writer"
 require_relative "../support/deadline"
 
-# Files are loaded in processes of their own: each has a boot.
+# Files are loaded in other processes: each has a boot.
 class BootCacheTest < Minitest::Test
   LIB = File.expand_path("../../lib", __dir__)
   # Loads the files, and writes what the cache lacks.

@@ -6,7 +6,7 @@ require "open3"
 require "rbconfig"
 require "tmpdir"
 
-# In processes of their own, as they change `require`.
+# In other processes, as they change `require`.
 class BootRequiresTest < Minitest::Test
   LIB = File.expand_path("../../lib", __dir__)
 
