@@ -9,7 +9,9 @@ module Highball
   # several versions are installed, and to find gems that are not on the load path. Where one of them might be to do, it
   # calls RubyGems.
   module BootRequires
-    # As RubyGems does, so that `warn` with `uplevel` does not count it, and in one frame, as there.
+    # As RubyGems does, so that `warn` with `uplevel` does not count it, and in one frame, as there. The splat keeps
+    # YJIT of Ruby 3.1 from compiling that call, as it cannot compile RubyGems' `require`: the example shop crashed when
+    # a compiled method called Ruby's `require` for a file whose constants are loaded automatically.
     NAME = "<internal:#{__FILE__}>".freeze
     SOURCE = <<~'RUBY'
       alias_method :highball_original_require, :require
@@ -19,7 +21,7 @@ module Highball
         return highball_original_require(feature) unless file
 
         begin
-          gem_original_require(file)
+          gem_original_require(*[file].to_a)
         rescue LoadError => error
           raise unless error.path == file
 

@@ -9,6 +9,8 @@ require "tmpdir"
 # In other processes, as they change `require`.
 class BootRequiresTest < Minitest::Test
   LIB = File.expand_path("../../lib", __dir__)
+  SHOP = File.expand_path("../../examples/shop", __dir__)
+  HEAD = "require 'highball/boot_requires'; include Highball\n"
 
   def setup
     @folder = File.realpath(Dir.mktmpdir)
@@ -75,6 +77,18 @@ class BootRequiresTest < Minitest::Test
     assert_match %r{\A#{@folder}/deprecated\.rb:1: warning: old$}, errors_of("BootRequires.during { require 'uses' }")
   end
 
+  # Compiled code must not call Ruby's `require` itself: Ruby 3.1 crashes then.
+  def test_a_rails_application_with_the_compiler
+    skip "this Ruby has no YJIT" unless defined?(RubyVM::YJIT)
+    [10, 50, 200].each do |calls|
+      code = 'Dir.chdir(ARGV[0]) { BootRequires.during { require File.expand_path("config/environment") } }; exit!(0)'
+      environment = { "RAILS_ENV" => "production", "SECRET_KEY_BASE" => "x" }
+      output, ended = Open3.capture2e(environment, RbConfig.ruby, "--yjit", "--yjit-call-threshold=#{calls}", "-I", LIB,
+                                      "-e", HEAD + code, SHOP)
+      assert_predicate ended, :success?, output[0, 2000]
+    end
+  end
+
   def test_without_rubygems
     assert_equal true, run_ruby("BootRequires.during { require 'one' }", options: ["--disable-gems"])
   end
@@ -93,7 +107,6 @@ class BootRequiresTest < Minitest::Test
   def errors_of(code) = ruby(code, [])[1]
 
   def ruby(code, options)
-    head = "require 'highball/boot_requires'; include Highball\n"
-    Open3.capture3(RbConfig.ruby, *options, "-I", LIB, "-I", @folder, "-e", head + code)
+    Open3.capture3(RbConfig.ruby, *options, "-I", LIB, "-I", @folder, "-e", HEAD + code)
   end
 end
