@@ -15,6 +15,7 @@ module Highball
     NAME = "<internal:#{__FILE__}>".freeze
     SOURCE = <<~'RUBY'
       alias_method :highball_original_require, :require
+      private :highball_original_require
 
       def require(feature)
         file = ::Highball::BootRequires.file_of(feature)
@@ -80,14 +81,14 @@ module Highball
         @installed = Kernel.instance_method(:require)
       end
 
-      # If another library has put its own `require` around this one, it stays, and passes all on.
+      # If another library has put its own `require` around this one, it stays, and passes all on. The original's second
+      # name stays in any case: another thread may be about to call it.
       def remove
         return unless @installed && Kernel.instance_method(:require) == @installed
 
         Kernel.module_eval do
           alias_method :require, :highball_original_require
           private :require
-          remove_method :highball_original_require
         end
         @installed = nil
       end

@@ -31,11 +31,12 @@ class BootRequiresTest < Minitest::Test
   end
 
   def test_it_is_gone_after_the_boot
-    assert_equal [true, true, []], run_ruby(<<~RUBY)
+    assert_equal [true, true, true, []], run_ruby(<<~RUBY)
       before = Kernel.instance_method(:require)
       inside = BootRequires.during { Kernel.instance_method(:require) != before }
-      left = (Kernel.private_instance_methods + Kernel.instance_methods).grep(/highball/)
-      [inside, Kernel.instance_method(:require).source_location == before.source_location, left]
+      after = Kernel.instance_method(:require).source_location == before.source_location
+      BootRequires.during { require "one" }
+      [inside, after, Object.new.send(:require, "one") == false, Kernel.public_instance_methods.grep(/highball|require/)]
     RUBY
   end
 
