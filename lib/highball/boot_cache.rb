@@ -108,9 +108,10 @@ module Highball
 
     # The instruction sequence of this file; nil if Ruby is to compile it.
     def load(path)
-      return unless path.start_with?("/") && RubyVM::InstructionSequence.compile_option == OPTIONS
+      return unless RubyVM::InstructionSequence.compile_option == OPTIONS
 
-      binary = binary_of(path)
+      place = CompiledFile.place(@folder, path) or return
+      binary = binary_of(path, place)
       return lacks(path) unless binary
 
       sequence = RubyVM::InstructionSequence.load_from_binary(binary)
@@ -157,8 +158,8 @@ module Highball
       end
     end
 
-    def binary_of(path)
-      bytes = File.binread(@folder + path)
+    def binary_of(path, place)
+      bytes = File.binread(place)
       CompiledFile.decode(bytes, CompiledFile.identity(File.stat(path)))
     rescue SystemCallError
       nil

@@ -21,6 +21,9 @@ module Highball
 
       module_function
 
+      # Where in this part of the cache a Ruby file is; nil if its path leads elsewhere (`/a/../b.rb`).
+      def place(folder, path) = (folder + path if path.start_with?("/") && File.expand_path(path) == path)
+
       # What identifies a file's content.
       def identity(stat)
         [stat.dev, stat.ino, stat.size, nanoseconds(stat.mtime), nanoseconds(stat.ctime)]

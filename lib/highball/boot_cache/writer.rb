@@ -24,6 +24,7 @@ module Highball
       def write(paths)
         Process.setpriority(Process::PRIO_PROCESS, 0, LOWEST_PRIORITY)
         File.umask(0o077)
+        $VERBOSE = nil # the boot has warned; `warn` is silent then
         make_room
         paths.each { |path| add(path) if server_runs? }
       end
@@ -41,19 +42,20 @@ module Highball
       # What cannot be compiled or read is no matter: the next boot says what is wrong with it.
       def add(path)
         identity = CompiledFile.identity(File.stat(path))
-        return if identity[2] > LARGEST
+        place = CompiledFile.place(@folder, path)
+        return if place.nil? || identity[2] > LARGEST
 
         binary = RubyVM::InstructionSequence.compile_file(path).to_binary
         return unless CompiledFile.identity(File.stat(path)) == identity
 
-        put(@folder + path, CompiledFile.encode(identity, binary))
+        put(place, CompiledFile.encode(identity, binary))
       rescue SyntaxError, StandardError => e
         raise if e.is_a?(Errno::ENOSPC) || e.is_a?(Errno::EDQUOT) || e.is_a?(Errno::EROFS)
       end
 
       def put(path, content)
-        FileUtils.mkdir_p(File.dirname(path))
         temporary = "#{path}.#{Process.pid}"
+        FileUtils.mkdir_p(File.dirname(path))
         File.open(temporary, File::WRONLY | File::CREAT | File::EXCL, 0o600, binmode: true) do |file|
           file.write(content)
         end
@@ -96,7 +98,7 @@ if $PROGRAM_NAME == __FILE__
   begin
     Highball::BootCache::Writer.new(ARGV.fetch(0), Integer(ARGV.fetch(1))).write($stdin.binmode.read.split("\0"))
   rescue SystemCallError => e
-    warn "highball: the boot cache cannot be written: #{e.message}"
+    $stderr.puts "highball: the boot cache cannot be written: #{e.message}" # rubocop:disable Style/StderrPuts
     exit 1
   end
 end
