@@ -207,28 +207,26 @@ pub struct Tuning {
 impl Tuning {
     /// Of the compiler: `YJIT on`, `YJIT off: jit = off`.
     pub fn of_compiler(&self) -> String {
-        match (&self.name, &self.off) {
-            (Some(name), _) => format!("{name} on"),
-            (None, Some(why)) => format!("YJIT off: {why}"),
-            (None, None) => "YJIT off".into(),
-        }
-    }
-
-    /// Of the boot cache: how many files it had, or `boot cache off: boot_cache = off`.
-    pub fn of_boot_cache(&self) -> String {
-        match (&self.name, &self.off) {
-            (Some(name), _) => name.clone(),
-            (None, Some(why)) => format!("boot cache off: {why}"),
-            (None, None) => "boot cache off".into(),
-        }
+        let on = if self.name.is_some() { " on" } else { "" };
+        self.words("YJIT off") + on
     }
 
     /// Of the collector: what Highball does, or `as Ruby has it: gc = off`.
     pub fn of_collector(&self) -> String {
+        self.words("as Ruby has it")
+    }
+
+    /// Of the boot cache: how many files it had, or `boot cache off: boot_cache = off`.
+    pub fn of_boot_cache(&self) -> String {
+        self.words("boot cache off")
+    }
+
+    /// What is on, or `off` and why.
+    fn words(&self, off: &str) -> String {
         match (&self.name, &self.off) {
             (Some(name), _) => name.clone(),
-            (None, Some(why)) => format!("as Ruby has it: {why}"),
-            (None, None) => "as Ruby has it".into(),
+            (None, Some(why)) => format!("{off}: {why}"),
+            (None, None) => off.into(),
         }
     }
 }
