@@ -61,7 +61,7 @@ module Highball
       def description
         return { off: @decision } unless @counts
 
-        { name: "boot cache with #{@counts.join(' of ')} files" }
+        { name: "#{@counts.join(' of ')} files" }
       end
 
       private

@@ -37,8 +37,8 @@ class BootCacheTest < Minitest::Test
 
   def test_the_second_boot_has_what_the_first_has_loaded
     other = write("other.rb", "OTHER = __FILE__\n")
-    assert_equal [1, "boot cache with 0 of 2 files"], boot(@file, other)
-    assert_equal [1, "boot cache with 2 of 2 files"], boot(@file, other)
+    assert_equal [1, "0 of 2 files"], boot(@file, other)
+    assert_equal [1, "2 of 2 files"], boot(@file, other)
     assert_equal [0o600], cached.map { |path| File.stat(path).mode & 0o777 }.uniq
     assert_empty Dir.glob(File.join(@cache, "highball/boot/list*"))
   end
@@ -49,12 +49,12 @@ class BootCacheTest < Minitest::Test
     time = File.mtime(@file)
     File.write(@file, "VALUE = 2\n")
     File.utime(time, time, @file)
-    assert_equal [2, "boot cache with 0 of 1 files"], boot(@file)
-    assert_equal [2, "boot cache with 1 of 1 files"], boot(@file)
+    assert_equal [2, "0 of 1 files"], boot(@file)
+    assert_equal [2, "1 of 1 files"], boot(@file)
     changed = write("new.rb", "VALUE = 3\n")
     File.utime(time, time, changed)
     File.rename(changed, @file)
-    assert_equal [3, "boot cache with 0 of 1 files"], boot(@file)
+    assert_equal [3, "0 of 1 files"], boot(@file)
   end
 
   def test_damaged_files_are_compiled_again
@@ -65,7 +65,7 @@ class BootCacheTest < Minitest::Test
     damaged += Array.new(8) { |index| whole.dup.tap { |bytes| bytes.setbyte((index * 37) % bytes.bytesize, 0xa5) } }
     (damaged - [whole]).each do |bytes|
       File.binwrite(cached[0], bytes)
-      assert_equal [1, "boot cache with 0 of 1 files"], boot(@file)
+      assert_equal [1, "0 of 1 files"], boot(@file)
     end
   end
 
@@ -76,7 +76,7 @@ class BootCacheTest < Minitest::Test
     bytes.setbyte(4, 99) # the major version
     identity = Highball::BootCache::CompiledFile.identity(File.stat(@file))
     File.binwrite(cached[0], Highball::BootCache::CompiledFile.encode(identity, bytes))
-    assert_equal [1, "boot cache with 0 of 1 files"], boot(@file)
+    assert_equal [1, "0 of 1 files"], boot(@file)
   end
 
   def test_folders_that_others_could_change
@@ -101,6 +101,10 @@ class BootCacheTest < Minitest::Test
   def test_without_a_folder
     assert_match(/names a folder/, boot(@file, env: { "XDG_CACHE_HOME" => nil, "HOME" => nil })[1])
     assert_match(/names a folder/, boot(@file, env: { "XDG_CACHE_HOME" => "cache", "HOME" => nil })[1])
+    home = File.join(@place, "home")
+    why = boot(@file, env: { "XDG_CACHE_HOME" => nil, "HOME" => home })[1]
+    assert_equal "the home folder #{home} does not exist", why
+    refute_path_exists home
   end
 
   def test_it_is_off_where_highball_has_decided_so
@@ -113,8 +117,8 @@ class BootCacheTest < Minitest::Test
     library = "class << RubyVM::InstructionSequence; prepend(Module.new { def load_iseq(path) = nil }); end\n"
     assert_match(/another library/, boot(@file, before: library)[1])
     first = write("library.rb", library)
-    assert_equal [1, "boot cache with 0 of 1 files"], boot(first, @file)
-    assert_equal [1, "boot cache with 1 of 1 files"], boot(first, @file)
+    assert_equal [1, "0 of 1 files"], boot(first, @file)
+    assert_equal [1, "1 of 1 files"], boot(first, @file)
   end
 
   def test_coverage_and_other_options_of_the_compiler

@@ -585,7 +585,7 @@ fn app_table(app: &AppStatus) -> String {
         fact(&mut text, "collector", &gc.of_collector());
     }
     if let Some(cache) = &app.boot_cache {
-        fact(&mut text, "booted with", &cache.of_boot_cache());
+        fact(&mut text, "boot cache", &cache.of_boot_cache());
     }
     fact(&mut text, "version", &format!("generation {}; restarts {restarts}", app.generation));
     let no_mold = if app.mold_rests { "none: it boots when another worker is needed" } else { "none" };

@@ -5,18 +5,24 @@ module Highball
     # The folder of a user's cache: `highball/boot` in CACHE_DIRECTORY (systemd), in XDG_CACHE_HOME, or in `~/.cache`.
     # Who can write there chooses what code runs, so it and all folders above it have to be this user's, or root's.
     class Folder
-      # Where the folder may be, by environment variables and what is to be added to them. The first that is set counts.
-      PLACES = { "CACHE_DIRECTORY" => "", "XDG_CACHE_HOME" => "", "HOME" => ".cache" }.freeze
       NAME = "highball/boot"
       WRITABLE_BY_OTHERS = 0o022
 
       # Creates it if need be.
-      def self.of(env = ENV)
-        variable, more = PLACES.find { |name, _| env[name].to_s.start_with?("/") }
-        raise Unusable, "none of #{PLACES.keys.join(', ')} names a folder" unless variable
+      def self.of(env = ENV) = new(File.join(base(env), NAME))
 
-        new(File.join(env[variable].split(":").first, *[more].reject(&:empty?), NAME))
+      # The first of these that names a folder. CACHE_DIRECTORY may have several.
+      def self.base(env)
+        named = [env["CACHE_DIRECTORY"].to_s.split(":").first, env["XDG_CACHE_HOME"]]
+        cache = named.find { |path| path.to_s.start_with?("/") } and return cache
+
+        home = env["HOME"].to_s
+        raise Unusable, "neither CACHE_DIRECTORY, XDG_CACHE_HOME nor HOME names a folder" unless home.start_with?("/")
+        raise Unusable, "the home folder #{home} does not exist" unless File.directory?(home)
+
+        File.join(home, ".cache")
       end
+      private_class_method :base
 
       attr_reader :path
 

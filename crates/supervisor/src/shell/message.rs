@@ -216,9 +216,9 @@ impl Tuning {
         self.words("as Ruby has it")
     }
 
-    /// Of the boot cache: how many files it had, or `boot cache off: boot_cache = off`.
+    /// Of the boot cache: `1340 of 1347 files`, or `off: boot_cache = off`.
     pub fn of_boot_cache(&self) -> String {
-        self.words("boot cache off")
+        self.words("off")
     }
 
     /// What is on, or `off` and why.
