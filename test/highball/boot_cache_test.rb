@@ -96,6 +96,11 @@ class BootCacheTest < Minitest::Test
     boot(@file)
     FileUtils.chown(65_534, nil, File.join(@cache, "highball/boot"))
     assert_equal [1, "#{@cache}/highball/boot belongs to another user"], boot(@file)
+    FileUtils.rm_rf(@cache)
+    Dir.mkdir(@cache)
+    FileUtils.chown(65_534, nil, @cache)
+    assert_equal [1, "#{@cache} belongs to another user"], boot(@file)
+    assert_empty Dir.children(@cache)
   end
 
   def test_without_a_folder

@@ -40,6 +40,7 @@ module Highball
         return if File.directory?(path)
 
         create(File.dirname(path))
+        check(File.realpath(File.dirname(path))) # or root would leave folders in the home of another user
         Dir.mkdir(path, 0o700)
       rescue Errno::EEXIST
         nil # another process was faster
