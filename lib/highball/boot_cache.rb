@@ -70,7 +70,7 @@ module Highball
         return if @decision != "on"
         raise Unusable, "another library provides instruction sequences, or measures coverage" if taken?
 
-        new(Folder.of.path).tap { install }
+        new(Folder.of).tap { install }
       rescue Unusable => e
         @decision = e.message
         nil

@@ -1,7 +1,6 @@
 # frozen_string_literal: true
 
 require "minitest/autorun"
-require "English"
 require "fileutils"
 require "open3"
 require "rbconfig"
@@ -9,6 +8,7 @@ require "tmpdir"
 require "highball/boot_cache"
 require "highball/boot_cache/writer"
 require_relative "../support/deadline"
+require_relative "../support/process_facts"
 
 # Files are loaded in other processes: each has a boot.
 class BootCacheTest < Minitest::Test
@@ -234,12 +234,5 @@ class BootCacheTest < Minitest::Test
   end
 
   # Those that write to this cache.
-  def writers
-    Dir.glob("/proc/[0-9]*/cmdline").select do |path|
-      line = File.read(path)
-      line.include?("writer.rb") && line.include?(@cache)
-    rescue SystemCallError
-      false
-    end
-  end
+  def writers = ProcessFacts.with_command("boot_cache/writer.rb", @cache)
 end

@@ -42,10 +42,9 @@ class ManyAppsTestCase < E2ETest
   # `through` is what starts the binary.
   def serve_many(*places, **settings)
     server = start_many(*places, **settings)
-    has_link = ->(log) { settings[:environment] != "development" || log.include?("?highball=") }
     wait_for("the server", within: HighballServer::SERVES_WITHIN) do
-      log = server.log
-      (log.match?(/serving on|fix it and reload/) && has_link.call(log)) || !server.running?
+      has_link = settings[:environment] != "development" || server.link_key
+      (server.log.match?(/serving on|fix it and reload/) && has_link) || !server.running?
     end
     server
   end

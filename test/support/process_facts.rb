@@ -53,6 +53,16 @@ module ProcessFacts
     end
   end
 
+  # Processes whose command lines have all of these texts.
+  def with_command(*texts)
+    Dir.children("/proc").grep(/\A\d+\z/).map(&:to_i).select do |pid|
+      line = command_line(pid)
+      texts.all? { |text| line.include?(text) }
+    rescue SystemCallError
+      false
+    end
+  end
+
   def private_dirty_bytes(pids)
     pids.sum { |pid| rollup(pid, "Private_Dirty") }
   end

@@ -4,15 +4,23 @@ module Highball
   class BootCache
     # The folder of a user's cache: `highball/boot` in CACHE_DIRECTORY (systemd), in XDG_CACHE_HOME, or in `~/.cache`.
     # Who can write there chooses what code runs, so it and all folders above it have to be this user's, or root's.
-    class Folder
+    module Folder
       NAME = "highball/boot"
       WRITABLE_BY_OTHERS = 0o022
 
-      # Creates it if need be.
-      def self.of(env = ENV) = new(File.join(base(env), NAME))
+      module_function
+
+      # Its real path. It is created if need be.
+      def of(env = ENV)
+        path = File.join(base(env), NAME)
+        create(path)
+        File.realpath(path).tap { |real| check(real, owners: [Process.euid]) }
+      rescue SystemCallError => e
+        raise Unusable, e.message
+      end
 
       # The first of these that names a folder. CACHE_DIRECTORY may have several.
-      def self.base(env)
+      def base(env)
         named = [env["CACHE_DIRECTORY"].to_s.split(":").first, env["XDG_CACHE_HOME"]]
         cache = named.find { |path| path.to_s.start_with?("/") } and return cache
 
@@ -22,19 +30,6 @@ module Highball
 
         File.join(home, ".cache")
       end
-      private_class_method :base
-
-      attr_reader :path
-
-      def initialize(path)
-        create(path)
-        @path = File.realpath(path)
-        check(@path)
-      rescue SystemCallError => e
-        raise Unusable, e.message
-      end
-
-      private
 
       def create(path)
         return if File.directory?(path)
@@ -47,9 +42,8 @@ module Highball
       end
 
       # A folder with the sticky bit lets others create files, and not replace these.
-      def check(path)
+      def check(path, owners: [Process.euid, 0])
         stat = File.lstat(path)
-        owners = path == @path ? [Process.euid] : [Process.euid, 0]
         raise Unusable, "#{path} belongs to another user" unless owners.include?(stat.uid)
         raise Unusable, "others can write to #{path}" if (stat.mode & WRITABLE_BY_OTHERS).positive? && !stat.sticky?
 

@@ -67,10 +67,9 @@ module Highball
 
       def make_room
         FileUtils.mkdir_p(@folder)
-        others = Dir.glob(File.join(File.dirname(@folder), "*")) - [@folder]
         return if files_below(File.dirname(@folder)).sum { |_, stat| stat.size } <= @most_bytes
 
-        FileUtils.rm_rf(others)
+        FileUtils.rm_rf(Dir.glob(File.join(File.dirname(@folder), "*")) - [@folder])
         files = files_below(@folder).sort_by { |_, stat| stat.mtime }
         bytes = files.sum { |_, stat| stat.size }
         files.each do |path, stat|
