@@ -17,7 +17,7 @@ module Highball
     end
 
     # What `highball` has decided: `on`, or why it is off.
-    DECISION = "HIGHBALL_BOOT_CACHE"
+    DECISION = "HIGHBALL_COMPILED_FILES"
     WRITER = File.expand_path("boot_cache/writer.rb", __dir__)
     # Options of Ruby that change what it compiles are not known to the writer otherwise.
     OPTIONS = RubyVM::InstructionSequence.compile_option.freeze

@@ -4,11 +4,13 @@ module Highball
   # Ruby's just-in-time compiler, YJIT. With compiled code, a request of a Rails application takes a fifth to a third
   # less CPU time.
   #
-  # From Ruby 3.3 on a running process can enable it, and does when the application has been loaded: what runs once
-  # while it boots is not compiled. Before, it has to be there from the start of the interpreter. `highball` does not
-  # know the interpreter, and a Ruby without YJIT ends when it gets the option; so it first starts Ruby without
+  # It begins when the application has been loaded, so that what runs once while it boots is not compiled. From Ruby 3.3
+  # on, a running process can enable it. Before, it has to be there from the start of the interpreter. `highball` does
+  # not know the interpreter, and a Ruby without YJIT ends when it gets the option; so it first starts Ruby without
   # RubyGems, which takes a few milliseconds, and that Ruby starts itself again, with YJIT where it has it. The options
   # are those of the command line, so programs that the application starts do not inherit them.
+  #
+  # In Ruby 3.1 it is held until the application has been loaded (crates/yjit31). Ruby 3.2 compiles from the start.
   module Compiler
     # What `highball` has decided: `on`, or why it is off.
     DECISION = "HIGHBALL_COMPILER"
@@ -16,13 +18,19 @@ module Highball
     AGAIN = "again"
     # Set in a process that Highball has started with YJIT.
     STARTED = "started"
+    # The same, and it is to be held.
+    HELD = "held"
     # MiB of address space for code. Ruby 3.1 writes to them at the start, which takes a millisecond for each
     # (`Native.free_unused_code` gives back what is not used), and halves them: code that seldom runs has one half.
     # The example shop uses 2.4 and 2 MiB.
     CODE_MIB = 32
-    # Calls after which a method is compiled. With Ruby 3.1's 10, and with 30, it compiles much that only the boot
-    # calls: the example shop's boot took 0.8 s longer, and with 200 it takes 0.3 s longer. Requests are as fast.
+    # Calls after which a method is compiled that is called while the application boots. With Ruby 3.1's 10, and with
+    # 30, the example shop's boot takes 0.8 s longer, and with 200 it takes 0.3 s longer. Requests are as fast.
+    CALLS_WITH_BOOT = 200
+    # The same where only requests count.
     CALLS = 200
+    # A number of calls that no method has, by which the compiler's options are found in Ruby's memory.
+    NEVER = 1_717_986_919
 
     module_function
 
@@ -30,13 +38,36 @@ module Highball
     #
     # script:: the file that Ruby runs.
     def start_again(script)
-      from_start = %w[on again].include?(ENV.fetch(DECISION, nil)) && available? && !enabled? && !enabled_later?
-      return unless from_start || ENV[DECISION] == AGAIN
+      decision = ENV.fetch(DECISION, nil)
+      return if decision == HELD && hold
+      return unless [AGAIN, HELD].include?(decision) || (decision == "on" && from_start?)
 
-      ENV[DECISION] = from_start ? STARTED : "on"
-      options = from_start ? ["--yjit", "--yjit-exec-mem-size=#{CODE_MIB}", "--yjit-call-threshold=#{CALLS}"] : []
+      ENV[DECISION] = next_decision(decision)
       require "rbconfig"
-      exec(RbConfig.ruby, *options, script, *ARGV, close_others: false)
+      exec(RbConfig.ruby, *options(ENV.fetch(DECISION)), script, *ARGV, close_others: false)
+    end
+
+    def next_decision(decision)
+      return "on" unless from_start? || decision == HELD
+
+      RUBY_VERSION.start_with?("3.1.") && decision != HELD ? HELD : STARTED
+    end
+
+    # The options with which Ruby is started.
+    def options(decision)
+      return [] if decision == "on"
+
+      calls = decision == HELD ? NEVER : CALLS_WITH_BOOT
+      ["--yjit", "--yjit-exec-mem-size=#{CODE_MIB}", "--yjit-call-threshold=#{calls}"]
+    end
+
+    # Whether it has to be there from the start of the interpreter, and is not.
+    def from_start? = available? && !enabled? && !enabled_later?
+
+    # Turns it off until the application has been loaded. Returns whether that is possible.
+    def hold
+      require_relative "native"
+      Extension.load_if_built && Native.hold_compiler(CODE_MIB, NEVER) && !enabled?
     end
 
     # Takes the decision out of the environment.
@@ -44,18 +75,19 @@ module Highball
       @decision = ENV.delete(DECISION)
     end
 
-    # Enables it, where that was not possible at the start. To be called when the application is loaded.
+    # Enables it, where that was not done at the start. To be called when the application has been loaded.
     def enable
-      return if @decision != "on" || !available? || enabled? || !enabled_later?
+      return unless [HELD, "on"].include?(@decision) && available? && !enabled?
       return @decision = "the application has config.yjit = false" if declined_by_rails?
+      return Native.release_compiler(CALLS) if @decision == HELD
 
-      RubyVM::YJIT.enable
+      RubyVM::YJIT.enable if enabled_later?
     end
 
     # {name: "YJIT"} if it is on, and {off: why} if not; also {is_missing: true} if it is off as there is none.
     def description
       return { name: "YJIT" } if enabled?
-      return { off: @decision } if @decision && !["on", STARTED].include?(@decision)
+      return { off: @decision } if @decision && !["on", STARTED, HELD].include?(@decision)
       return { off: "this Ruby has none", is_missing: true } unless available?
 
       { off: "the environment has it so (RUBYOPT, RUBY_YJIT_ENABLE)" }

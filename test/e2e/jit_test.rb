@@ -9,7 +9,9 @@ class JitTest < E2ETest
     require "json"
     require "open3"
     ASK = "JSON.generate([defined?(RubyVM::YJIT) && RubyVM::YJIT.enabled? ? true : false, ENV.keys])"
+    AT_BOOT = eval(ASK).to_s
     run lambda { |env|
+      return [200, {}, [AT_BOOT]] if env["PATH_INFO"] == "/at_boot"
       child = Open3.capture2("ruby", "-rjson", "-e", "print #{ASK}").first if env["PATH_INFO"] == "/child"
       [200, {}, [child || eval(ASK)]]
     }
@@ -31,6 +33,15 @@ class JitTest < E2ETest
     expected = HAS_YJIT ? { "name" => "YJIT" } : { "off" => "this Ruby has none" }
     assert_equal expected, jit(server).slice(*expected.keys)
     assert_includes server.log, HAS_YJIT ? 'jit="YJIT on"' : 'jit="YJIT off: this Ruby has none"'
+  end
+
+  def test_the_boot_is_not_compiled
+    [%w[--preload on], %w[--preload off]].each do |options|
+      server = serve(@folder, *options)
+      refute ask(server, "/at_boot").first
+      assert_jit(server, HAS_YJIT)
+      server.stop
+    end
   end
 
   def test_workers_that_load_the_application_themselves_have_it

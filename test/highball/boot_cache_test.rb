@@ -113,7 +113,7 @@ class BootCacheTest < Minitest::Test
   end
 
   def test_it_is_off_where_highball_has_decided_so
-    assert_equal [1, "boot_cache = off"], boot(@file, env: { "HIGHBALL_BOOT_CACHE" => "boot_cache = off" })
+    assert_equal [1, "boot_cache = off"], boot(@file, env: { "HIGHBALL_COMPILED_FILES" => "boot_cache = off" })
     refute_path_exists @cache
   end
 
@@ -208,7 +208,7 @@ class BootCacheTest < Minitest::Test
   def errors_path = File.join(@place, "errors")
 
   def environment(more)
-    { "XDG_CACHE_HOME" => @cache, "CACHE_DIRECTORY" => nil, "HIGHBALL_BOOT_CACHE" => "on" }.merge(more)
+    { "XDG_CACHE_HOME" => @cache, "CACHE_DIRECTORY" => nil, "HIGHBALL_COMPILED_FILES" => "on" }.merge(more)
   end
 
   # [VALUE, the description]. Waits until the writer has ended.

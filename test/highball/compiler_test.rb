@@ -9,6 +9,7 @@ class CompilerTest < Minitest::Test
   include RunRuby
 
   HAS_YJIT = defined?(RubyVM::YJIT) ? true : false
+  IS_HELD = HAS_YJIT && RUBY_VERSION.start_with?("3.1.")
 
   def test_what_is_decided_against_has_its_reason
     assert_equal({ off: "jit = off" }, description("jit = off")) unless enabled_from_outside?
@@ -30,7 +31,52 @@ class CompilerTest < Minitest::Test
     assert_equal({ off: "the application has config.yjit = false" }, description("on", rails))
   end
 
+  def test_ruby_31s_is_held_until_the_application_is_loaded
+    skip "this Ruby is not 3.1 with YJIT" unless IS_HELD
+    booted, held, declined, compiled = held(Highball::Compiler::NEVER)
+    assert_equal [true, false], booted
+    assert_equal [false, 0], held
+    assert_equal({ off: "the application has config.yjit = false" }, declined)
+    assert compiled.shift
+    assert_operator compiled.shift, :>, 0
+  end
+
+  def test_it_is_not_held_where_its_options_are_not_found
+    skip "this Ruby is not 3.1 with YJIT" unless IS_HELD
+    assert_equal [false, true], held(1000).first
+  end
+
   private
+
+  # In a Ruby that was started with this number of calls, an array:
+  # 0. whether it could be held, and whether it was enabled then
+  # 1. whether it is enabled, and the bytes of code, after many calls
+  # 2. the description if Rails declines
+  # 3. as 1, when it is released and after many more calls
+  def held(calls)
+    script = <<~'RUBY'
+      Bytes = -> { RubyVM::YJIT.runtime_stats[:inline_code_size] }
+      def self.work = 10_000.times { twice(1) }
+      def self.twice(number) = number + number
+      at_start = Bytes.()
+      results = [[Highball::Compiler.hold, RubyVM::YJIT.enabled?]]
+      ENV["HIGHBALL_COMPILER"] = "held"
+      Highball::Compiler.take_decision
+      work
+      results << [RubyVM::YJIT.enabled?, Bytes.() - at_start]
+      module Rails; def self.application = self; def self.config = self; def self.yjit = false; end
+      Highball::Compiler.enable
+      results << Highball::Compiler.description
+      Object.send(:remove_const, :Rails)
+      ENV["HIGHBALL_COMPILER"] = "held"
+      Highball::Compiler.take_decision
+      Highball::Compiler.enable
+      work
+      p results << [RubyVM::YJIT.enabled?, Bytes.() - at_start]
+    RUBY
+    options = ["--yjit", "--yjit-exec-mem-size=#{Highball::Compiler::CODE_MIB}", "--yjit-call-threshold=#{calls}"]
+    eval(run_ruby("highball/compiler", script, options: options)) # rubocop:disable Security/Eval -- this test's own output
+  end
 
   def enabled_from_outside? = HAS_YJIT && RubyVM::YJIT.enabled?
 

@@ -11,8 +11,8 @@ module RunRuby
 
   # Runs this script after this feature of Highball's is loaded. Returns what it has printed, and fails unless it ends
   # well.
-  def run_ruby(feature, script, env: {})
-    output, status = Open3.capture2e(env, RbConfig.ruby, "-r#{File.join(LIB, feature)}", "-e", script)
+  def run_ruby(feature, script, env: {}, options: [])
+    output, status = Open3.capture2e(env, RbConfig.ruby, *options, "-r#{File.join(LIB, feature)}", "-e", script)
     assert_predicate status, :success?, output
     output.chomp
   end

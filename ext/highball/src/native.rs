@@ -14,7 +14,7 @@ use magnus::{function, prelude::*, Error, RArray, RModule, RString, Ruby, Value}
 use rustix::event::{poll, PollFd, PollFlags};
 use rustix::process::{getpid, pidfd_open, Pid, PidfdFlags};
 
-use crate::{arenas, code_pages, heap_pages, malloc_holes, nogvl, pstore, turns};
+use crate::{arenas, compiler, heap_pages, malloc_holes, nogvl, pstore, turns};
 
 /// Defines the module.
 pub(crate) fn define(highball: RModule) -> Result<(), Error> {
@@ -26,7 +26,9 @@ pub(crate) fn define(highball: RModule) -> Result<(), Error> {
     native.define_singleton_method("fill_malloc_holes", function!(malloc_holes::fill, 1))?;
     native.define_singleton_method("free_malloc_holes", function!(malloc_holes::give_back, 0))?;
     native.define_singleton_method("trim_malloc", function!(malloc_holes::trim, 0))?;
-    native.define_singleton_method("free_unused_code", function!(code_pages::free_unused, 0))?;
+    native.define_singleton_method("free_unused_code", function!(compiler::free_unused_code, 0))?;
+    native.define_singleton_method("hold_compiler", function!(compiler::hold, 2))?;
+    native.define_singleton_method("release_compiler", function!(compiler::release, 1))?;
     native.define_singleton_method("by_page", function!(heap_pages::by_page, 2))?;
     native.define_singleton_method("masked", function!(masked, 5))?;
     native.define_singleton_method("path_without_tokens", function!(path_without_tokens, 1))?;

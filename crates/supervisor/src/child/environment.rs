@@ -98,7 +98,7 @@ const COLLECTOR: &str = "HIGHBALL_COLLECTOR";
 const BYTES_WITH_ROOM: u64 = 512 << 20;
 
 /// `on`, or why the boot cache is off, for the mold.
-const BOOT_CACHE: &str = "HIGHBALL_BOOT_CACHE";
+const BOOT_CACHE: &str = "HIGHBALL_COMPILED_FILES";
 
 /// Whether Ruby's compiler is to be on, for the mold.
 const JIT: &str = "HIGHBALL_COMPILER";

@@ -10,9 +10,9 @@ use rustix::param::page_size;
 /// What Ruby 3.1 fills this memory with at the start: an instruction that is invalid in 64-bit mode.
 const FILLER: u8 = 0x1e;
 
-/// `Native.free_unused_code -> Integer`: gives the pages back on which no code has been written. Returns the bytes. To be
-/// called with the compiler of Ruby 3.1 enabled, which writes to them without reading them before.
-pub(crate) fn free_unused() -> usize {
+/// Gives the pages back on which no code has been written. Returns the bytes. The caller is a thread with the GVL of a Ruby
+/// 3.1 that was started with its compiler, which writes to these pages without reading them before.
+pub fn free_unused() -> usize {
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
     maps.lines().filter_map(of_code).map(free_unused_of).sum()
 }
