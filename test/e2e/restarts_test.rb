@@ -52,6 +52,22 @@ class RestartsTest < RestartTestCase
     assert_equal 2, restarting.value
   end
 
+  # The first request of a worker takes longer, so clients never have it.
+  def test_each_new_worker_is_warmed_up_before_clients_reach_it
+    server = serve(folder_with("config.ru" => <<~'RUBY'), "--warm-up", "/one", "--warm-up", "/two", workers: 2)
+      SEEN = []
+      run lambda { |env|
+        SEEN << env["PATH_INFO"]
+        sleep 0.2 if SEEN.last == "/both"
+        [200, {}, ["#{Process.pid} #{SEEN.first(3).join(' ')}"]]
+      }
+    RUBY
+    restart(server)
+    answers = Array.new(4) { Thread.new { server.get("/both").body } }.map(&:value)
+    assert_equal server.worker_pids.sort, answers.map(&:to_i).uniq.sort
+    assert_equal ["/ /one /two"], answers.map { |answer| answer.split(" ", 2).last }.uniq
+  end
+
   # --- during other operations
 
   def test_a_restart_that_is_asked_for_during_another_comes_after_it

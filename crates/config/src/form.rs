@@ -70,6 +70,8 @@ pub(crate) enum Form {
     User(fn(&mut Fields, RunsAs)),
     /// The path of a URL, with or without a query.
     UrlPath(fn(&mut Fields, String)),
+    /// Paths of URLs; may be given several times.
+    UrlPaths(fn(&mut Fields, Vec<String>)),
     /// One of these words.
     OneOf(&'static [Choice]),
     /// `on` or `off`.
@@ -199,6 +201,7 @@ impl Form {
             }
             Form::User(set) => put(raws, |raw| Starter::now().runs_as(&raw.text), |value| set(to, value))?,
             Form::UrlPath(set) => put(raws, |raw| value::url_path(&raw.text), |value| set(to, value))?,
+            Form::UrlPaths(set) => set(to, all(raws, |raw| value::url_path(&raw.text))?),
             Form::OneOf(choices) => {
                 put(raws, |raw| self.chosen(choices, &raw.text), |choice| (choice.set)(to))?
             }
@@ -238,6 +241,7 @@ impl Form {
             Form::Addresses(_)
                 | Form::Networks(_)
                 | Form::Paths(_)
+                | Form::UrlPaths(_)
                 | Form::Hosts(_)
                 | Form::Domains(_)
                 | Form::Emails(_)
@@ -306,7 +310,7 @@ impl Form {
             | Form::WritableFolder(_)
             | Form::Program(_)
             | Form::LogFile(_) => "PATH",
-            Form::UrlPath(_) | Form::Prefix(_) => "PATH",
+            Form::UrlPath(_) | Form::UrlPaths(_) | Form::Prefix(_) => "PATH",
             Form::Word(_) | Form::Environment(_) | Form::User(_) => "NAME",
             Form::Phrase(_) => "TEXT",
             Form::OneOf(_) => "FORM",

@@ -1253,6 +1253,20 @@ pub(crate) static OPTIONS: &[Opt] = &[
               answer is a status of 500 or more, the old version stays.",
     },
     Opt {
+        name: "warm_up",
+        scope: Scope::App,
+        short: None,
+        env: &[],
+        form: Form::UrlPaths(|f, paths| f.app.process.warm_up = paths),
+        default: Default::Without("only the `probe_path`"),
+        section: Section::Processes,
+        example: "/posts",
+        doc: "Path that Highball requests from each new worker in a restart, before clients' requests go to it. May be given \
+              several times (in the file: a list). Name the pages that most visitors request: the first request of a worker takes \
+              longer, as templates are compiled and connections are opened. The answers are not looked at. See \
+              [restarts.md](restarts.md#warm-up).",
+    },
+    Opt {
         name: "probe_timeout",
         scope: Scope::App,
         short: None,

@@ -813,6 +813,8 @@ pub struct Process {
     pub probe_path: String,
     /// Time it has to answer.
     pub probe_timeout: Duration,
+    /// What each worker of a new version is asked for after that.
+    pub warm_up: Vec<String>,
     /// Whether the mold loads the application, or each worker does.
     pub preload: bool,
     /// Whether the application's processes can get no more rights than their user's, by setuid programs for example.

@@ -1,24 +1,46 @@
-//! The request by which the first worker of a new release has to show that it answers, before clients' requests go
-//! to it.
+//! The requests that a worker of a new release has to answer before clients' requests go to it. By the first of them it shows that it
+//! answers. The others prepare it: the first request of a worker takes longer.
 
 use std::rc::Rc;
+use std::time::Duration;
+
+use tokio::time::timeout;
 
 use crate::messages::AppEvent;
 use crate::own_request::{self, Asked};
 use crate::route::app_state::AppState;
 use crate::shared::Shared;
 
-/// Sends a canary its request, waits for the head of its answer, and says what it was. How long that may take is for
-/// others to say: when the canary is retired or gone, the request fails.
-pub(crate) async fn ask(worker: u32, path: String, app: Rc<AppState>, shared: Rc<Shared>) {
-    let answer = answer_of(worker, &path, &app, &shared).await;
+/// Time for the requests that prepare a worker. It then serves, even if one of them goes on.
+const WARM_UP_TIME: Duration = Duration::from_secs(10);
+
+/// Sends a canary its requests, and reports the head of its answer to the first. How long that may take is for others to decide:
+/// when the canary is retired or gone, the request fails.
+pub(crate) async fn ask(worker: u32, app: Rc<AppState>, shared: Rc<Shared>) {
+    let process = app.settings().process.clone();
+    let answer = answer_of(worker, &process.probe_path, false, &app, &shared).await;
+    if answer.is_ok() {
+        let warm_up = async {
+            for path in &process.warm_up {
+                // As by HTTPS: most applications in production answer everything else with a redirect. The answer does not matter.
+                let _ = answer_of(worker, path, true, &app, &shared).await;
+            }
+        };
+        let _ = timeout(WARM_UP_TIME, warm_up).await;
+    }
     app.send(AppEvent::CanaryAnswered { worker, answer });
 }
 
-async fn answer_of(worker: u32, path: &str, app: &Rc<AppState>, shared: &Shared) -> Result<u16, String> {
+async fn answer_of(
+    worker: u32,
+    path: &str,
+    https: bool,
+    app: &Rc<AppState>,
+    shared: &Shared,
+) -> Result<u16, String> {
     // The first host that leads to the application: one that it does not know it may turn away before it has done anything.
     let host = app.settings().hosts.first().map_or_else(|| "localhost".into(), String::clone);
-    let exchange = own_request::get(Asked { path, host: &host, https: false }, app, shared)?;
+    let exchange = own_request::get(Asked { path, host: &host, https }, app, shared)?;
     shared.turn.activate(app);
     if !app.dispatcher.borrow_mut().submit_to_canary(worker, &exchange) {
         return Err("it was gone before it could be asked".into());

@@ -104,11 +104,11 @@ fn obey_for(app: &Rc<AppState>, command: AppCommand, shared: &Rc<Shared>) {
             app.figures.borrow_mut().workers_started += 1;
             app.dispatcher.borrow_mut().add_worker(new, DispatchState::Serving);
         }
-        AppCommand::AddCanary(new, path) => {
+        AppCommand::AddCanary(new) => {
             let worker = new.worker;
             app.figures.borrow_mut().workers_started += 1;
             if app.dispatcher.borrow_mut().add_worker(new, DispatchState::Canary) {
-                spawn_local(canary::ask(worker, path, Rc::clone(app), Rc::clone(shared)));
+                spawn_local(canary::ask(worker, Rc::clone(app), Rc::clone(shared)));
             }
         }
         AppCommand::AdmitCanary { worker } => {

@@ -84,9 +84,9 @@ pub enum AppCommand {
     Abandon,
     /// A worker waits for requests.
     AddWorker(NewWorker),
-    /// A worker waits for requests, and is to get none from clients yet: send it one of the front's own, for this path,
-    /// and send [`AppEvent::CanaryAnswered`].
-    AddCanary(NewWorker, String),
+    /// A worker waits for requests, and is to get none from clients yet: send it the front's own, and then
+    /// [`AppEvent::CanaryAnswered`].
+    AddCanary(NewWorker),
     /// A canary may have requests from clients.
     AdmitCanary {
         /// The worker's number.
@@ -191,7 +191,8 @@ pub enum AppEvent {
     Idle,
     /// It was removed, has nothing in flight any more, and is forgotten.
     Drained,
-    /// A canary has answered its request with this status; or why it has not.
+    /// A canary has answered the request for [`probe_path`](highball_config::Process::probe_path) with this status, or why it has not;
+    /// and those for its [`warm_up`](highball_config::Process::warm_up).
     CanaryAnswered {
         /// The worker's number.
         worker: u32,

@@ -221,7 +221,7 @@ impl Shared {
     pub(crate) fn answer_for_forgotten(&self, app: AppId, command: AppCommand) {
         let event = match command {
             AppCommand::RetireWorker { worker } => AppEvent::WorkerIdle { worker, is_stuck: false },
-            AppCommand::AddCanary(NewWorker { worker, .. }, _) => {
+            AppCommand::AddCanary(NewWorker { worker, .. }) => {
                 AppEvent::CanaryAnswered { worker, answer: Err("the application was removed".into()) }
             }
             _ => return,

@@ -137,6 +137,30 @@ fn a_canary_gets_one_request_of_the_fronts_own_and_no_clients_before_it_is_admit
 }
 
 #[test]
+fn a_canary_is_asked_for_the_pages_of_the_warm_up_before_it_may_serve() {
+    let front = Front::with(|settings| the_app(settings).process.warm_up = vec!["/one".into(), "/two?a=b".into()]);
+    let canary = front.canary_of(2);
+    canary.claim().answer("");
+    for (path, query, status) in [("/one", "", 404), ("/two", "a=b", 200)] {
+        let mut job = canary.claim();
+        let asked = ["PATH_INFO", "QUERY_STRING", "rack.url_scheme"].map(|name| job.env[name].as_str());
+        assert_eq!(asked, [path, query, "https"]);
+        job.head(status, &[]).end();
+    }
+    assert_eq!(canary_answered(&front), Ok(200));
+}
+
+#[test]
+fn a_canary_that_does_not_answer_well_is_asked_for_nothing_else() {
+    let front = Front::with(|settings| the_app(settings).process.warm_up = vec!["/one".into()]);
+    let canary = front.canary_of(2);
+    let begun = canary.claim();
+    front.remove(&canary);
+    drop(begun);
+    assert!(canary_answered(&front).is_err());
+}
+
+#[test]
 fn a_canary_is_asked_where_clients_find_the_application() {
     let front = Front::with(|settings| set_apps(settings, &[(&["shop.example", "localhost"], "/shop")]));
     let canary = front.canary_of(2);

@@ -82,7 +82,6 @@ pub(crate) async fn tell_front(
 
 /// `None`: it is no news for the front; for an application that was removed, it makes no difference any more.
 fn command(id: AppId, notice: AppNotice, app: Option<&App>, candidate: &Candidate) -> Option<AppCommand> {
-    let probe_path = || Some(app?.process.probe_path.clone());
     Some(match notice {
         AppNotice::Removed => {
             candidate.tell(id, News::Removed);
@@ -103,13 +102,13 @@ fn command(id: AppId, notice: AppNotice, app: Option<&App>, candidate: &Candidat
             AppCommand::OpenSite { root }
         }
         AppNotice::WorkerReady(ready) if candidate.begins_with(id, ready.worker) => {
-            AppCommand::AddCanary(new_worker(ready), probe_path()?)
+            AppCommand::AddCanary(new_worker(ready))
         }
         AppNotice::WorkerReady(ready) => {
             candidate.tell(id, News::WorkerReady(ready.worker));
             AppCommand::AddWorker(new_worker(ready))
         }
-        AppNotice::CanaryReady(ready) => AppCommand::AddCanary(new_worker(ready), probe_path()?),
+        AppNotice::CanaryReady(ready) => AppCommand::AddCanary(new_worker(ready)),
         AppNotice::CanaryAdmitted { worker } => AppCommand::AdmitCanary { worker },
         AppNotice::GenerationWithdrawn { generation } => AppCommand::WithdrawGeneration { generation },
         AppNotice::NameWarmWorker { requests } => AppCommand::NameWarmWorker { requests },

@@ -156,10 +156,10 @@ impl Front {
         worker
     }
 
-    /// Adds a canary of this generation, and has it asked for `/canary`.
+    /// Adds a canary of this generation, and has it asked for the `probe_path`, which tests set to `/canary`.
     pub(crate) fn canary_of(&self, generation: u32) -> FakeWorker {
         let (worker, new) = self.new_worker(generation, 1);
-        self.tell_app(AppCommand::AddCanary(new, "/canary".into()));
+        self.tell_app(AppCommand::AddCanary(new));
         worker
     }
 
@@ -250,7 +250,7 @@ impl Drop for Front {
 /// Settings of a production server on a free port, with spool files in `folder`.
 fn settings(folder: &tempfile::TempDir) -> Settings {
     let app = folder.path().to_str().unwrap();
-    let args = ["highball", "serve", "--environment", "production", "--ruby", "/bin/true", app];
+    let args = ["highball", "serve", "-e", "production", "--ruby", "/bin/true", "--probe-path", "/canary", app];
     let args = args.iter().map(OsString::from);
     let Ok(Invocation::Serve(settings)) = highball_config::parse(args, &|_| None) else {
         panic!("the settings are not understood")

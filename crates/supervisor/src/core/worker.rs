@@ -18,7 +18,7 @@ pub(crate) enum WorkerState {
     Forking,
     /// It exists, and runs its hooks and starts its threads.
     Starting,
-    /// It is the first of a new version, and has one request to answer before clients' requests go to it.
+    /// It is of a new version, and has one request to answer before clients' requests go to it.
     Probing,
     /// The front gives it requests.
     Serving,
@@ -139,7 +139,7 @@ impl Worker {
         starts
     }
 
-    /// The canary has answered its request well.
+    /// It may have clients' requests.
     pub(crate) fn admit(&mut self) {
         if self.state == WorkerState::Probing {
             self.state = WorkerState::Serving;

@@ -160,7 +160,9 @@ impl Books {
                 }
             }
             AppAction::Notify(FrontNews::CanaryReady { worker, generation }) => {
-                self.canaries.extend(self.now.map(|now| ((app, *generation), now)));
+                if let Some(now) = self.now {
+                    self.canaries.entry((app, *generation)).or_insert(now);
+                }
                 let is_new = self.announced.insert((app, *worker));
                 ensure(is_new, || format!("worker {worker} was announced twice"))?;
             }

@@ -178,11 +178,17 @@ impl App {
         self.report_failed_restart(was, failure);
     }
 
-    /// The canary has answered its request, or cannot.
+    /// A worker of the new version has answered its request, or cannot. The answer of the first one, the canary, decides about the
+    /// restart; the others were asked so that clients do not wait for what a worker does at its first request only.
     pub(super) fn canary_answered(&mut self, number: u32, answer: Result<u16, String>) {
         let worker = self.staff.workers.get(number);
         if worker.is_none_or(|worker| worker.state != WorkerState::Probing) {
             return; // it was halted meanwhile
+        }
+        if self.restarts.going.as_ref().is_none_or(|restart| restart.stage != Stage::Probing) {
+            self.staff.policy.ready();
+            self.admit(number);
+            return self.checkpoint("restart.replaced");
         }
         match self.probe().judge(answer).map_err(Failure::of_probe) {
             Ok(status) => {
@@ -193,17 +199,22 @@ impl App {
         }
     }
 
+    /// Lets a worker have clients' requests.
+    fn admit(&mut self, worker: u32) {
+        if let Some(worker) = self.staff.workers.get_mut(worker) {
+            worker.admit();
+        }
+        self.notify(FrontNews::CanaryAdmitted { worker });
+    }
+
     fn probe(&self) -> Probe<'_> {
         Probe { of: "the new version", path: &self.config.probe_path, try_again: TRY_AGAIN }
     }
 
     fn canary_passed(&mut self, worker: u32) {
         let (now, mut lived) = (self.now, Duration::ZERO);
-        if let Some(worker) = self.staff.workers.get_mut(worker) {
-            worker.admit();
-            if let Life::Ready(time) = worker.life(now) {
-                lived = time;
-            }
+        if let Some(Life::Ready(time)) = self.staff.workers.get(worker).map(|worker| worker.life(now)) {
+            lived = time;
         }
         let Some(restart) = &mut self.restarts.going else { return };
         restart.stage = Stage::Rolling;
@@ -214,7 +225,7 @@ impl App {
         if let Some(app) = restart.next.app.clone() {
             self.notify(FrontNews::Booted(app)); // its static files come with it
         }
-        self.notify(FrontNews::CanaryAdmitted { worker });
+        self.admit(worker);
         self.checkpoint("restart.admitted");
     }
 

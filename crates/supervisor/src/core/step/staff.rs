@@ -231,9 +231,8 @@ impl App {
         }
         let Some(worker) = self.staff.workers.get_mut(number) else { return };
         let (generation, took) = (worker.generation, now - worker.forked_at);
-        let probes = |restart: &Restart| restart.stage == Stage::Probing && restart.next.number == generation;
-        let is_canary = self.restarts.going.as_ref().is_some_and(probes);
-        let (state, deadline) = if is_canary {
+        let is_new = self.is_next(generation);
+        let (state, deadline) = if is_new {
             let deadline = (!is_mutated(Mutation::ForgetProbeDeadline)).then_some(probe_until);
             (WorkerState::Probing, deadline)
         } else {
@@ -242,17 +241,18 @@ impl App {
         if !worker.becomes(state, deadline, now) {
             return;
         }
-        let is_usual = self.staff.is_crashing && !self.is_next(generation);
+        let is_usual = self.staff.is_crashing && !is_new;
         self.log(AppLog::WorkerReady { worker: number, took, is_usual });
-        if is_canary {
+        if is_new {
             self.notify(FrontNews::CanaryReady { worker: number, generation });
-            return self.checkpoint("restart.canary_ready");
+            if self.restarts.going.as_ref().is_some_and(|restart| restart.stage == Stage::Probing) {
+                self.checkpoint("restart.canary_ready");
+            }
+            return;
         }
         self.staff.policy.ready();
         self.notify(FrontNews::WorkerReady { worker: number, generation });
-        if self.is_next(generation) {
-            self.checkpoint("restart.replaced");
-        } else if self.promoted_mold().is_some() {
+        if self.promoted_mold().is_some() {
             self.checkpoint("refork.replaced");
         }
     }
