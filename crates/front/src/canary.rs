@@ -2,7 +2,7 @@
 //! answers. The others prepare it: the first request of a worker takes longer.
 
 use std::rc::Rc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::time::timeout;
 
@@ -11,12 +11,15 @@ use crate::own_request::{self, Asked};
 use crate::route::app_state::AppState;
 use crate::shared::Shared;
 
-/// Time for the requests that prepare a worker. It then serves, even if one of them goes on.
+/// Most time for the requests that prepare a worker. It then serves, even if one of them goes on.
 const WARM_UP_TIME: Duration = Duration::from_secs(10);
+/// Their part of what is left of `probe_timeout`, at whose end the worker is killed.
+const WARM_UP_PART: u32 = 2;
 
 /// Sends a canary its requests, and reports the head of its answer to the first. How long that may take is for others to decide:
 /// when the canary is retired or gone, the request fails.
 pub(crate) async fn ask(worker: u32, app: Rc<AppState>, shared: Rc<Shared>) {
+    let began = Instant::now();
     let process = app.settings().process.clone();
     let answer = answer_of(worker, &process.probe_path, false, &app, &shared).await;
     if answer.is_ok() {
@@ -26,7 +29,8 @@ pub(crate) async fn ask(worker: u32, app: Rc<AppState>, shared: Rc<Shared>) {
                 let _ = answer_of(worker, path, true, &app, &shared).await;
             }
         };
-        let _ = timeout(WARM_UP_TIME, warm_up).await;
+        let rest = process.probe_timeout.saturating_sub(began.elapsed());
+        let _ = timeout(WARM_UP_TIME.min(rest / WARM_UP_PART), warm_up).await;
     }
     app.send(AppEvent::CanaryAnswered { worker, answer });
 }

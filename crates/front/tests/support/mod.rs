@@ -250,7 +250,8 @@ impl Drop for Front {
 /// Settings of a production server on a free port, with spool files in `folder`.
 fn settings(folder: &tempfile::TempDir) -> Settings {
     let app = folder.path().to_str().unwrap();
-    let args = ["highball", "serve", "-e", "production", "--ruby", "/bin/true", "--probe-path", "/canary", app];
+    let args =
+        ["highball", "serve", "-e", "production", "--ruby", "/bin/true", "--probe-path", "/canary", app];
     let args = args.iter().map(OsString::from);
     let Ok(Invocation::Serve(settings)) = highball_config::parse(args, &|_| None) else {
         panic!("the settings are not understood")

@@ -10,7 +10,7 @@ use super::{AppAction, AppEvent, Event, Process};
 use crate::core::ending::Ending;
 use crate::core::event::ReceivedSignal;
 use crate::core::refork::ReforkCause;
-use crate::core::restart::Asked;
+use crate::core::restart::{Asked, Stage};
 use crate::core::Action;
 use highball_config::{AppId, ReforkAfter};
 use std::fmt::Write as _;
@@ -278,6 +278,12 @@ impl Play {
     fn rolls(&mut self) {
         for _ in 0..10 {
             let _ = self.worker_gets_ready();
+            let going = self.app().restarts.going.as_ref();
+            let is_rolling = going.is_some_and(|restart| restart.stage == Stage::Rolling);
+            let probing = self.worker(|state| state == WorkerState::Probing);
+            if let Some(worker) = probing.filter(|_| is_rolling) {
+                self.tell_app(AppEvent::CanaryAnswered { worker, answer: Ok(200) });
+            }
             while let Some(worker) = self.worker(|state| state == WorkerState::Retiring) {
                 self.ends(Process::Worker(worker));
             }

@@ -232,6 +232,7 @@ impl App {
     pub(super) fn canary_is_silent(&mut self, worker: u32) {
         let failure = Failure::of_probe(self.probe().unanswered(self.config.probe_timeout));
         self.log(AppLog::CanaryKilled { worker });
+        self.halt_worker(worker); // the restart may be over, if fewer workers are wanted by now
         self.restart_failed(failure);
     }
 

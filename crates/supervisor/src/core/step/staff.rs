@@ -229,8 +229,7 @@ impl App {
             let error = "it is ready, and has not reported which application it has loaded";
             return self.misbehaved(Process::Worker(number), error);
         }
-        let Some(worker) = self.staff.workers.get_mut(number) else { return };
-        let (generation, took) = (worker.generation, now - worker.forked_at);
+        let Some(generation) = self.staff.workers.get(number).map(|worker| worker.generation) else { return };
         let is_new = self.is_next(generation);
         let (state, deadline) = if is_new {
             let deadline = (!is_mutated(Mutation::ForgetProbeDeadline)).then_some(probe_until);
@@ -238,9 +237,11 @@ impl App {
         } else {
             (WorkerState::Serving, None)
         };
+        let Some(worker) = self.staff.workers.get_mut(number) else { return };
         if !worker.becomes(state, deadline, now) {
             return;
         }
+        let took = now - worker.forked_at;
         let is_usual = self.staff.is_crashing && !is_new;
         self.log(AppLog::WorkerReady { worker: number, took, is_usual });
         if is_new {
