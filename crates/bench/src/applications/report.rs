@@ -64,7 +64,11 @@ pub(super) fn markdown(results: &Results) -> String {
         results.trials.iter().map(|trial| trial.began).min(),
         results.trials.iter().map(|trial| trial.began).max(),
     ) {
-        page += &format!("Measured by `highball bench origins`, from {} to {}.\n\n", time(first), time(last));
+        page += &format!(
+            "Measured by `highball bench origins`: it began with the first application at {}, and with the last at {}.\n\n",
+            time(first),
+            time(last)
+        );
     }
     page += &format!(
         "{}, {} cores, {} MiB; {}, {}; {}.\n\n",
