@@ -9,7 +9,8 @@ use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard};
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 fn tree() -> PathBuf {
@@ -156,11 +157,19 @@ fn assert_nothing_left(script: &Script, address: SocketAddr, folder: &Path) {
 
 /// The deployment's own folder: the one that its processes have as mark.
 fn folder_of(deployment: &Deployment) -> PathBuf {
-    let pid = deployment.roots()[0];
-    let environment = fs::read(format!("/proc/{pid}/environ")).expect("its environment");
-    let mut variables = environment.split(|byte| *byte == 0);
-    let mark = variables.find_map(|variable| variable.strip_prefix(b"HIGHBALL_BENCH_DEPLOYMENT="));
-    PathBuf::from(String::from_utf8_lossy(mark.expect("its mark")).into_owned())
+    let until = Instant::now() + Duration::from_secs(10);
+    loop {
+        let environment =
+            fs::read(format!("/proc/{}/environ", deployment.roots()[0])).expect("its environment");
+        let mut variables = environment.split(|byte| *byte == 0);
+        let mark = variables.find_map(|variable| variable.strip_prefix(b"HIGHBALL_BENCH_DEPLOYMENT="));
+        if let Some(mark) = mark {
+            return PathBuf::from(String::from_utf8_lossy(mark).into_owned());
+        }
+        // The kernel shows none while the process executes a program.
+        assert!(Instant::now() < until, "its mark");
+        thread::sleep(Duration::from_millis(5));
+    }
 }
 
 mod reading {
