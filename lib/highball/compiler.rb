@@ -39,20 +39,22 @@ module Highball
     #
     # script:: the file that Ruby runs.
     def start_again(script)
-      decision = ENV.fetch(DECISION, nil)
-      return if decision == HELD && hold
-      return unless [AGAIN, HELD].include?(decision) || (decision == "on" && from_start?)
-
-      ENV[DECISION] = next_decision(decision)
+      decision = next_decision or return
+      ENV[DECISION] = decision
       require "rbconfig"
-      exec(RbConfig.ruby, *options(ENV.fetch(DECISION)), script, *ARGV, close_others: false)
+      exec(RbConfig.ruby, *options(decision), script, *ARGV, close_others: false)
     end
 
-    def next_decision(decision)
-      return "on" unless from_start? || decision == HELD
-
-      RUBY_VERSION.start_with?("3.1.") && decision != HELD ? HELD : STARTED
+    # What the Ruby that is to be started next finds; nil if this one goes on.
+    def next_decision
+      case ENV.fetch(DECISION, nil)
+      when HELD then STARTED unless hold
+      when "on" then with_compiler if from_start?
+      when AGAIN then from_start? ? with_compiler : "on"
+      end
     end
+
+    def with_compiler = ruby_31? ? HELD : STARTED
 
     # The options with which Ruby is started.
     def options(decision)
@@ -96,9 +98,10 @@ module Highball
 
     # Gives back the memory for code that Ruby 3.1 has set aside and not used.
     def free_unused_code
-      Native.free_unused_code if enabled? && RUBY_VERSION.start_with?("3.1.")
+      Native.free_unused_code if enabled? && ruby_31?
     end
 
+    def ruby_31? = RUBY_VERSION.start_with?("3.1.")
     def available? = defined?(RubyVM::YJIT) ? true : false
     def enabled? = available? && RubyVM::YJIT.enabled?
     def enabled_later? = RubyVM::YJIT.respond_to?(:enable)

@@ -51,8 +51,7 @@ class JitTest < E2ETest
   def test_it_stays_on_over_restarts_and_reforks
     server = serve(@folder, workers: 2)
     %w[restart refork].each do |command|
-      output, ended = HighballServer.run(command, *server.which, within: 60)
-      assert_predicate ended, :success?, output
+      command_output(server, command)
       assert_jit(server, HAS_YJIT)
     end
   end

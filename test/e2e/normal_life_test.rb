@@ -43,11 +43,11 @@ class NormalLifeTest < TlsTestCase
   end
 
   def test_operations
-    command "status"
-    command "status", "--json"
-    command "memory"
-    command "restart"
-    command "refork"
+    command_output @server, "status"
+    command_output @server, "status", "--json"
+    command_output @server, "memory"
+    command_output @server, "restart"
+    command_output @server, "refork"
     server_serves
     @server.signal("HUP")
     @server.signal("USR1")
@@ -55,7 +55,7 @@ class NormalLifeTest < TlsTestCase
     FileUtils.touch(File.join(@app, "tmp/restart.txt"))
     wait_for("the restart", within: 60) { @server.status["generation"] == 3 }
     2.times do
-      output = command("upgrade")
+      output = command_output(@server, "upgrade")
       assert_match(/a new process serves/, output)
       server_serves
     end
@@ -72,12 +72,6 @@ class NormalLifeTest < TlsTestCase
   def control
     named = "#{HighballServer::CONTROL}/#{@server.status['pid']}.sock"
     File.socket?(named) ? named : Dir["#{HighballServer::CONTROL}/*.sock"].fetch(0)
-  end
-
-  def command(*words)
-    output, ended = HighballServer.run(*words, *@server.which, within: 60)
-    assert_predicate ended, :success?, output
-    output
   end
 
   def server_serves = assert_equal(200, @server.get("/").status)

@@ -15,7 +15,7 @@ class ReportFieldsTest < E2ETest
 
   def test_the_names_of_fields
     serve_all
-    { "status" => run_command("status", "--json"), "top" => run_command("top", "--json"),
+    { "status" => command_output(@server, "status", "--json"), "top" => command_output(@server, "top", "--json"),
       "overview" => ask_admin("/overview").body }.each do |name, json|
       assert_fields("#{name}.txt", fields(JSON.parse(json)))
     end
@@ -30,19 +30,7 @@ class ReportFieldsTest < E2ETest
     folder = folder_with("config.ru" => 'run ->(env) { [200, { "cache-control" => "public, max-age=60" }, ["hello"]] }')
     @server = serve(folder, "--cache", "8m", "--memory-limit", "400m", *admin, workers: 2)
     3.times { @server.get("/") }
-    order("restart")
-    order("refork")
-  end
-
-  def order(command)
-    output, ended = HighballServer.run(command, *@server.which, within: 60)
-    assert_predicate ended, :success?, output
-  end
-
-  def run_command(*command)
-    output, ended = HighballServer.run(*command, *@server.which, within: 60)
-    assert_predicate ended, :success?, output
-    output
+    %w[restart refork].each { |command| command_output(@server, command) }
   end
 
   # The path of each field, once: "apps[].workers[].pid".

@@ -53,6 +53,13 @@ class E2ETest < Minitest::Test
     folder
   end
 
+  # What `highball` prints when this command for this server succeeds.
+  def command_output(server, *command)
+    output, ended = HighballServer.run(*command, *server.which, within: 60)
+    assert_predicate ended, :success?, output
+    output
+  end
+
   def wait_for(what, within: Deadline::WITHIN, &condition)
     Deadline.wait(what, within: within, &condition)
   end

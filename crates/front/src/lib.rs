@@ -18,7 +18,7 @@
 //! - [`figures`]: what is counted and measured of requests;
 //! - `running`: the requests that are under way, for operators;
 //! - `access_log`; [`line_buffer`], which any log can use;
-//! - `canary`: the request by which the first worker of a new release has to show that it answers;
+//! - `canary`: the requests that a worker of a new release has to answer before clients reach it;
 //! - `front`, `turn`, `shared`, `clock`, `spread`, `heap`, [`http_syntax`]: the event loop, and what all of it stands on.
 //!
 //! The front does not know the supervisor. It takes [`Command`]s and sends [`Event`]s ([`messages`]); the binary passes them

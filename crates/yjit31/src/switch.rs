@@ -41,10 +41,10 @@ impl Switch {
     /// # Safety
     /// `function` is a function of Ruby 3.1, and the process has no other thread that runs code of Ruby.
     pub unsafe fn find(function: *const (), code_mib: u32, threshold: u32) -> Option<Switch> {
-        let mut places = writable_memory(function).into_iter().flat_map(|words| {
-            let found: Vec<usize> = places_of(words, code_mib, threshold).collect();
-            found.into_iter().map(|place| &words[place..place + WORDS])
-        });
+        let options_in = |words: &'static [AtomicU32]| {
+            places_of(words, code_mib, threshold).map(|place| &words[place..place + WORDS])
+        };
+        let mut places = writable_memory(function).into_iter().flat_map(options_in);
         let options = places.next().filter(|_| places.next().is_none())?;
         let enabled = options[ENABLED].as_ptr().cast::<bool>();
         // SAFETY: the first byte of the structure is a C boolean, and has been found to be 1. The memory belongs to a library that

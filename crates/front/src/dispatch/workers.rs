@@ -27,7 +27,7 @@ impl Dispatcher {
         true
     }
 
-    /// Gives a canary the one request that it gets before it is admitted. `false`: it is not there any more.
+    /// Gives a canary a request of the front's own: it gets no others before it is admitted. `false`: it is not there any more.
     pub(crate) fn submit_to_canary(&mut self, number: u32, exchange: &Rc<Exchange>) -> bool {
         let index = self.position(number).filter(|index| self.workers[*index].state == DispatchState::Canary);
         index.is_some_and(|index| self.place(index, exchange) == Placing::Done)
