@@ -24,12 +24,14 @@ module Gems
   def native(name)
     platform = CrossBuild::PLATFORMS.fetch(name)
     build = CrossBuild.new(platform, root: ROOT, cache: CACHE)
-    built = { "libexec/highball" => build.build("highball", "highball") }.merge(extensions(build, platform))
+    built = { "libexec/highball" => build.build("highball", "highball"),
+              "lib/highball/highball_jemalloc.so" => build.build("highball-jemalloc", "libhighball_jemalloc.so"),
+              **extensions(build, platform) }
     spec = spec("highball")
     spec.extensions = []
     spec.files = spec.files.grep(%r{\A(?:lib|exe|share)/|\A[^/]+\.md\z|\ALICENSE\z})
     spec.required_ruby_version = rubies
-    PlatformGem.new(spec, built, %w[highball highball-ext], platform, root: ROOT).write(PACKAGES)
+    PlatformGem.new(spec, built, %w[highball highball-ext highball-jemalloc], platform, root: ROOT).write(PACKAGES)
   end
 
   def bench(name)

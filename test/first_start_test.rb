@@ -18,7 +18,7 @@ class FirstStartTest < Minitest::Test
     mkdir -p "$folder"
     printf '#!/bin/sh\necho "this is %s: $*"\n' "$3" >"$folder/highball"
     chmod 755 "$folder/highball"
-    touch "$folder/libhighball_ext.so"
+    touch "$folder/libhighball_ext.so" "$folder/libhighball_jemalloc.so"
   SH
 
   def setup
@@ -45,7 +45,8 @@ class FirstStartTest < Minitest::Test
 
   def test_a_release_is_run_where_there_is_one
     setup_tree
-    assert_equal ["build --profile release -p highball -p highball-ext -p highball-bench -p highball-floor"], asked
+    packages = %w[highball highball-ext highball-jemalloc highball-bench highball-floor]
+    assert_equal ["build --profile release #{packages.map { |name| "-p #{name}" }.join(' ')}"], asked
     assert_equal "this is release: status\n", highball("status")
     FileUtils.touch(File.join(@root, "crates/changed.rs"))
     assert_match(/this is first: status/, highball("status"))

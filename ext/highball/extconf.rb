@@ -1,7 +1,8 @@
 # frozen_string_literal: true
 
 # `gem install highball` runs this, and then the Makefile it writes: cargo builds the server's binary and
-# the extension, and both go into lib/highball/<Ruby's ABI version>. In a clone, bin/setup does the same.
+# the extension, which go into lib/highball/<Ruby's ABI version>, and jemalloc, which goes into lib/highball. In a
+# clone, bin/setup does the same.
 
 require "mkmf"
 require "rbconfig"
@@ -28,11 +29,12 @@ tidy = "rm -rf \"#{target}\"" unless ENV.key?("CARGO_TARGET_DIR")
 File.write("Makefile", <<~MAKEFILE)
   .PHONY: all install clean
   all:
-  \tcd "#{root}" && PATH="#{File.dirname(cargo)}:$$PATH" RUBY="#{RbConfig.ruby}" "#{cargo}" build --release --locked -p highball -p highball-ext
+  \tcd "#{root}" && PATH="#{File.dirname(cargo)}:$$PATH" RUBY="#{RbConfig.ruby}" "#{cargo}" build --release --locked -p highball -p highball-ext -p highball-jemalloc
   install: all
   \tmkdir -p "#{folder}"
   \tcp "#{target}/release/highball" "#{folder}/highball"
   \tcp "#{target}/release/libhighball_ext.so" "#{folder}/highball_ext.so"
+  \tcp "#{target}/release/libhighball_jemalloc.so" "#{root}/lib/highball/highball_jemalloc.so"
   \t#{tidy}
   clean:
   \t#{tidy}

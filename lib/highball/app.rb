@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require_relative "allocator"
 require_relative "assets"
 require_relative "boot_cache"
 require_relative "boot_requires"
@@ -110,7 +111,7 @@ module Highball
     # The application's fields in the messages to the supervisor.
     def description
       { pid: Process.pid, ruby: RUBY_VERSION, jit: Compiler.description, gc: Collector.description,
-        boot_cache: BootCache.description, rack: Rack.release, framework: framework,
+        allocator: Allocator.description, boot_cache: BootCache.description, rack: Rack.release, framework: framework,
         public: (folder = public_folder) && Message.path(folder), public_headers: public_headers, assets: assets }
     end
 
@@ -118,13 +119,10 @@ module Highball
     #
     # compact:: whether to compact the heap also where Ruby's warmup does not (before 3.3). A native extension that is
     #           not safe to compact then crashes this process.
-    # threads:: the number of threads that have served requests here.
-    def warm_up(compact: false, threads: 0)
+    # reforked:: whether this process has served requests.
+    def warm_up(compact: false, reforked: false)
       Compiler.free_unused_code
-      Native.free_malloc_holes # the process that forked this one may have filled them
-      # Which makes further holes.
-      HeapLayout.arrange(compact: compact, reforked: threads.positive?, room: Collector.room)
-      Native.fill_malloc_holes(threads) # writing into a hole would copy its page
+      HeapLayout.arrange(compact: compact, reforked: reforked, room: Collector.room)
     end
 
     # Closes ActiveRecord's connections, which two processes must not share. Called before every fork, because the

@@ -89,7 +89,7 @@ module Highball
     # Problems that can be seen before anything is loaded. `environment` is "production" or the like.
     def warnings(_environment) = []
 
-    # Whether its objects are many from the start (HeapGrowth).
+    # Whether its objects are many from the start (HeapLayout.begin_large).
     def large? = false
 
     # Loads the Rack application: by its config.ru, else in the framework's way, else from its only file.

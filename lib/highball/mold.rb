@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "../highball"
+require_relative "allocator"
 require_relative "app"
 require_relative "boot_cache"
 require_relative "boot_output"
@@ -11,7 +12,6 @@ require_relative "compiler"
 require_relative "control_socket"
 require_relative "diagnosis"
 require_relative "heap"
-require_relative "heap_growth"
 require_relative "heap_layout"
 require_relative "journey"
 require_relative "lasting_state"
@@ -102,9 +102,8 @@ module Highball
     end
 
     def boot_app
-      HeapGrowth.watch(large: @found.large?)
+      HeapLayout.begin_large if @found.large?
       @app = @journey.step(:load_app) { App.load(App::FOLDER, @found) }
-      HeapGrowth.unwatch
       Compiler.enable
       @journey.step(:prepare_fork) { prepare_fork }
     end
@@ -119,6 +118,7 @@ module Highball
       Compiler.take_decision
       Collector.take_decision
       BootCache.take_decision
+      Allocator.take_decision
       Extension.load
       Native.exit_when_closed(@control.fileno)
       $stdout.sync = true

@@ -15,12 +15,11 @@ module Highball
 
     def self.load
       require PATH
-      Native.share_malloc_arena
     rescue LoadError => e
       raise ExtensionMissing, "the extension is not built for Ruby #{RUBY_VERSION}#{instead}: #{e.message}"
     end
 
-    # Loads it without effects on the process, for code that can do without. Returns whether it is there.
+    # Loads it for code that can do without. Returns whether it is there.
     def self.load_if_built
       require PATH
       true

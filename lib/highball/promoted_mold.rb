@@ -35,6 +35,6 @@ module Highball
 
     # Requests have left holes in the heap, which each worker would fill separately. If compaction crashes this process,
     # the previous mold stays.
-    def warm_up = @app.warm_up(compact: !@careful, threads: @threads)
+    def warm_up = @app.warm_up(compact: !@careful, reforked: true)
   end
 end

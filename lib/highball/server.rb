@@ -134,6 +134,7 @@ module Highball
 
     # The life of a serving thread. However it ends, its claimed request ends too, and another thread replaces it.
     def live(number)
+      Native.join_heap
       Thread.handle_interrupt(Object => :immediate) do
         Highball.hooks.run(:thread_start)
         template = EnvTemplate.new(threads: @size, others: @sendfile ? Sendfile::ENV : {})

@@ -40,6 +40,7 @@ module Highball
     # Serves until the supervisor orders it to end, or to become a mold. Returns that mold.
     def start
       Native.exit_when_closed(@control.fileno)
+      Native.separate_heap
       @fork_safety = ForkSafety.new
       @holdings = Holdings.new(@state)
       Checkpoint.pass("worker.born")

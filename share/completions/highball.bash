@@ -101,7 +101,7 @@ _highball() {
 
     case "${cmd}" in
         highball)
-            opts="-p -b -e -w -t -c -h -V --port --bind --https --tls-certificate --tls-key --domain --domain-on-demand --domain-ask --acme-directory --acme-contact --acme-authorities --acme-eab-kid --acme-eab-key-file --acme-dns-hook --state-dir --redirect-https --hsts --proxy-protocol --proxy-protocol-from --trusted-proxies --http2-cleartext --environment --workers --min-workers --max-workers --threads --early-hints --config --puma-config --ruby --server-user --pidfile --admin --admin-host --admin-actions --agent-check --stuck-after --health-path --show-diagnosis --name --hosts --prefix --variables --pass-variables --user --prestart --sleep-after --max-target --max-head --max-fields --max-body --body-memory --response-buffer --response-spool --max-buffers --max-connections --max-tls-handshakes --http2-streams --max-queue --spool-dir --max-spool --app-max-spool --max-cache --head-timeout --tls-handshake-timeout --body-timeout --min-body-rate --idle-timeout --send-timeout --request-timeout --request-timeouts --request-timeout-header --timeout-interrupts --static-files --follow-symlinks --compress --cache --sendfile --basic-auth --basic-auth-realm --boot-timeout --drain-timeout --drain-grace --hijacked-drain-timeout --probe-path --warm-up --probe-timeout --preload --jit --gc --boot-cache --no-new-privs --refork-after --rest-mold-after --memory-limit --memory-budget --memory-max --cpu-max --max-boot-failures --max-output --log-format --access-log --access-log-format --access-log-sample --request-start --server-timing --request-id --help --version serve doctor config init status top restart refork upgrade stop memory bench help"
+            opts="-p -b -e -w -t -c -h -V --port --bind --https --tls-certificate --tls-key --domain --domain-on-demand --domain-ask --acme-directory --acme-contact --acme-authorities --acme-eab-kid --acme-eab-key-file --acme-dns-hook --state-dir --redirect-https --hsts --proxy-protocol --proxy-protocol-from --trusted-proxies --http2-cleartext --environment --workers --min-workers --max-workers --threads --early-hints --config --puma-config --ruby --server-user --pidfile --admin --admin-host --admin-actions --agent-check --stuck-after --health-path --show-diagnosis --name --hosts --prefix --variables --pass-variables --user --prestart --sleep-after --max-target --max-head --max-fields --max-body --body-memory --response-buffer --response-spool --max-buffers --max-connections --max-tls-handshakes --http2-streams --max-queue --spool-dir --max-spool --app-max-spool --max-cache --head-timeout --tls-handshake-timeout --body-timeout --min-body-rate --idle-timeout --send-timeout --request-timeout --request-timeouts --request-timeout-header --timeout-interrupts --static-files --follow-symlinks --compress --cache --sendfile --basic-auth --basic-auth-realm --boot-timeout --drain-timeout --drain-grace --hijacked-drain-timeout --probe-path --warm-up --probe-timeout --preload --jit --allocator --gc --boot-cache --no-new-privs --refork-after --rest-mold-after --memory-limit --memory-budget --memory-max --cpu-max --max-boot-failures --max-output --log-format --access-log --access-log-format --access-log-sample --request-start --server-timing --request-id --help --version serve doctor config init status top restart refork upgrade stop memory bench help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -487,6 +487,10 @@ _highball() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --allocator)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --gc)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -581,7 +585,7 @@ _highball() {
             return 0
             ;;
         highball__subcmd__config)
-            opts="-p -b -e -w -t -c -h --port --bind --https --tls-certificate --tls-key --domain --domain-on-demand --domain-ask --acme-directory --acme-contact --acme-authorities --acme-eab-kid --acme-eab-key-file --acme-dns-hook --state-dir --redirect-https --hsts --proxy-protocol --proxy-protocol-from --trusted-proxies --http2-cleartext --environment --workers --min-workers --max-workers --threads --early-hints --config --puma-config --ruby --server-user --pidfile --admin --admin-host --admin-actions --agent-check --stuck-after --health-path --show-diagnosis --name --hosts --prefix --variables --pass-variables --user --prestart --sleep-after --max-target --max-head --max-fields --max-body --body-memory --response-buffer --response-spool --max-buffers --max-connections --max-tls-handshakes --http2-streams --max-queue --spool-dir --max-spool --app-max-spool --max-cache --head-timeout --tls-handshake-timeout --body-timeout --min-body-rate --idle-timeout --send-timeout --request-timeout --request-timeouts --request-timeout-header --timeout-interrupts --static-files --follow-symlinks --compress --cache --sendfile --basic-auth --basic-auth-realm --boot-timeout --drain-timeout --drain-grace --hijacked-drain-timeout --probe-path --warm-up --probe-timeout --preload --jit --gc --boot-cache --no-new-privs --refork-after --rest-mold-after --memory-limit --memory-budget --memory-max --cpu-max --max-boot-failures --max-output --log-format --access-log --access-log-format --access-log-sample --request-start --server-timing --request-id --via --host --machines --memory --help nginx apache caddy haproxy lighttpd systemd kubernetes kamal nomad"
+            opts="-p -b -e -w -t -c -h --port --bind --https --tls-certificate --tls-key --domain --domain-on-demand --domain-ask --acme-directory --acme-contact --acme-authorities --acme-eab-kid --acme-eab-key-file --acme-dns-hook --state-dir --redirect-https --hsts --proxy-protocol --proxy-protocol-from --trusted-proxies --http2-cleartext --environment --workers --min-workers --max-workers --threads --early-hints --config --puma-config --ruby --server-user --pidfile --admin --admin-host --admin-actions --agent-check --stuck-after --health-path --show-diagnosis --name --hosts --prefix --variables --pass-variables --user --prestart --sleep-after --max-target --max-head --max-fields --max-body --body-memory --response-buffer --response-spool --max-buffers --max-connections --max-tls-handshakes --http2-streams --max-queue --spool-dir --max-spool --app-max-spool --max-cache --head-timeout --tls-handshake-timeout --body-timeout --min-body-rate --idle-timeout --send-timeout --request-timeout --request-timeouts --request-timeout-header --timeout-interrupts --static-files --follow-symlinks --compress --cache --sendfile --basic-auth --basic-auth-realm --boot-timeout --drain-timeout --drain-grace --hijacked-drain-timeout --probe-path --warm-up --probe-timeout --preload --jit --allocator --gc --boot-cache --no-new-privs --refork-after --rest-mold-after --memory-limit --memory-budget --memory-max --cpu-max --max-boot-failures --max-output --log-format --access-log --access-log-format --access-log-sample --request-start --server-timing --request-id --via --host --machines --memory --help nginx apache caddy haproxy lighttpd systemd kubernetes kamal nomad"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -964,6 +968,10 @@ _highball() {
                     return 0
                     ;;
                 --jit)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --allocator)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1063,7 +1071,7 @@ _highball() {
             return 0
             ;;
         highball__subcmd__doctor)
-            opts="-p -b -e -w -t -c -h --port --bind --https --tls-certificate --tls-key --domain --domain-on-demand --domain-ask --acme-directory --acme-contact --acme-authorities --acme-eab-kid --acme-eab-key-file --acme-dns-hook --state-dir --redirect-https --hsts --proxy-protocol --proxy-protocol-from --trusted-proxies --http2-cleartext --environment --workers --min-workers --max-workers --threads --early-hints --config --puma-config --ruby --server-user --pidfile --admin --admin-host --admin-actions --agent-check --stuck-after --health-path --show-diagnosis --name --hosts --prefix --variables --pass-variables --user --prestart --sleep-after --max-target --max-head --max-fields --max-body --body-memory --response-buffer --response-spool --max-buffers --max-connections --max-tls-handshakes --http2-streams --max-queue --spool-dir --max-spool --app-max-spool --max-cache --head-timeout --tls-handshake-timeout --body-timeout --min-body-rate --idle-timeout --send-timeout --request-timeout --request-timeouts --request-timeout-header --timeout-interrupts --static-files --follow-symlinks --compress --cache --sendfile --basic-auth --basic-auth-realm --boot-timeout --drain-timeout --drain-grace --hijacked-drain-timeout --probe-path --warm-up --probe-timeout --preload --jit --gc --boot-cache --no-new-privs --refork-after --rest-mold-after --memory-limit --memory-budget --memory-max --cpu-max --max-boot-failures --max-output --log-format --access-log --access-log-format --access-log-sample --request-start --server-timing --request-id --json --help"
+            opts="-p -b -e -w -t -c -h --port --bind --https --tls-certificate --tls-key --domain --domain-on-demand --domain-ask --acme-directory --acme-contact --acme-authorities --acme-eab-kid --acme-eab-key-file --acme-dns-hook --state-dir --redirect-https --hsts --proxy-protocol --proxy-protocol-from --trusted-proxies --http2-cleartext --environment --workers --min-workers --max-workers --threads --early-hints --config --puma-config --ruby --server-user --pidfile --admin --admin-host --admin-actions --agent-check --stuck-after --health-path --show-diagnosis --name --hosts --prefix --variables --pass-variables --user --prestart --sleep-after --max-target --max-head --max-fields --max-body --body-memory --response-buffer --response-spool --max-buffers --max-connections --max-tls-handshakes --http2-streams --max-queue --spool-dir --max-spool --app-max-spool --max-cache --head-timeout --tls-handshake-timeout --body-timeout --min-body-rate --idle-timeout --send-timeout --request-timeout --request-timeouts --request-timeout-header --timeout-interrupts --static-files --follow-symlinks --compress --cache --sendfile --basic-auth --basic-auth-realm --boot-timeout --drain-timeout --drain-grace --hijacked-drain-timeout --probe-path --warm-up --probe-timeout --preload --jit --allocator --gc --boot-cache --no-new-privs --refork-after --rest-mold-after --memory-limit --memory-budget --memory-max --cpu-max --max-boot-failures --max-output --log-format --access-log --access-log-format --access-log-sample --request-start --server-timing --request-id --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1446,6 +1454,10 @@ _highball() {
                     return 0
                     ;;
                 --jit)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --allocator)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1805,7 +1817,7 @@ _highball() {
             return 0
             ;;
         highball__subcmd__serve)
-            opts="-p -b -e -w -t -c -h --port --bind --https --tls-certificate --tls-key --domain --domain-on-demand --domain-ask --acme-directory --acme-contact --acme-authorities --acme-eab-kid --acme-eab-key-file --acme-dns-hook --state-dir --redirect-https --hsts --proxy-protocol --proxy-protocol-from --trusted-proxies --http2-cleartext --environment --workers --min-workers --max-workers --threads --early-hints --config --puma-config --ruby --server-user --pidfile --admin --admin-host --admin-actions --agent-check --stuck-after --health-path --show-diagnosis --name --hosts --prefix --variables --pass-variables --user --prestart --sleep-after --max-target --max-head --max-fields --max-body --body-memory --response-buffer --response-spool --max-buffers --max-connections --max-tls-handshakes --http2-streams --max-queue --spool-dir --max-spool --app-max-spool --max-cache --head-timeout --tls-handshake-timeout --body-timeout --min-body-rate --idle-timeout --send-timeout --request-timeout --request-timeouts --request-timeout-header --timeout-interrupts --static-files --follow-symlinks --compress --cache --sendfile --basic-auth --basic-auth-realm --boot-timeout --drain-timeout --drain-grace --hijacked-drain-timeout --probe-path --warm-up --probe-timeout --preload --jit --gc --boot-cache --no-new-privs --refork-after --rest-mold-after --memory-limit --memory-budget --memory-max --cpu-max --max-boot-failures --max-output --log-format --access-log --access-log-format --access-log-sample --request-start --server-timing --request-id --help"
+            opts="-p -b -e -w -t -c -h --port --bind --https --tls-certificate --tls-key --domain --domain-on-demand --domain-ask --acme-directory --acme-contact --acme-authorities --acme-eab-kid --acme-eab-key-file --acme-dns-hook --state-dir --redirect-https --hsts --proxy-protocol --proxy-protocol-from --trusted-proxies --http2-cleartext --environment --workers --min-workers --max-workers --threads --early-hints --config --puma-config --ruby --server-user --pidfile --admin --admin-host --admin-actions --agent-check --stuck-after --health-path --show-diagnosis --name --hosts --prefix --variables --pass-variables --user --prestart --sleep-after --max-target --max-head --max-fields --max-body --body-memory --response-buffer --response-spool --max-buffers --max-connections --max-tls-handshakes --http2-streams --max-queue --spool-dir --max-spool --app-max-spool --max-cache --head-timeout --tls-handshake-timeout --body-timeout --min-body-rate --idle-timeout --send-timeout --request-timeout --request-timeouts --request-timeout-header --timeout-interrupts --static-files --follow-symlinks --compress --cache --sendfile --basic-auth --basic-auth-realm --boot-timeout --drain-timeout --drain-grace --hijacked-drain-timeout --probe-path --warm-up --probe-timeout --preload --jit --allocator --gc --boot-cache --no-new-privs --refork-after --rest-mold-after --memory-limit --memory-budget --memory-max --cpu-max --max-boot-failures --max-output --log-format --access-log --access-log-format --access-log-sample --request-start --server-timing --request-id --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2188,6 +2200,10 @@ _highball() {
                     return 0
                     ;;
                 --jit)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --allocator)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

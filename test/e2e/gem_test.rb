@@ -50,6 +50,7 @@ class GemTest < E2ETest
       mkdir -p target/release
       cp "#{HighballServer::BINARY}" target/release/highball
       cp "#{extension}" target/release/libhighball_ext.so
+      cp "#{File.join(HighballServer::ENVIRONMENT['HIGHBALL_LIB'], 'highball/highball_jemalloc.so')}" target/release/libhighball_jemalloc.so
     SH
     File.chmod(0o755, File.join(folder, "cargo"))
     folder

@@ -24,7 +24,8 @@ class NativeGemTest < E2ETest
     refute(spec.required_ruby_version.satisfied_by?(Gem::Version.new("3.5.0")))
     files = package.contents
     assert_equal files, spec.files
-    assert_equal ABIS.map { |abi| "lib/highball/#{abi}/highball_ext.so" }, files.grep(/\.so\z/)
+    extensions = ABIS.map { |abi| "lib/highball/#{abi}/highball_ext.so" }
+    assert_equal [*extensions, "lib/highball/highball_jemalloc.so"], files.grep(/\.so\z/)
     assert_equal ["libexec/highball"], files.grep(/\Alibexec/)
     %w[exe/highball lib/highball.rb lib/highball/boot.rb lib/rackup/handler/highball.rb LICENSE
        share/man/man1/highball.1 share/completions/highball.bash].each do |file|

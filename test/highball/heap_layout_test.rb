@@ -117,6 +117,13 @@ class HeapLayoutTest < Minitest::Test
     assert_equal "0.05", ruby("Highball::HeapLayout.forget_least; print ENV['#{LAYOUT::LEAST_BY}']")
   end
 
+  def test_a_large_application_begins_with_many_slots
+    skip "this Ruby has slots of several sizes" if Highball::Heap.several_sizes?
+    begun = "GC.stat(:heap_available_slots) > Highball::HeapLayout::LARGE / 2"
+    assert_equal "[false, true]", ruby("p [#{begun}, (Highball::HeapLayout.begin_large; #{begun})]")
+    assert_equal "true", ruby("GC.disable; Highball::HeapLayout.begin_large; print GC.disable")
+  end
+
   private
 
   # The share of free slots of a heap with 200,000 objects that stay.

@@ -59,6 +59,7 @@ class OwnGem
       mkdir -p target/release
       cp "#{HighballServer::BINARY}" target/release/highball
       cp "#{extension}" target/release/libhighball_ext.so
+      touch target/release/libhighball_jemalloc.so
     SH
     folder
   end

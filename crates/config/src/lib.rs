@@ -83,7 +83,7 @@ pub use puma::{AskRuby, PumaAnswer, PumaQuestion};
 pub use restriction::{check_variables, restrictions};
 pub use root_table::{asks_to_serve, root_table, RootTable, TableApp};
 pub use settings::{
-    AccessLog, AcmeSettings, AdminSettings, App, AppId, AppLimits, BasicAuth, Bind, BindAddress,
+    AccessLog, AcmeSettings, AdminSettings, Allocator, App, AppId, AppLimits, BasicAuth, Bind, BindAddress,
     BindProtocol, CertificateFiles, ExternalAccount, Jit, Limits, Log, LogFormat, MemoryBound, MemoryLimits,
     Named, NamesOnDemand, Process, ProxyProtocol, PumaNote, ReforkAfter, RunsAs, SentFolder, Settings,
     ShowDiagnosis, StaticFiles, TlsSettings,

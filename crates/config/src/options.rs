@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use crate::form::{fit, Choice, Form};
-use crate::settings::{Jit, LogFormat, ShowDiagnosis};
+use crate::settings::{Allocator, Jit, LogFormat, ShowDiagnosis};
 
 /// One option of `highball serve`.
 pub(crate) struct Opt {
@@ -1261,7 +1261,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         default: Default::Without("only the `probe_path`"),
         section: Section::Processes,
         example: "/posts",
-        doc: "Path that Highball requests from each new worker in a restart, before clients' requests go to it. May be given \
+        doc: "Path that Highball requests from each new worker in a restart or refork, before clients' requests go to it. May be given \
               several times (in the file: a list). Name the pages that most visitors request: the first request of a worker takes \
               longer, as templates are compiled and connections are opened. The answers are not looked at. See \
               [restarts.md](restarts.md#warm-up).",
@@ -1304,6 +1304,23 @@ pub(crate) static OPTIONS: &[Opt] = &[
         example: "off",
         doc: "Whether Ruby compiles what runs often (YJIT, from Ruby 3.1 on). `auto`: in production, if there is memory for the code, \
               128 MiB for each worker. `RUBY_YJIT_ENABLE` and options for it in `RUBYOPT` count before this option.",
+    },
+    Opt {
+        name: "allocator",
+        scope: Scope::App,
+        short: None,
+        env: &[],
+        form: Form::OneOf(&[
+            Choice { word: "auto", set: |f| f.app.process.allocator = Allocator::Auto },
+            Choice { word: "jemalloc", set: |f| f.app.process.allocator = Allocator::Jemalloc },
+            Choice { word: "system", set: |f| f.app.process.allocator = Allocator::System },
+        ]),
+        default: Default::Is("auto"),
+        section: Section::Processes,
+        example: "system",
+        doc: "Which allocator serves the application's `malloc`. `auto`: jemalloc in production, the system's elsewhere. \
+              `LD_PRELOAD`, `GLIBC_TUNABLES` and variables `MALLOC_*` in the environment count before `auto`. Programs that the \
+              application starts have the system's.",
     },
     Opt {
         name: "gc",

@@ -821,6 +821,8 @@ pub struct Process {
     pub no_new_privs: bool,
     /// Whether Ruby compiles what runs often.
     pub jit: Jit,
+    /// What serves the application's malloc.
+    pub allocator: Allocator,
     /// Whether Highball gives Ruby's garbage collector room, and has it collect between requests.
     pub gc: bool,
     /// Whether compiled Ruby files are kept for the next boot.
@@ -850,6 +852,18 @@ pub enum Jit {
     Auto,
     /// It is on where Ruby has one.
     On,
+}
+
+/// What serves the malloc of an application's processes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Allocator {
+    /// jemalloc in production, unless the environment has chosen another.
+    #[default]
+    Auto,
+    /// jemalloc.
+    Jemalloc,
+    /// The system's: glibc's, unless the environment has chosen another.
+    System,
 }
 
 /// When a warm worker becomes the mold from which all workers are forked again.

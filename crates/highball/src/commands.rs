@@ -584,6 +584,9 @@ fn app_table(app: &AppStatus) -> String {
     if let Some(gc) = &app.gc {
         fact(&mut text, "collector", &gc.of_collector());
     }
+    if let Some(allocator) = &app.allocator {
+        fact(&mut text, "allocator", &allocator.of_allocator());
+    }
     if let Some(cache) = &app.boot_cache {
         fact(&mut text, "boot cache", &cache.of_boot_cache());
     }
@@ -836,6 +839,7 @@ mod tests {
                 is_missing: false,
             })),
             gc: None,
+            allocator: None,
             boot_cache: None,
             generation: 2,
             restartable: Some(false),

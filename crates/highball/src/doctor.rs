@@ -172,9 +172,11 @@ fn application(booted: &Booted, settings: &Settings, app: &App) -> Vec<Check> {
     let compiler = booted.jit.as_deref().filter(|_| !app.is_development()).map(compiler);
     let collector = booted.gc.as_ref().filter(|_| !app.is_development());
     let collector = collector.map(|gc| Check::ok("gc", gc.of_collector()));
+    let allocator = booted.allocator.as_ref().filter(|_| !app.is_development());
+    let allocator = allocator.map(|allocator| Check::ok("allocator", allocator.of_allocator()));
     let cache = booted.boot_cache.as_ref().filter(|_| !app.is_development());
     let cache = cache.map(|cache| Check::ok("boot_cache", cache.of_boot_cache()));
-    let tuned = compiler.into_iter().chain(collector).chain(cache);
+    let tuned = compiler.into_iter().chain(collector).chain(allocator).chain(cache);
     std::iter::once(Check::ok("application", what)).chain(tuned).chain(findings).collect()
 }
 

@@ -318,6 +318,9 @@ pub(crate) struct AppStatus {
     /// How Ruby collects garbage.
     #[serde(default)]
     pub(crate) gc: Option<Box<Tuning>>,
+    /// What serves its malloc.
+    #[serde(default)]
+    pub(crate) allocator: Option<Box<Tuning>>,
     /// What its boot cache had.
     #[serde(default)]
     pub(crate) boot_cache: Option<Box<Tuning>>,

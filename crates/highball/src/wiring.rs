@@ -439,6 +439,7 @@ fn app_status(
         framework: report.app.as_ref().map(|app| app.framework.clone()),
         jit: report.app.as_ref().and_then(|app| app.jit.clone()),
         gc: report.app.as_ref().and_then(|app| app.gc.clone()),
+        allocator: report.app.as_ref().and_then(|app| app.allocator.clone()),
         boot_cache: report.app.as_ref().and_then(|app| app.boot_cache.clone()),
         ruby: report.app.and_then(|app| app.ruby),
         generation: report.generation,

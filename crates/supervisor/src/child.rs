@@ -2,6 +2,7 @@
 //! environment, and where its output goes.
 
 mod environment;
+mod tuning;
 
 use crate::process::interpreter::Interpreter;
 use environment::Environment;
@@ -62,10 +63,8 @@ impl Child {
         if let Some(file) = &app.puma_file {
             environment.insert(PUMA_FILE.into(), file.into());
         }
-        environment::choose_collector(&mut environment, app);
-        environment::choose_boot_cache(&mut environment, app);
-        environment::share_for_long(&mut environment, app);
-        let options = environment::choose_compiler(&mut environment, app);
+        let library = boot_file.parent().unwrap_or(Path::new(""));
+        let options = tuning::tune(&mut environment, app, library);
         if examine {
             environment.insert("HIGHBALL_EXAMINE".into(), app.threads.to_string().into());
         }

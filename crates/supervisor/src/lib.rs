@@ -109,7 +109,7 @@ pub enum AppNotice {
     Removed,
     /// A worker waits for requests on its ring.
     WorkerReady(ReadyWorker),
-    /// A worker of a new version waits for requests: send it one of our own, and then [`AppOrder::CanaryAnswered`].
+    /// A worker is ready that clients do not wait for yet: send it requests of our own, and then [`AppOrder::CanaryAnswered`].
     CanaryReady(ReadyWorker),
     /// A canary may have clients' requests.
     CanaryAdmitted {

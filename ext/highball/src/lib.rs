@@ -4,7 +4,7 @@
 //! In reading order: [`ring`] (claim and env), [`slot`] (what is kept of a request), [`env`] (a request becomes a
 //! Rack env), [`places`] and [`hijack`] (parts of it), [`answer`] (a Rack response becomes frames), [`sending`] (frames go into the ring), [`own_process`]
 //! (the worker, and not what the app forks from it), [`nogvl`] (the one file that releases the GVL), [`turns`]
-//! (CPU-bound threads yield), [`request_clock`] (what requests do with their time), [`clock`], [`this`] (the ring behind a Ruby object), [`native`], [`compiler`] (Ruby 3.1's), [`arenas`], [`malloc_holes`] and [`heap_pages`] (where malloc and Ruby put things, in the mold and after a fork),
+//! (CPU-bound threads yield), [`request_clock`] (what requests do with their time), [`clock`], [`this`] (the ring behind a Ruby object), [`native`], [`compiler`] (Ruby 3.1's), [`allocator`] and [`heap_pages`] (where malloc and Ruby put things, in the mold and after a fork),
 //! [`pstore`] (whether a store's file has changed), [`plain_dump`] and [`plain_load`] (objects in the format of Marshal).
 //!
 //! Programs that use `highball/pstore` load this crate, too. So loading it changes nothing else in the process.
@@ -17,14 +17,13 @@
 // The one public function is the one that the macro makes, for Ruby's loader.
 #![allow(missing_docs)]
 
+mod allocator;
 mod answer;
-mod arenas;
 mod clock;
 mod compiler;
 mod env;
 mod heap_pages;
 mod hijack;
-mod malloc_holes;
 mod native;
 mod nogvl;
 mod overlap;

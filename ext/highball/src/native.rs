@@ -14,7 +14,7 @@ use magnus::{function, prelude::*, Error, RArray, RModule, RString, Ruby, Value}
 use rustix::event::{poll, PollFd, PollFlags};
 use rustix::process::{getpid, pidfd_open, Pid, PidfdFlags};
 
-use crate::{arenas, compiler, heap_pages, malloc_holes, nogvl, pstore, turns};
+use crate::{allocator, compiler, heap_pages, nogvl, pstore, turns};
 
 /// Defines the module.
 pub(crate) fn define(highball: RModule) -> Result<(), Error> {
@@ -22,10 +22,10 @@ pub(crate) fn define(highball: RModule) -> Result<(), Error> {
     native.define_singleton_method("pidfd", function!(pidfd, 0))?;
     native.define_singleton_method("pidfd_of", function!(pidfd_of, 1))?;
     native.define_singleton_method("exit_when_closed", function!(exit_when_closed, 1))?;
-    native.define_singleton_method("share_malloc_arena", function!(arenas::share_one, 0))?;
-    native.define_singleton_method("fill_malloc_holes", function!(malloc_holes::fill, 1))?;
-    native.define_singleton_method("free_malloc_holes", function!(malloc_holes::give_back, 0))?;
-    native.define_singleton_method("trim_malloc", function!(malloc_holes::trim, 0))?;
+    native.define_singleton_method("allocator_version", function!(allocator::version, 0))?;
+    native.define_singleton_method("separate_heap", function!(allocator::separate, 0))?;
+    native.define_singleton_method("join_heap", function!(allocator::join, 0))?;
+    native.define_singleton_method("trim_malloc", function!(allocator::trim, 0))?;
     native.define_singleton_method("free_unused_code", function!(compiler::free_unused_code, 0))?;
     native.define_singleton_method("hold_compiler", function!(compiler::hold, 2))?;
     native.define_singleton_method("release_compiler", function!(compiler::release, 1))?;

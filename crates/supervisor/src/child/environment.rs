@@ -5,7 +5,7 @@
 //! gets a login's variables and those of a short list: what else stands in the environment of root may be a secret, or
 //! lead to what is root's.
 
-use highball_config::{App, Jit, STARTED_IN};
+use highball_config::{App, STARTED_IN};
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -15,9 +15,8 @@ pub(crate) type Environment = BTreeMap<OsString, OsString>;
 
 /// What the service manager tells Highball, and what Highball was started with. A process that believed them would take
 /// descriptors for sockets that are something else, or speak to the service manager in Highball's name.
-const HIGHBALLS_OWN: [&str; 15] = [
+const HIGHBALLS_OWN: [&str; 14] = [
     "FDSTORE",
-    JIT,
     "HIGHBALL_LAUNCHER",
     "HIGHBALL_LAUNCHER_RUBY",
     "HIGHBALL_LEAST_FREE_SLOTS",
@@ -84,25 +83,6 @@ const OF_A_SESSION: [&str; 11] = [
 /// What a shell sets for itself.
 const OF_A_SHELL: [&str; 5] = ["OLDPWD", "PWD", "SHLVL", "TERM", "_"];
 
-/// The share of slots that Ruby wants to be free after a collection, and how the mold knows that Highball has chosen it.
-/// With Ruby's default, 0.2, it soon collects completely, which ends much of what processes share
-/// (lib/highball/heap_layout.rb).
-const LEAST_FREE_SLOTS: [(&str, &str); 2] =
-    [("RUBY_GC_HEAP_FREE_SLOTS_MIN_RATIO", "0.05"), ("HIGHBALL_LEAST_FREE_SLOTS", "chosen")];
-/// How the names of variables begin by which a user chooses such shares.
-const FREE_SLOTS: &[u8] = b"RUBY_GC_HEAP_FREE_SLOTS";
-
-/// The share of the heap that is to be free, in per cent; `on`: the usual one; else why Ruby decides all, for the mold.
-const COLLECTOR: &str = "HIGHBALL_COLLECTOR";
-/// The memory of a worker from which on more of the heap is free: the examples need 15 to 20 MiB more then.
-const BYTES_WITH_ROOM: u64 = 512 << 20;
-
-/// `on`, or why the boot cache is off, for the mold.
-const BOOT_CACHE: &str = "HIGHBALL_COMPILED_FILES";
-
-/// Whether Ruby's compiler is to be on, for the mold.
-const JIT: &str = "HIGHBALL_COMPILER";
-
 /// What Bundler keeps beside each variable that it changes.
 const BUNDLERS_COPY: &str = "BUNDLER_ORIG_";
 /// The copy of a variable that was not there.
@@ -123,68 +103,6 @@ pub(crate) fn of_app(app: &App, folder: &Path, server: Environment) -> Environme
         environment.insert(name.into(), app.environment.clone().into());
     }
     environment
-}
-
-/// Lets a mold in production share its memory for longer, if it has some to share. What a user has chosen outweighs it.
-pub(crate) fn share_for_long(environment: &mut Environment, app: &App) {
-    let is_chosen = environment.keys().any(|name| name.as_encoded_bytes().starts_with(FREE_SLOTS));
-    if app.environment == "production" && app.process.preload && !is_chosen {
-        environment.extend(LEAST_FREE_SLOTS.map(|(name, value)| (name.into(), value.into())));
-    }
-}
-
-/// Tells a mold whether Ruby is to compile what runs often (`lib/highball/compiler.rb`). What a user has chosen outweighs it.
-///
-/// Returns options for the Ruby that finds out whether it has to be started with the compiler.
-pub(crate) fn choose_compiler(environment: &mut Environment, app: &App) -> &'static [&'static str] {
-    let options = environment.get(OsStr::new("RUBYOPT")).map(|options| options.to_string_lossy());
-    let has_options = options.is_some();
-    let is_chosen = environment.contains_key(OsStr::new("RUBY_YJIT_ENABLE"))
-        || options.is_some_and(|options| options.contains("jit"));
-    if is_chosen {
-        return &[];
-    }
-    let off = match app.process.jit {
-        Jit::Off => Some("jit = off".into()),
-        Jit::On => None,
-        Jit::Auto => not_in_production(app).or_else(|| app.no_room_for_code()),
-    };
-    // What RUBYOPT has Ruby load may need RubyGems.
-    let (decision, options): (String, &[&str]) = match off {
-        Some(why) => (why, &[]),
-        None if has_options => ("on".into(), &[]),
-        None => ("again".into(), &["--disable-gems"]),
-    };
-    environment.insert(JIT.into(), decision.into());
-    options
-}
-
-/// Tells a mold how Ruby's garbage collector is to work (`lib/highball/collector.rb`). What a user has chosen outweighs it.
-pub(crate) fn choose_collector(environment: &mut Environment, app: &App) {
-    let is_chosen = |name: &&OsString| name.as_encoded_bytes().starts_with(b"RUBY_GC_");
-    let off = match app.process.gc {
-        false => Some("gc = off".into()),
-        true => not_in_production(app).or_else(|| {
-            environment.keys().find(is_chosen).map(|name| format!("{} is set", name.to_string_lossy()))
-        }),
-    };
-    let has_room = app.memory_of_worker().is_some_and(|bytes| bytes >= BYTES_WITH_ROOM);
-    let decision = off.unwrap_or_else(|| if has_room { "50" } else { "on" }.into());
-    environment.insert(COLLECTOR.into(), decision.into());
-}
-
-/// Tells a mold whether to keep what Ruby has compiled (`lib/highball/boot_cache.rb`).
-pub(crate) fn choose_boot_cache(environment: &mut Environment, app: &App) {
-    let off = match app.process.boot_cache {
-        false => Some("boot_cache = off".into()),
-        true => not_in_production(app),
-    };
-    environment.insert(BOOT_CACHE.into(), off.unwrap_or_else(|| "on".into()).into());
-}
-
-/// Why Ruby is not tuned by default, if the application is not in production.
-fn not_in_production(app: &App) -> Option<String> {
-    (app.environment != "production").then(|| format!("the environment is {}", app.environment))
 }
 
 /// What comes from Highball's environment and from the user's login: Ruby is looked for by this.
@@ -280,7 +198,7 @@ fn undo_in_rubyopt(environment: &mut Environment) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use highball_config::{MemoryBound, RunsAs};
+    use highball_config::RunsAs;
     use highball_users::User;
 
     fn app(user: Option<&str>, passed: &[&str]) -> App {
@@ -400,83 +318,5 @@ mod tests {
             ("BUNDLER_VERSION", "2"),
         ];
         assert_eq!(left(&app(None, &[]), "/srv/blog", &named), environment(&[("BUNDLER_VERSION", "2")]));
-    }
-
-    #[test]
-    fn a_mold_in_production_shares_for_long_unless_a_user_has_chosen_otherwise() {
-        let name = OsStr::new("RUBY_GC_HEAP_FREE_SLOTS_MIN_RATIO");
-        let least_of = |app: &App, variables: &[(&str, &str)]| {
-            let mut environment = environment(variables);
-            share_for_long(&mut environment, app);
-            environment.get(name).cloned()
-        };
-        let mut app = App { environment: "production".into(), ..app(None, &[]) };
-        let least = |variables: &[(&str, &str)]| least_of(&app, variables);
-        assert_eq!(least(&[]), Some("0.05".into()));
-        assert_eq!(least(&[("RUBY_GC_HEAP_FREE_SLOTS_GOAL_RATIO", "0.5")]), None);
-        assert_eq!(least(&[("RUBY_GC_HEAP_FREE_SLOTS_MIN_RATIO", "0.3")]), Some("0.3".into()));
-        app.environment = "development".into();
-        assert_eq!(least_of(&app, &[]), None);
-        app.environment = "production".into();
-        app.process.preload = false;
-        assert_eq!(least_of(&app, &[]), None, "each worker loads the application itself");
-    }
-
-    #[test]
-    fn the_compiler_is_chosen_for_production_unless_the_user_has_chosen() {
-        let chosen = |app: &App, variables: &[(&str, &str)]| {
-            let mut environment = environment(variables);
-            let options = choose_compiler(&mut environment, app);
-            (
-                environment.remove(OsStr::new(JIT)).map(|decision| decision.into_string().unwrap()),
-                options.len(),
-            )
-        };
-        let decided = |words: &str| Some(words.to_owned());
-        let mut app = App { environment: "production".into(), ..app(None, &[]) };
-        assert_eq!(chosen(&app, &[]), (decided("again"), 1));
-        assert_eq!(chosen(&app, &[("RUBYOPT", "-rbundler/setup")]), (decided("on"), 0), "it needs RubyGems");
-        assert_eq!(chosen(&app, &[("RUBYOPT", "--yjit")]), (None, 0));
-        assert_eq!(chosen(&app, &[("RUBY_YJIT_ENABLE", "0")]), (None, 0));
-        app.environment = "staging".into();
-        assert_eq!(chosen(&app, &[]), (decided("the environment is staging"), 0));
-        app.process.jit = Jit::On;
-        assert_eq!(chosen(&app, &[]), (decided("again"), 1));
-        app.process.jit = Jit::Off;
-        assert_eq!(chosen(&app, &[]), (decided("jit = off"), 0));
-    }
-
-    #[test]
-    fn the_collector_is_tuned_in_production_unless_the_user_has_chosen() {
-        let decided = |app: &App, variables: &[(&str, &str)]| {
-            let mut environment = environment(variables);
-            choose_collector(&mut environment, app);
-            environment.remove(OsStr::new(COLLECTOR)).unwrap().into_string().unwrap()
-        };
-        let mut app = App { environment: "production".into(), workers: 1, ..app(None, &[]) };
-        app.memory.worker = MemoryBound::Bytes(600 << 20);
-        assert_eq!(decided(&app, &[]), "50");
-        app.memory.worker = MemoryBound::Bytes(400 << 20);
-        assert_eq!(decided(&app, &[]), "on");
-        assert_eq!(decided(&app, &[("RUBY_GC_MALLOC_LIMIT", "1")]), "RUBY_GC_MALLOC_LIMIT is set");
-        app.environment = "development".into();
-        assert_eq!(decided(&app, &[]), "the environment is development");
-        app.process.gc = false;
-        assert_eq!(decided(&app, &[]), "gc = off");
-    }
-
-    #[test]
-    fn compiled_files_are_kept_in_production() {
-        let decided = |app: &App| {
-            let mut environment = environment(&[]);
-            choose_boot_cache(&mut environment, app);
-            environment.remove(OsStr::new(BOOT_CACHE)).unwrap().into_string().unwrap()
-        };
-        let mut app = App { environment: "production".into(), ..app(None, &[]) };
-        assert_eq!(decided(&app), "on");
-        app.environment = "test".into();
-        assert_eq!(decided(&app), "the environment is test");
-        app.process.boot_cache = false;
-        assert_eq!(decided(&app), "boot_cache = off");
     }
 }

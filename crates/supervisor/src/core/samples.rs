@@ -13,6 +13,7 @@ pub(super) fn booted(restartable: bool) -> Booted {
         ruby: None,
         jit: None,
         gc: None,
+        allocator: None,
         boot_cache: None,
         rack: None,
         framework: "Rack".into(),

@@ -255,7 +255,16 @@ impl Play {
         let worker = self.worker(starts)?;
         self.tell_app(AppEvent::WorkerHello { worker });
         self.tell_app(AppEvent::WorkerReady { worker });
+        if self.app().restarts.going.as_ref().is_none_or(|restart| restart.stage != Stage::Probing) {
+            self.is_prepared(); // the answer decides about nothing
+        }
         Some(())
+    }
+
+    fn is_prepared(&mut self) {
+        if let Some(worker) = self.worker(|state| state == WorkerState::Probing) {
+            self.tell_app(AppEvent::CanaryAnswered { worker, answer: Ok(200) });
+        }
     }
 
     fn files_change(&mut self) -> Option<()> {
@@ -278,12 +287,6 @@ impl Play {
     fn rolls(&mut self) {
         for _ in 0..10 {
             let _ = self.worker_gets_ready();
-            let going = self.app().restarts.going.as_ref();
-            let is_rolling = going.is_some_and(|restart| restart.stage == Stage::Rolling);
-            let probing = self.worker(|state| state == WorkerState::Probing);
-            if let Some(worker) = probing.filter(|_| is_rolling) {
-                self.tell_app(AppEvent::CanaryAnswered { worker, answer: Ok(200) });
-            }
             while let Some(worker) = self.worker(|state| state == WorkerState::Retiring) {
                 self.ends(Process::Worker(worker));
             }

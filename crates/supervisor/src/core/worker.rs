@@ -18,7 +18,8 @@ pub(crate) enum WorkerState {
     Forking,
     /// It exists, and runs its hooks and starts its threads.
     Starting,
-    /// It is of a new version, and has one request to answer before clients' requests go to it.
+    /// It has the front's own requests to answer before clients' requests go to it: it is of a new version, or takes the place of
+    /// another that serves until then.
     Probing,
     /// The front gives it requests.
     Serving,

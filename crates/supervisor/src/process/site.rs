@@ -62,6 +62,7 @@ impl Site {
             ruby: None,
             jit: None,
             gc: None,
+            allocator: None,
             boot_cache: None,
             rack: None,
             framework: self.kind.into(),

@@ -165,12 +165,14 @@ fn booted(app: &Booted, took: Duration) {
     }
     let jit = app.jit.as_deref().map(Tuning::of_compiler);
     let gc = app.gc.as_deref().map(Tuning::of_collector);
+    let allocator = app.allocator.as_deref().map(Tuning::of_allocator);
     let cache = app.boot_cache.as_deref().map(Tuning::of_boot_cache);
     info!(
         framework = app.framework,
         ruby = app.ruby.as_deref(),
         jit,
         gc,
+        allocator,
         cache,
         pid = app.pid,
         took_ms = ms(took),

@@ -216,6 +216,11 @@ impl Tuning {
         self.words("as Ruby has it")
     }
 
+    /// Of the allocator: `jemalloc 5.3.1`, or `the system's: allocator = system`.
+    pub fn of_allocator(&self) -> String {
+        self.words("the system's")
+    }
+
     /// Of the boot cache: `1340 of 1347 files`, or `off: boot_cache = off`.
     pub fn of_boot_cache(&self) -> String {
         self.words("off")
@@ -244,6 +249,9 @@ pub struct Booted {
     /// Ruby's garbage collector, as Highball has it work; `None`: as for `jit`.
     #[serde(default)]
     pub gc: Option<Box<Tuning>>,
+    /// What serves its malloc; `None`: as for `jit`.
+    #[serde(default)]
+    pub allocator: Option<Box<Tuning>>,
     /// The cache of compiled Ruby files; `None`: as for `jit`.
     #[serde(default)]
     pub boot_cache: Option<Box<Tuning>>,

@@ -178,17 +178,13 @@ impl App {
         self.report_failed_restart(was, failure);
     }
 
-    /// A worker of the new version has answered its request, or cannot. The answer of the first one, the canary, decides about the
-    /// restart; the others were asked so that clients do not wait for what a worker does at its first request only.
+    /// A worker has answered the front's request, or cannot. The answer of the first one of a new version, the canary, decides about
+    /// the restart; the others were asked so that clients do not wait for what a worker does at its first request only.
     pub(super) fn canary_answered(&mut self, number: u32, answer: Result<u16, String>) {
-        let worker = self.staff.workers.get(number);
-        if worker.is_none_or(|worker| worker.state != WorkerState::Probing) {
-            return; // it was halted meanwhile
-        }
-        if self.restarts.going.as_ref().is_none_or(|restart| restart.stage != Stage::Probing) {
-            self.staff.policy.ready();
-            self.admit(number);
-            return self.checkpoint("restart.replaced");
+        let probed = self.staff.workers.get(number).filter(|worker| worker.state == WorkerState::Probing);
+        let Some(generation) = probed.map(|worker| worker.generation) else { return }; // it was halted meanwhile
+        if !self.decides(generation) {
+            return self.admit_prepared(number);
         }
         match self.probe().judge(answer).map_err(Failure::of_probe) {
             Ok(status) => {
@@ -196,6 +192,23 @@ impl App {
                 self.canary_passed(number);
             }
             Err(failure) => self.restart_failed(failure),
+        }
+    }
+
+    /// Whether a restart waits for the answer of this version.
+    fn decides(&self, generation: u32) -> bool {
+        let probing = |restart: &Restart| restart.stage == Stage::Probing;
+        self.is_next(generation) && self.restarts.going.as_ref().is_some_and(probing)
+    }
+
+    /// A worker of a version that serves is prepared, as far as its time allowed.
+    fn admit_prepared(&mut self, number: u32) {
+        self.staff.policy.ready();
+        self.admit(number);
+        if self.promoted_mold().is_some() {
+            self.checkpoint("refork.replaced");
+        } else if self.restarts.going.is_some() {
+            self.checkpoint("restart.replaced");
         }
     }
 
@@ -229,10 +242,15 @@ impl App {
         self.checkpoint("restart.admitted");
     }
 
-    pub(super) fn canary_is_silent(&mut self, worker: u32) {
+    /// A worker has not answered the front's request in time. One that takes the place of another of its version serves all the same.
+    pub(super) fn canary_is_silent(&mut self, number: u32) {
+        let generation = self.staff.workers.get(number).map(|worker| worker.generation);
+        if generation == Some(self.current.number) {
+            return self.admit_prepared(number);
+        }
         let failure = Failure::of_probe(self.probe().unanswered(self.config.probe_timeout));
-        self.log(AppLog::CanaryKilled { worker });
-        self.halt_worker(worker); // the restart may be over, if fewer workers are wanted by now
+        self.log(AppLog::CanaryKilled { worker: number });
+        self.halt_worker(number); // the restart may be over, if fewer workers are wanted by now
         self.restart_failed(failure);
     }
 

@@ -231,7 +231,8 @@ impl App {
         }
         let Some(generation) = self.staff.workers.get(number).map(|worker| worker.generation) else { return };
         let is_new = self.is_next(generation);
-        let (state, deadline) = if is_new {
+        let is_probed = is_new || self.is_spare();
+        let (state, deadline) = if is_probed {
             let deadline = (!is_mutated(Mutation::ForgetProbeDeadline)).then_some(probe_until);
             (WorkerState::Probing, deadline)
         } else {
@@ -244,18 +245,22 @@ impl App {
         let took = now - worker.forked_at;
         let is_usual = self.staff.is_crashing && !is_new;
         self.log(AppLog::WorkerReady { worker: number, took, is_usual });
-        if is_new {
+        if is_probed {
             self.notify(FrontNews::CanaryReady { worker: number, generation });
-            if self.restarts.going.as_ref().is_some_and(|restart| restart.stage == Stage::Probing) {
+            if is_new && self.restarts.going.as_ref().is_some_and(|restart| restart.stage == Stage::Probing) {
                 self.checkpoint("restart.canary_ready");
             }
             return;
         }
         self.staff.policy.ready();
         self.notify(FrontNews::WorkerReady { worker: number, generation });
-        if self.promoted_mold().is_some() {
-            self.checkpoint("refork.replaced");
-        }
+    }
+
+    /// Whether a worker that is ready may be prepared before it serves, for as many as are wanted serve without it: it takes the
+    /// place of one that serves until then.
+    fn is_spare(&self) -> bool {
+        let tally = self.tally();
+        !self.is_asleep() && tally.serving + tally.others_serving >= usize::from(self.staff.wanted)
     }
 
     /// Whether it is known which application this worker has loaded: its mold has reported it, or a worker.
