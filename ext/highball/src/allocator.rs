@@ -2,7 +2,7 @@
 //! (`ext/jemalloc`); a user's that was preloaded is asked in the same way.
 //!
 //! A process that was forked shares the heap page by page, until it writes there. jemalloc does not write to memory that is free, so
-//! it suffices that a worker allocates elsewhere than its mold: in an arena of its own.
+//! it suffices that a worker allocates in another arena than its mold.
 #![allow(unsafe_code)]
 
 use std::ffi::{c_char, c_int, c_void, CStr};
