@@ -16,7 +16,7 @@ const COLUMN: usize = 26;
 
 const EXAMPLES: [(&str, &str); 6] = [
     ("highball", "serve the app in this folder at http://127.0.0.1:3000"),
-    ("highball -e production -p 8080 /srv/blog", "serve it for everybody, with a worker for each CPU"),
+    ("highball -e production -p 8080 /srv/blog", "serve it in production, on all addresses"),
     ("highball doctor", "find out what keeps it from running well"),
     ("highball restart /srv/blog", "load new code without dropping requests"),
     ("highball status -p 8080", "show the server on this port"),

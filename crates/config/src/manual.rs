@@ -3,7 +3,8 @@
 use std::fmt::Write;
 
 use crate::form::Form;
-use crate::options::{Opt, Scope, Section, OPTIONS};
+use crate::help::first_sentence;
+use crate::options::{named, Opt, Scope, Section, OPTIONS};
 use crate::value::{duration_text, size_text};
 
 const INTRODUCTION: &str = "\
@@ -11,7 +12,7 @@ const INTRODUCTION: &str = "\
 
 # Configuration
 
-Highball needs no configuration. Every option can be given in three places, under one name:
+Highball needs no configuration. You can set every option in three places, under one name:
 
 | place | example |
 | --- | --- |
@@ -19,40 +20,85 @@ Highball needs no configuration. Every option can be given in three places, unde
 | environment | `HIGHBALL_IDLE_TIMEOUT=20s` |
 | configuration file | `idle_timeout = \"20s\"` |
 
-The command line overrides the environment, the environment overrides the file, and the file overrides the
-default. Variables that platforms and frameworks set, such as `PORT`, count as well; where both are set, the
-variable that begins with `HIGHBALL_` wins. A blank variable counts as unset; where the option narrows something (`basic_auth`, `bind`), it
-is an error ([security.md](security.md#when-a-restriction-cannot-be-kept)).
+The command line overrides the environment, and the environment overrides the file.
 
-Some variables are no options: `HIGHBALL_CONTROL` is the path of the control socket, or of a folder of control sockets, for the
-server and for commands ([signals.md](signals.md#how-commands-find-the-server)); `HIGHBALL_LOG` is the level of the log
-(`error`, `warn`, `info`, `debug` or `trace`).
+## Options to set first
 
-The file is the one named by `--config`, else by `HIGHBALL_CONFIG`, else `config/highball.toml` or
-`highball.toml` in the application. It is [TOML](https://toml.io). An option that does not exist is an error.
-Relative paths in the file begin at the application's folder, all others at the current one.
+The machine and the application decide about these; the defaults of all other options suit most deployments.
 
-An existing `config/puma.rb` counts for what such a file, the command line and `HIGHBALL_` variables do not set, and its hooks
-run. The log and `highball doctor` say which options come from which file, and name each statement that has no counterpart (an
-error, where it narrows something): see [migrating/puma.md](migrating/puma.md#configpumarb). `puma_config = false` turns it off. Where `--config` names a file, no
-other is read, neither `config/highball.toml` nor `config/puma.rb`.
+| option | what it sets | default |
+| --- | --- | --- |
+";
 
-With several applications ([many-apps.md](many-apps.md)) the file is the server's: options at its top hold for
-the server and for all applications, and each has its own `[[app]]`. Relative paths at its top, and the `path` of
-an entry, begin at the folder that the file lies in (for `config/highball.toml` at the one around it), those within an
-entry at its application. An application's own file gives only its own options there.
+/// The options of the first table: those for which no default fits everywhere.
+const FIRST: [&str; 10] = [
+    "environment",
+    "port",
+    "bind",
+    "domain",
+    "trusted_proxies",
+    "workers",
+    "threads",
+    "request_timeout",
+    "admin",
+    "access_log",
+];
+
+const RULES: &str = "
+## Values
 
 | value | written as |
 | --- | --- |
-| size | bytes, or a number with `k`, `m` or `g` (powers of 1024): `65536`, `64k`, `1GiB` |
+| size | bytes, or a number with `k`, `m`, `g` or `t` (powers of 1024): `65536`, `64k`, `1GiB` |
 | time | seconds, or a number with `ms`, `s`, `m`, `h` or `d`: `30`, `30s`, `1.5s`, `5m` |
 | switch | `on` or `off` (in the file also `true` or `false`) |
-| no limit | `none`, where an option allows it |
+| no limit | `none`, if the option allows it |
+| several values | the option several times; in a variable, with commas between them; in the file, a list |
+
+## Which value counts
+
+The command line overrides the environment. The environment overrides the configuration file, the file overrides
+`config/puma.rb`, and that overrides the default.
+
+- Variables of platforms and frameworks, such as `PORT`, count as well. A variable that begins with `HIGHBALL_` overrides them,
+  and so does `config/puma.rb`.
+- A blank variable counts as unset. If the option restricts something (`basic_auth`, `bind`), it is an error: see
+  [security.md](security.md#when-a-restriction-cannot-be-kept).
+- An existing `config/puma.rb` applies, and its hooks run. The log and `highball doctor` say which options come from which file,
+  and name each statement that has no counterpart; a statement that restricts something is then an error.
+  `puma_config = false` turns the file off. See [migrating/puma.md](migrating/puma.md#configpumarb).
+
+## Configuration file
+
+The file is [TOML](https://toml.io). Highball reads the file that `--config` names, else the one in `HIGHBALL_CONFIG`, else
+`config/highball.toml` or `highball.toml` in the application's folder.
+
+- An option that does not exist is an error.
+- Relative paths in the file begin at the application's folder, all others at the current folder.
+- If you name a file for a single application, Highball reads no other, neither `config/highball.toml` nor `config/puma.rb`.
+
+With [several applications](many-apps.md), the file is the server's:
+
+- Options at its top are for the server, and are the defaults of all applications. Each application has an `[[app]]`.
+- Relative paths at its top, and the `path` of an `[[app]]`, begin at the folder of the file (for `config/highball.toml`, at the
+  folder around it). Other relative paths in an `[[app]]` begin at the folder of its application.
+- An application's own file sets only options of that application.
+
+## Variables without an option
+
+| variable | meaning |
+| --- | --- |
+| `HIGHBALL_CONTROL` | path of the control socket, or of a folder for control sockets; set it for the server and for commands ([signals.md](signals.md#how-commands-find-the-server)) |
+| `HIGHBALL_LOG` | level of the log: `error`, `warn`, `info` (the default), `debug` or `trace` |
 ";
 
 /// The text of `docs/configuration.md`.
 pub fn manual() -> String {
     let mut text = INTRODUCTION.to_owned();
+    for option in FIRST.into_iter().filter_map(named) {
+        text.push_str(&row(option));
+    }
+    text.push_str(RULES);
     for section in Section::ALL {
         let _ = write!(text, "\n## {}\n", section.title());
         for option in OPTIONS.iter().filter(|option| option.section == section) {
@@ -61,6 +107,12 @@ pub fn manual() -> String {
     }
     text.push_str(&example_file());
     text
+}
+
+/// A line of the first table.
+fn row(option: &Opt) -> String {
+    let (name, what, default) = (option.name, first_sentence(option), option.default_text());
+    format!("| [`{name}`](#{name}) | {what} | {default} |\n")
 }
 
 fn entry(option: &Opt) -> String {
@@ -131,8 +183,7 @@ fn range(form: &Form) -> Option<String> {
 /// A file with every option: each line is the default, or an example where the default is no value.
 fn example_file() -> String {
     let mut text =
-        "\n## A configuration file\n\nWith every option in it; the values are examples.\n\n```toml\n"
-            .to_owned();
+        "\n## Example file\n\nThis file has every option. The values are examples.\n\n```toml\n".to_owned();
     for section in Section::ALL {
         let _ = writeln!(text, "# {}", section.title());
         for option in OPTIONS.iter().filter(|option| option.section == section && option.in_file()) {
@@ -150,5 +201,15 @@ fn toml_value(option: &Opt) -> String {
         _ if option.form.repeats() => format!("[\"{}\"]", option.example),
         Form::Switch(_) | Form::Flag(_) => (option.example == "on").to_string(),
         _ => format!("\"{}\"", option.example),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_options_are_in_the_table() {
+        assert!(FIRST.into_iter().all(|name| named(name).is_some()));
     }
 }

@@ -84,44 +84,64 @@ pub(crate) enum Default {
 /// The sections of the help and of the manual.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Section {
-    /// What runs, and where it can be reached.
-    Server,
-    /// One application among several.
-    Apps,
-    /// How much clients may send.
-    Sizes,
+    /// Where clients reach the server, and what proxies report of them.
+    Addresses,
+    /// Certificates, and the way from HTTP to HTTPS.
+    Https,
+    /// How an application is loaded and run.
+    Application,
+    /// How many processes and threads there are, and what they may take.
+    Workers,
+    /// Boots, stops and restarts.
+    Processes,
     /// How long clients and the application may take.
     Times,
-    /// Static files.
+    /// How much clients may send and hold.
+    Sizes,
+    /// Responses without Ruby.
     Files,
-    /// Starting and stopping.
-    Processes,
-    /// Logs.
+    /// What operators and load balancers ask the server.
+    Health,
+    /// Logs, and what requests carry for them.
     Logs,
+    /// Who may do and see what.
+    Security,
+    /// One application among several.
+    Apps,
 }
 
 impl Section {
     /// All of them, in the order of the manual.
-    pub(crate) const ALL: [Section; 7] = [
-        Section::Server,
-        Section::Apps,
-        Section::Sizes,
-        Section::Times,
-        Section::Files,
+    pub(crate) const ALL: [Section; 12] = [
+        Section::Addresses,
+        Section::Https,
+        Section::Application,
+        Section::Workers,
         Section::Processes,
+        Section::Times,
+        Section::Sizes,
+        Section::Files,
+        Section::Health,
         Section::Logs,
+        Section::Security,
+        Section::Apps,
     ];
 
     /// The heading.
     pub(crate) fn title(self) -> &'static str {
         match self {
-            Section::Server => "Server",
-            Section::Apps => "Applications",
-            Section::Sizes => "Sizes and numbers",
+            Section::Addresses => "Addresses and proxies",
+            Section::Https => "HTTPS and certificates",
+            Section::Application => "Application and Ruby",
+            Section::Workers => "Workers, threads and memory",
+            Section::Processes => "Start, stop and restart",
             Section::Times => "Time limits",
-            Section::Files => "Static files",
-            Section::Processes => "Processes",
-            Section::Logs => "Logs",
+            Section::Sizes => "Size and count limits",
+            Section::Files => "Static files, compression and cache",
+            Section::Health => "Health checks, metrics and dashboard",
+            Section::Logs => "Logs and request timing",
+            Section::Security => "Users and access",
+            Section::Apps => "Several applications",
         }
     }
 }
@@ -181,9 +201,10 @@ pub(crate) static OPTIONS: &[Opt] = &[
         env: &["PORT"],
         form: Form::Count(0..=65535, |f, count| fit(count, &mut f.server.port)),
         default: Default::Is("3000"),
-        section: Section::Server,
+        section: Section::Addresses,
         example: "8080",
-        doc: "TCP port for every address that does not name one. 0 takes a free port, and the first log lines say which.",
+        doc: "TCP port for HTTP addresses that name none. With 0, the system chooses a free port, which the first log lines \
+              show.",
     },
     Opt {
         name: "bind",
@@ -192,13 +213,14 @@ pub(crate) static OPTIONS: &[Opt] = &[
         env: &["BINDING"],
         form: Form::Addresses(|f, binds| f.server.binds = binds),
         default: Default::InDevelopment { yes: "127.0.0.1", no: "0.0.0.0" },
-        section: Section::Server,
+        section: Section::Addresses,
         example: "tls://0.0.0.0:443",
-        doc: "Address to listen on. May be given several times (in the file: a list). An IP address with or without \
-              a port, such as `127.0.0.1`, `0.0.0.0:4000` or `[::1]:4000`, or `unix:/path` for a Unix socket. With \
-              `fastcgi://127.0.0.1:9000` or `fastcgi+unix:/path` before it, web servers are served over FastCGI there, with \
-              `lsapi://127.0.0.1:9001` or `lsapi+unix:/path` over LSAPI; see [protocols.md](protocols.md). \
-              `tls://0.0.0.0:443` is an address for HTTPS; see [https.md](https.md).",
+        doc: "Address to listen on. You can repeat it; in the file, use a list. Write an IP address or `localhost`, with or \
+              without a port, such as `127.0.0.1`, `0.0.0.0:4000` or `[::1]:4000`, or `unix:/path` for a Unix socket. \
+              `tls://0.0.0.0:443` serves HTTPS; see [https.md](https.md). `fastcgi://127.0.0.1:9000` and `fastcgi+unix:/path` \
+              serve web servers over FastCGI, `lsapi://127.0.0.1:9001` and `lsapi+unix:/path` over LSAPI; see \
+              [protocols.md](protocols.md). `0.0.0.0` accepts connections from every network: behind a web server on the same \
+              machine, use `127.0.0.1` or a Unix socket.",
     },
     Opt {
         name: "https",
@@ -207,11 +229,12 @@ pub(crate) static OPTIONS: &[Opt] = &[
         env: &[],
         form: Form::Flag(|f, on| f.server.https = on),
         default: Default::Is("off"),
-        section: Section::Server,
+        section: Section::Https,
         example: "off",
-        doc: "Serves HTTPS in development, with certificates for `localhost` and all names below it, such as `blog.localhost`. They \
-              are issued by an authority that Highball makes for you at the first start, and that you have your browser trust. \
-              Addresses for HTTP become addresses for HTTPS, unless one for HTTPS is given. See [https.md](https.md#tls-in-development).",
+        doc: "Serve HTTPS in development with certificates for `localhost` and names below it, such as `blog.localhost`. \
+              Highball creates a local certificate authority on first start; trust it once in your browser. HTTP addresses \
+              become HTTPS addresses, unless `bind` names one with `tls://`. Outside of development, and together with \
+              `tls_certificate` or `domain`, it is an error. See [https.md](https.md).",
     },
     Opt {
         name: "tls_certificate",
@@ -220,12 +243,12 @@ pub(crate) static OPTIONS: &[Opt] = &[
         env: &[],
         form: Form::Paths(|f, paths| f.tls_certificates = paths),
         default: Default::Without("none; an address for HTTPS needs one"),
-        section: Section::Server,
+        section: Section::Https,
         example: "/etc/highball/blog.example.com.pem",
-        doc: "File with a TLS certificate (PEM), and behind it those that lead to its authority: what certbot calls \
-              `fullchain.pem`. May be given several times (in the file: a list). Clients get the certificate for the host that they \
-              name, or else the first. Those of one application count for its `hosts` alone. Read again after HUP, and when it changes. \
-              See [https.md](https.md).",
+        doc: "PEM file with a TLS certificate, followed by its intermediate certificates (certbot's `fullchain.pem`). You can \
+              repeat it; in the file, use a list. Each client gets the certificate for the host name that it sends (SNI), or \
+              else the first one. Certificates in an `[[app]]` apply to its `hosts` only. Highball reads the files again when \
+              they change, and after HUP. See [https.md](https.md).",
     },
     Opt {
         name: "tls_key",
@@ -234,10 +257,10 @@ pub(crate) static OPTIONS: &[Opt] = &[
         env: &[],
         form: Form::Paths(|f, paths| f.tls_keys = paths),
         default: Default::Without("the file of the certificate"),
-        section: Section::Server,
+        section: Section::Https,
         example: "/etc/highball/blog.example.com.key",
-        doc: "File with the private key of the certificate (PEM, not encrypted). With several certificates, a key for each, in the \
-              same order.",
+        doc: "PEM file with the private key of `tls_certificate`, not encrypted. Leave it out if the certificate's file also \
+              contains the key. With several certificates, give a key for each, in the same order.",
     },
     Opt {
         name: "domain",
@@ -246,11 +269,13 @@ pub(crate) static OPTIONS: &[Opt] = &[
         env: &[],
         form: Form::Domains(|f, domains| f.server.domains = domains),
         default: Default::Without("none; no authority is asked"),
-        section: Section::Server,
+        section: Section::Https,
         example: "blog.example.com",
-        doc: "Name for which a certificate is obtained, and renewed, from an authority that speaks ACME, Let's Encrypt by default. May \
-              be given several times (in the file: a list). `hosts` stands for the `hosts` of all applications. Unless `bind` says \
-              something else, the server then listens on the ports 443 and 80, and sends clients of port 80 to HTTPS. See [https.md](https.md#certificates-by-themselves).",
+        doc: "Domain name to get an automatic certificate for. Highball obtains it from Let's Encrypt, or from the ACME \
+              authority in `acme_directory`, and renews it. You can repeat it; in the file, use a list. `hosts` means the \
+              `hosts` of all applications. Unless you set `bind`, the server listens on ports 443 and 80 and redirects HTTP to \
+              HTTPS. The authority must reach the name at port 80 or 443, unless you set `acme_dns_hook`. It is not available if \
+              root starts Highball for applications of other users. See [https.md](https.md).",
     },
     Opt {
         name: "domain_on_demand",
@@ -259,11 +284,12 @@ pub(crate) static OPTIONS: &[Opt] = &[
         env: &[],
         form: Form::Domains(|f, domains| f.server.domains_on_demand = domains),
         default: Default::Without("none"),
-        section: Section::Server,
+        section: Section::Https,
         example: "*.example.com",
-        doc: "Name for which a certificate is obtained as with `domain`, but not before a client asks for it. `*.example.com` stands for \
-              all names with one label more, each of which gets a certificate for itself: name a domain so whose DNS entries you \
-              make one by one. May be given several times (in the file: a list). See [https.md](https.md#names-on-demand).",
+        doc: "Domain name whose certificate is obtained when the first client asks for it. Otherwise it is like `domain`. \
+              `*.example.com` matches one extra label; each name gets its own certificate. Use it only if each of these names \
+              has its own DNS entry: with a wildcard entry, anyone can make you request certificates for random names, up to the \
+              authority's rate limit. You can repeat it; in the file, use a list. See [https.md](https.md#names-on-demand).",
     },
     Opt {
         name: "domain_ask",
@@ -272,10 +298,12 @@ pub(crate) static OPTIONS: &[Opt] = &[
         env: &[],
         form: Form::UrlPath(|f, path| f.server.domain_ask = Some(path)),
         default: Default::Without("none; the application is not asked"),
-        section: Section::Server,
+        section: Section::Https,
         example: "/certificates/allowed",
-        doc: "Path by which the application says whether a certificate is to be obtained for a name that a client asks for, and that no \
-              option names: it is sent `GET PATH?domain=NAME`, and says yes with status 200. See [https.md](https.md#names-on-demand).",
+        doc: "Path at which the application decides whether a name gets a certificate. When a client asks for a name that no \
+              option lists, Highball sends the application `GET PATH?domain=NAME`. Status 200 means yes; any other response, and \
+              none within ten seconds, means no. Use it if customers bring their own domains. See \
+              [https.md](https.md#names-on-demand).",
     },
     Opt {
         name: "acme_directory",
@@ -284,10 +312,11 @@ pub(crate) static OPTIONS: &[Opt] = &[
         env: &[],
         form: Form::Word(|f, url| f.server.acme_directory = url),
         default: Default::Is("https://acme-v02.api.letsencrypt.org/directory"),
-        section: Section::Server,
+        section: Section::Https,
         example: "https://acme-staging-v02.api.letsencrypt.org/directory",
-        doc: "The authority for the certificates of `domain`: the URL of its ACME directory. That of the example is for tries: its \
-              certificates are worth nothing, and its limits are high.",
+        doc: "URL of the ACME directory of the authority that issues certificates for `domain`. It begins with `https://`. For \
+              testing, use the staging directory, `https://acme-staging-v02.api.letsencrypt.org/directory`: its limits are high, \
+              and browsers do not trust its certificates.",
     },
     Opt {
         name: "acme_contact",
@@ -296,9 +325,9 @@ pub(crate) static OPTIONS: &[Opt] = &[
         env: &[],
         form: Form::Emails(|f, addresses| f.server.acme_contacts = addresses),
         default: Default::Without("none"),
-        section: Section::Server,
+        section: Section::Https,
         example: "admin@example.com",
-        doc: "E-mail address for the authority, which some require. May be given several times (in the file: a list).",
+        doc: "E-mail address for the ACME authority. Some authorities require one. You can repeat it; in the file, use a list.",
     },
     Opt {
         name: "acme_authorities",
@@ -307,9 +336,10 @@ pub(crate) static OPTIONS: &[Opt] = &[
         env: &[],
         form: Form::Path(|f, path| f.server.acme_authorities = Some(path)),
         default: Default::Without("the certificate authorities of this machine"),
-        section: Section::Server,
+        section: Section::Https,
         example: "/etc/highball/authority.pem",
-        doc: "File with the certificate (PEM) that vouches for the server of a private ACME authority.",
+        doc: "PEM file with the CA certificate for the server of a private ACME authority. Set it if this machine does not trust \
+              that server.",
     },
     Opt {
         name: "acme_eab_kid",
@@ -318,10 +348,11 @@ pub(crate) static OPTIONS: &[Opt] = &[
         env: &[],
         form: Form::Word(|f, id| f.server.acme_eab_kid = Some(id)),
         default: Default::Without("none"),
-        section: Section::Server,
+        section: Section::Https,
         example: "kid-1",
-        doc: "What the authority calls the account that you have made with it on its site (external account binding), if it requires \
-              one. Goes with `acme_eab_key_file`.",
+        doc: "Key identifier of your account with the ACME authority (external account binding). Set it, together with \
+              `acme_eab_key_file`, if the authority requires an account that you create on its site, as ZeroSSL and Google Trust \
+              Services do.",
     },
     Opt {
         name: "acme_eab_key_file",
@@ -330,10 +361,10 @@ pub(crate) static OPTIONS: &[Opt] = &[
         env: &[],
         form: Form::Path(|f, path| f.server.acme_eab_key_file = Some(path)),
         default: Default::Without("none"),
-        section: Section::Server,
+        section: Section::Https,
         example: "/etc/highball/eab.key",
-        doc: "File with the HMAC key of that account, in Base64, as the authority shows it. It is read once, when the account of \
-              Highball is made.",
+        doc: "File with the HMAC key for `acme_eab_kid`, in Base64, as the authority shows it. Only Highball's user should be \
+              able to read it. Highball reads it once, when it registers with the authority.",
     },
     Opt {
         name: "acme_dns_hook",
@@ -342,11 +373,12 @@ pub(crate) static OPTIONS: &[Opt] = &[
         env: &[],
         form: Form::Path(|f, path| f.server.acme_dns_hook = Some(path)),
         default: Default::Without("none; the authority looks at this server"),
-        section: Section::Server,
+        section: Section::Https,
         example: "/usr/local/bin/acme-dns",
-        doc: "Program that makes entries in the DNS, by which the authority sees that a `domain` is yours (DNS-01). With it, a \
-              `domain` may be `*.example.com`, and no port has to be reachable from the internet. It is called as `PROGRAM present NAME \
-              VALUE`, and later as `PROGRAM cleanup NAME VALUE`. See [https.md](https.md#wildcard-names-and-the-dns).",
+        doc: "Program that adds DNS entries, to prove that you control a `domain` (DNS-01). With it, a `domain` may be a \
+              wildcard such as `*.example.com`, and no port has to be reachable from the internet. Highball calls `PROGRAM \
+              present NAME VALUE`, and later `PROGRAM cleanup NAME VALUE`. A call that takes longer than 120 seconds has failed. \
+              See [https.md](https.md#wildcard-names-and-the-dns).",
     },
     Opt {
         name: "state_dir",
@@ -355,10 +387,10 @@ pub(crate) static OPTIONS: &[Opt] = &[
         env: &[],
         form: Form::Path(|f, path| f.server.state_dir = Some(path)),
         default: Default::Without("`acme` in systemd's `STATE_DIRECTORY`; else `highball` in `XDG_STATE_HOME` or `~/.local/state`"),
-        section: Section::Server,
+        section: Section::Https,
         example: "/var/lib/highball",
-        doc: "Folder for what `domain` obtains: accounts, certificates and keys. It is made if it is missing, and no other user may look \
-              into it. Two servers cannot share it.",
+        doc: "Folder for the accounts, certificates and keys of `domain`. Highball creates it if it is missing; no other user \
+              can read it. Back it up: if it is lost, Highball obtains new certificates. Two servers cannot share a folder.",
     },
     Opt {
         name: "redirect_https",
@@ -367,10 +399,10 @@ pub(crate) static OPTIONS: &[Opt] = &[
         env: &[],
         form: Form::Switch(|f, on| f.server.redirect_https = Some(on)),
         default: Default::Without("`off`; `on` with `domain` and without `bind`"),
-        section: Section::Server,
+        section: Section::Https,
         example: "on",
-        doc: "Whether clients of HTTP addresses are sent to HTTPS (status 308). A client that names no port is sent to port 443, another \
-              to the first address for HTTPS. Unix sockets, FastCGI and LSAPI are served as before.",
+        doc: "Redirect HTTP clients to HTTPS (status 308). Clients that name no port are sent to port 443, others to the first \
+              HTTPS address. Unix sockets, FastCGI and LSAPI are not redirected.",
     },
     Opt {
         name: "hsts",
@@ -379,10 +411,11 @@ pub(crate) static OPTIONS: &[Opt] = &[
         env: &[],
         form: Form::DurationOrNone(Duration::ZERO..=TWO_YEARS, |f, time| f.server.hsts = time),
         default: Default::Is("none"),
-        section: Section::Server,
+        section: Section::Https,
         example: "365d",
-        doc: "Time for which browsers use HTTPS alone for a host that they have reached over HTTPS (`Strict-Transport-Security`). An \
-              answer of the application that has this header keeps its own. `0s` ends it in browsers that know of it.",
+        doc: "Time for which browsers use only HTTPS for a host (`Strict-Transport-Security`). The header of the application \
+              takes precedence. Begin with `1h`, because browsers remember it; `0s` ends it in browsers that come back. It needs \
+              an HTTPS address, and has no effect with `https`.",
     },
     Opt {
         name: "proxy_protocol",
@@ -399,11 +432,11 @@ pub(crate) static OPTIONS: &[Opt] = &[
             },
         ]),
         default: Default::Is("off"),
-        section: Section::Server,
+        section: Section::Addresses,
         example: "v2",
-        doc: "Versions of the PROXY protocol in which proxies report the client of each HTTP connection. Every such \
-              connection then has to begin with this header, and `REMOTE_ADDR` is the client's address. See \
-              [protocols.md](protocols.md).",
+        doc: "Versions of the PROXY protocol that load balancers send on HTTP connections. `REMOTE_ADDR` is then the client's \
+              address. Each HTTP connection must begin with the header of the protocol; Highball closes others. Set it if your \
+              load balancer forwards TCP connections, not HTTP requests. See [protocols.md](protocols.md).",
     },
     Opt {
         name: "proxy_protocol_from",
@@ -412,11 +445,11 @@ pub(crate) static OPTIONS: &[Opt] = &[
         env: &[],
         form: Form::Networks(|f, networks| f.server.proxy_protocol.from = networks),
         default: Default::Is("loopback"),
-        section: Section::Server,
+        section: Section::Addresses,
         example: "10.0.0.0/8",
-        doc: "Proxy that is trusted with `proxy_protocol`: an address or a network. May be given several times (in the file: \
-              a list). `loopback` is this machine, `private` all private networks. Connections from other addresses are \
-              closed; those to a Unix socket are trusted, as its file permissions decide who can connect.",
+        doc: "Load balancer that may use `proxy_protocol`: an address or a network. `loopback` is this machine, `private` all \
+              private networks. You can repeat it; in the file, use a list. Highball closes connections from other addresses. \
+              Unix sockets are always trusted, because their file permissions control who can connect.",
     },
     Opt {
         name: "trusted_proxies",
@@ -425,14 +458,15 @@ pub(crate) static OPTIONS: &[Opt] = &[
         env: &[],
         form: Form::Networks(|f, networks| f.server.trusted_proxies = networks),
         default: Default::Is("none"),
-        section: Section::Server,
+        section: Section::Addresses,
         example: "10.0.0.0/8",
-        doc: "Proxy in front, by HTTP, that is believed what it reports of each request: an address or a network. May be given \
-              several times (in the file: a list). `REMOTE_ADDR` is then the client in `X-Forwarded-For` or `Forwarded`, and \
-              `rack.url_scheme` the scheme in `X-Forwarded-Proto` or `Forwarded`. Of requests from other addresses, applications \
-              get none of these fields, nor `X-Forwarded-Host`, `X-Real-IP` and the like. Connections to a Unix socket are \
-              trusted. With `none`, applications get these fields from everybody, and judge for themselves. See \
-              [behind a web server](deploying/behind-a-web-server.md).",
+        doc: "HTTP proxy in front of Highball whose headers are trusted: an address or a network. Set it if a web server or load \
+              balancer forwards requests. `loopback` is this machine, `private` all private networks. You can repeat it; in the \
+              file, use a list. For its requests, `REMOTE_ADDR` is the client in `X-Forwarded-For` or `Forwarded`, and \
+              `rack.url_scheme` is the scheme in `X-Forwarded-Proto` or `Forwarded`. Requests from other addresses lose these \
+              headers, and also `X-Forwarded-Host`, `X-Real-IP` and the like. Unix sockets are always trusted. With `none`, the \
+              application gets these headers from every client, and any client can forge them. See [behind a web \
+              server](deploying/behind-a-web-server.md).",
     },
     Opt {
         name: "http2_cleartext",
@@ -441,10 +475,10 @@ pub(crate) static OPTIONS: &[Opt] = &[
         env: &[],
         form: Form::Switch(|f, on| f.server.http2_cleartext = on),
         default: Default::Is("off"),
-        section: Section::Server,
+        section: Section::Addresses,
         example: "on",
-        doc: "Whether HTTP addresses without TLS also serve HTTP/2 to clients that begin with it (prior knowledge), for example \
-              load balancers and service meshes. See [protocols.md](protocols.md).",
+        doc: "Serve HTTP/2 without TLS on HTTP addresses, to clients that begin with it (prior knowledge). HTTP/1 stays \
+              available. Switch it on for load balancers and service meshes that speak HTTP/2. See [protocols.md](protocols.md).",
     },
     Opt {
         name: "environment",
@@ -453,10 +487,11 @@ pub(crate) static OPTIONS: &[Opt] = &[
         env: &["RAILS_ENV", "RACK_ENV", "APP_ENV"],
         form: Form::Environment(|f, name| f.app.environment = name),
         default: Default::Is("development"),
-        section: Section::Server,
+        section: Section::Application,
         example: "production",
-        doc: "Environment that the application runs in. In `development` there is one worker, no limit on the time of \
-              a request, and the server can only be reached from this machine, unless options say otherwise.",
+        doc: "Environment that the application runs in. Its processes get it as `RAILS_ENV`, `RACK_ENV` and `APP_ENV`. \
+              `development` changes the defaults of other options: one worker, no request timeout, no compression, and access \
+              from this machine only.",
     },
     Opt {
         name: "workers",
@@ -468,11 +503,12 @@ pub(crate) static OPTIONS: &[Opt] = &[
             count.map_or(Ok(()), |count| fit(count.max(1), f.app.workers.insert(0)))
         }),
         default: Default::InDevelopment { yes: "1", no: "auto" },
-        section: Section::Server,
+        section: Section::Workers,
         example: "4",
-        doc: "Worker processes. With `auto`, their number follows the load, between `min_workers` and `max_workers`. It begins with \
-              one for each CPU that this process may use, by its affinity and by the quota of its cgroup (a container's CPU limit), \
-              rounded up. 0 is one worker, as for Puma. See [tuning.md](tuning.md#workers).",
+        doc: "Number of worker processes. With `auto`, it follows the load, between `min_workers` and `max_workers`, and begins \
+              with one worker per CPU, rounded up. CPU affinity, the CPU quota of the container and `cpu_max` count. 0 means one \
+              worker, as in Puma. Set a number if you want a fixed one, or if the platform shares CPUs without a quota. See \
+              [tuning.md](tuning.md#workers).",
     },
     Opt {
         name: "min_workers",
@@ -481,9 +517,10 @@ pub(crate) static OPTIONS: &[Opt] = &[
         env: &[],
         form: Form::Count(1..=512, |f, count| fit(count, &mut f.app.min_workers)),
         default: Default::Is("1"),
-        section: Section::Server,
+        section: Section::Workers,
         example: "2",
-        doc: "The least workers with `workers = auto`: their number when no requests arrive.",
+        doc: "Smallest number of workers with `workers = auto`. Without requests, the pool shrinks to it. Raise it if the first \
+              requests after a quiet period must not wait.",
     },
     Opt {
         name: "max_workers",
@@ -495,11 +532,11 @@ pub(crate) static OPTIONS: &[Opt] = &[
             count.map_or(Ok(()), |count| fit(count, f.app.max_workers.insert(0)))
         }),
         default: Default::Is("auto"),
-        section: Section::Server,
+        section: Section::Workers,
         example: "8",
-        doc: "The most workers with `workers = auto`. `auto` is two for each CPU that this process may use, rounded up: those beyond \
-              one for each CPU serve requests that wait for something else. There are never more than the memory suffices for \
-              (`memory_budget`).",
+        doc: "Largest number of workers with `workers = auto`. `auto` means two per CPU, rounded up. If memory is short \
+              (`memory_budget`), the pool stops growing earlier. Raise it if requests mostly wait for a database or for other \
+              services. See [tuning.md](tuning.md#workers).",
     },
     Opt {
         name: "threads",
@@ -508,10 +545,12 @@ pub(crate) static OPTIONS: &[Opt] = &[
         env: &["RAILS_MAX_THREADS", "PUMA_MAX_THREADS", "MAX_THREADS"],
         form: Form::CountOrRange(1..=256, |f, count| fit(count, &mut f.app.threads)),
         default: Default::Is("3"),
-        section: Section::Server,
+        section: Section::Workers,
         example: "5",
-        doc: "Threads in each worker. The database pool of the application has to be at least as large. Of a range as Puma \
-              has it (`1:5`) the larger number counts: all threads are started at once.",
+        doc: "Threads in each worker. A thread handles one request at a time, and the application's database pool needs a \
+              connection for each. Raise the number if requests mostly wait for a database or for other services. Use 1 if the \
+              application is not thread-safe. Of a range as in Puma (`1:5`), the larger number counts: all threads start at \
+              once. `highball doctor` recommends a number. See [tuning.md](tuning.md#threads).",
     },
     Opt {
         name: "early_hints",
@@ -520,9 +559,10 @@ pub(crate) static OPTIONS: &[Opt] = &[
         env: &[],
         form: Form::Switch(|f, on| f.app.early_hints = on),
         default: Default::Is("off"),
-        section: Section::Server,
+        section: Section::Application,
         example: "on",
-        doc: "Whether the application may send early hints (status 103). Rails then sends one for every stylesheet and script that a page names; some old clients and proxies do not understand them.",
+        doc: "Let the application send early hints (status 103). Rails then sends one for each stylesheet and script of a page. \
+              Some old clients and proxies do not understand them.",
     },
     Opt {
         name: "config",
@@ -531,10 +571,10 @@ pub(crate) static OPTIONS: &[Opt] = &[
         env: &[],
         form: Form::Path(|f, path| f.server.config = Some(path)),
         default: Default::Without("config/highball.toml, highball.toml or config/puma.rb in the application, where there is one"),
-        section: Section::Server,
+        section: Section::Application,
         example: "/etc/highball/blog.toml",
-        doc: "Configuration file, in the place of those in the application. One whose name ends in `.rb` is a Puma configuration; see \
-              [migrating/puma-statements.md](migrating/puma-statements.md).",
+        doc: "Configuration file, instead of the files in the application's folder. A name that ends in `.rb` is a Puma \
+              configuration; see [migrating/puma-statements.md](migrating/puma-statements.md).",
     },
     Opt {
         name: "puma_config",
@@ -543,10 +583,10 @@ pub(crate) static OPTIONS: &[Opt] = &[
         env: &[],
         form: Form::Switch(|f, on| f.app.puma_config = on),
         default: Default::Is("on"),
-        section: Section::Server,
+        section: Section::Application,
         example: "off",
-        doc: "Whether the application's `config/puma.rb` counts for what nothing else sets, and its hooks run. See \
-              [migrating/puma.md](migrating/puma.md#configpumarb).",
+        doc: "Apply the application's `config/puma.rb`. It sets options that no other source sets, and its hooks run. Switch it \
+              off to ignore the file. See [migrating/puma.md](migrating/puma.md#configpumarb).",
     },
     Opt {
         name: "ruby",
@@ -555,9 +595,10 @@ pub(crate) static OPTIONS: &[Opt] = &[
         env: &[],
         form: Form::Program(|f, path| f.app.ruby = Some(path)),
         default: Default::Without("the one that the application's version file and rbenv, mise or asdf choose, else `ruby` in PATH"),
-        section: Section::Server,
+        section: Section::Application,
         example: "/opt/ruby/bin/ruby",
-        doc: "Ruby to run the application with. A name without a slash is looked up in `PATH`.",
+        doc: "Ruby that runs the application: a path, or a name to look up in `PATH`. Set it if the version file and version \
+              manager do not choose the right one.",
     },
     Opt {
         name: "server_user",
@@ -566,11 +607,11 @@ pub(crate) static OPTIONS: &[Opt] = &[
         env: &[],
         form: Form::Word(|f, user| f.server.server_user = Some(user)),
         default: Default::Without("`highball` if there is such a user, else the number 65534 (nobody)"),
-        section: Section::Server,
+        section: Section::Security,
         example: "highball",
-        doc: "User that the server itself runs as where root starts it: the processes that read what clients send. Give \
-              it its own user (adduser --system --group highball). With `root` it stays root, which is not recommended. \
-              See [security.md](security.md).",
+        doc: "User that the server runs as if root starts Highball. The server is the part that reads what clients send. Create \
+              a separate user for it: `adduser --system --group highball`. With `root`, the server stays root, which is not \
+              recommended. See [security.md](security.md).",
     },
     Opt {
         name: "pidfile",
@@ -579,9 +620,10 @@ pub(crate) static OPTIONS: &[Opt] = &[
         env: &["PIDFILE"],
         form: Form::Path(|f, path| f.server.pidfile = Some(path)),
         default: Default::Without("none is written"),
-        section: Section::Server,
+        section: Section::Processes,
         example: "tmp/pids/server.pid",
-        doc: "File to write the process id to. It is removed when the server ends.",
+        doc: "File for the process id of the server. Highball removes it when it ends. Set it for programs that send signals to \
+              the server.",
     },
     Opt {
         name: "admin",
@@ -590,12 +632,12 @@ pub(crate) static OPTIONS: &[Opt] = &[
         env: &[],
         form: Form::Addresses(|f, addresses| f.server.admin = addresses),
         default: Default::Without("there is none"),
-        section: Section::Server,
+        section: Section::Health,
         example: "127.0.0.1:9394",
-        doc: "Address for health checks (`/livez`, `/readyz`), metrics (`/metrics`) and a dashboard (`/`), apart from the addresses \
-              of the applications: an IP address with or without a port (9394), or `unix:/path`. May be given several times. It \
-              shows the names and the load of all applications, and the paths of running requests, to everybody who reaches it: \
-              use an address that only you and your monitoring reach. See [observability.md](observability.md#health-checks).",
+        doc: "Address for health checks (`/livez`, `/readyz`), metrics (`/metrics`) and the dashboard (`/`). Write an IP address \
+              with or without a port (default 9394), or `unix:/path`. You can repeat it; in the file, use a list. Everyone who \
+              reaches it sees the names and the load of all applications, and the paths of running requests: use an address that \
+              only you and your monitoring can reach. See [observability.md](observability.md#health-checks).",
     },
     Opt {
         name: "admin_host",
@@ -604,11 +646,11 @@ pub(crate) static OPTIONS: &[Opt] = &[
         env: &[],
         form: Form::Hosts(|f, hosts| f.server.admin_hosts = hosts),
         default: Default::Without("IP addresses, and `localhost` with its subdomains"),
-        section: Section::Server,
+        section: Section::Health,
         example: "blog.monitoring.internal",
-        doc: "Host name by which the addresses of `admin` are reached, beside IP addresses and `localhost`. May be given several \
-              times. Requests for other names are refused, so that no website can have a browser in your network read \
-              them (DNS rebinding). `*` allows every name.",
+        doc: "Host name for requests to the `admin` address, besides IP addresses and `localhost`. You can repeat it; in the \
+              file, use a list. Highball refuses requests for other names, so that no website can read the address through a \
+              browser in your network (DNS rebinding). `*` allows every name.",
     },
     Opt {
         name: "admin_actions",
@@ -617,11 +659,11 @@ pub(crate) static OPTIONS: &[Opt] = &[
         env: &[],
         form: Form::Flag(|f, on| f.server.admin_actions = on),
         default: Default::Is("off"),
-        section: Section::Server,
+        section: Section::Health,
         example: "on",
-        doc: "Whether the dashboard at the addresses of `admin` has buttons: restart, refork, more and fewer workers, replace the \
-              worker of a request. They ask for a token, which `highball top --token` prints to the server's user and root, and which \
-              is another one after each start. See [top.md](top.md#buttons).",
+        doc: "Show buttons on the dashboard: restart, refork, add or remove a worker, replace the worker of a request. They ask \
+              for a token, which `highball top --token` prints for root and the server's user. Each start creates a new token. \
+              See [top.md](top.md#buttons).",
     },
     Opt {
         name: "agent_check",
@@ -630,11 +672,11 @@ pub(crate) static OPTIONS: &[Opt] = &[
         env: &[],
         form: Form::Addresses(|f, addresses| f.server.agent_check = addresses),
         default: Default::Without("there is none"),
-        section: Section::Server,
+        section: Section::Health,
         example: "10.0.0.5:9395",
-        doc: "Address at which a load balancer asks how busy this server is, by HAProxy's agent check: an IP address with or \
-              without a port (9395). May be given several times. It tells everybody who reaches it how busy the server is: \
-              use an address that only your load balancers reach. See \
+        doc: "Address at which load balancers ask how busy the server is, with HAProxy's agent check. Write an IP address with \
+              or without a port (default 9395). You can repeat it; in the file, use a list. Everyone who reaches it sees how \
+              busy the server is: use an address that only your load balancers can reach. See \
               [deploying/several-machines.md](deploying/several-machines.md).",
     },
     Opt {
@@ -644,11 +686,11 @@ pub(crate) static OPTIONS: &[Opt] = &[
         env: &[],
         form: Form::DurationOrNone(MILLISECOND..=YEAR, |f, time| f.server.stuck_after = time),
         default: Default::Is("15s"),
-        section: Section::Server,
+        section: Section::Health,
         example: "30s",
-        doc: "Time without a free thread, and without an answer to any request, after which an application counts as stuck: \
-              `/readyz` then answers 503, so that load balancers send requests elsewhere. Make it longer than your \
-              longest requests. With `none`, no application counts as stuck.",
+        doc: "Time without a free thread and without a response after which an application is stuck. `/readyz` then answers 503, \
+              so that load balancers send requests elsewhere. Set it longer than your longest requests. `none` turns the check \
+              off. See [observability.md](observability.md#health-checks).",
     },
     Opt {
         name: "health_path",
@@ -657,11 +699,11 @@ pub(crate) static OPTIONS: &[Opt] = &[
         env: &[],
         form: Form::UrlPath(|f, path| f.app.health_path = Some(path)),
         default: Default::Without("there is none"),
-        section: Section::Server,
+        section: Section::Health,
         example: "/up",
-        doc: "Path at which Highball answers a health check of the application by itself, at the addresses for clients, as `/readyz/NAME` \
-              does at those of `admin`: 200 or 503 with a word, also while all its threads are busy. It is a path below the \
-              application's `prefix`. The application does not get GET and HEAD requests for it. See \
+        doc: "Path at which Highball answers health checks of the application, at the addresses for clients. It answers GET and \
+              HEAD with 200 or 503 and a word, also while all threads are busy; the application does not get these requests. The \
+              path is below the application's `prefix`. Use it for load balancers that cannot reach `admin`. See \
               [observability.md](observability.md#health-checks).",
     },
     Opt {
@@ -675,12 +717,11 @@ pub(crate) static OPTIONS: &[Opt] = &[
             Choice { word: "off", set: |f| f.app.show_diagnosis = ShowDiagnosis::Off },
         ]),
         default: Default::Is("link"),
-        section: Section::Server,
+        section: Section::Security,
         example: "local",
-        doc: "Which clients get the details of errors in development. `link`: a browser on this machine that has opened \
-              the link which the terminal shows. `local`: every client on this machine that names no proxy; not where a \
-              web server or tunnel on this machine passes requests on. `off`: no client. See \
-              [diagnosis.md](diagnosis.md).",
+        doc: "Clients that see the details of errors in development. `link`: a browser on this machine that has opened the link \
+              in the terminal. `local`: every client on this machine that names no proxy; do not use it if a web server or \
+              tunnel on this machine forwards requests. `off`: no client. See [diagnosis.md](diagnosis.md).",
     },
     Opt {
         name: "name",
@@ -691,7 +732,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         default: Default::Without("the name of its folder; where that is `current`, of the folder around it"),
         section: Section::Apps,
         example: "blog",
-        doc: "Name of the application in the log and in commands. No two applications of a server have the same name.",
+        doc: "Name of the application in the log and in commands. Each application of a server needs a different one.",
     },
     Opt {
         name: "hosts",
@@ -702,8 +743,8 @@ pub(crate) static OPTIONS: &[Opt] = &[
         default: Default::Without("every one; with several applications NAME and NAME.localhost, or with a `prefix` every one"),
         section: Section::Apps,
         example: "blog.example.org",
-        doc: "Host name that the application is reached by. May be given several times (in the file: a list). `*` is every \
-              name that no other application has.",
+        doc: "Host name of the application. You can repeat it; in the file, use a list. `*` matches every name that no other \
+              application has.",
     },
     Opt {
         name: "prefix",
@@ -714,7 +755,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         default: Default::Without("none"),
         section: Section::Apps,
         example: "/blog",
-        doc: "Path that the application is reached below. It gets it as `SCRIPT_NAME`, and Rails also as its \
+        doc: "URL path that the application is served below. The application gets it as `SCRIPT_NAME`, and Rails also as \
               `relative_url_root`.",
     },
     Opt {
@@ -726,8 +767,8 @@ pub(crate) static OPTIONS: &[Opt] = &[
         default: Default::Without("none"),
         section: Section::Apps,
         example: "DATABASE_URL=sqlite3:db/blog.sqlite3",
-        doc: "Variable in the environment of the application's processes, beside those that Highball was started with. \
-              May be given several times (in the file: a table, or a list). Other applications do not see it.",
+        doc: "Environment variable for the application's processes, in addition to the variables that Highball passes on. You \
+              can repeat it; in the file, use a table or a list. Other applications do not see it.",
     },
     Opt {
         name: "pass_variables",
@@ -738,9 +779,10 @@ pub(crate) static OPTIONS: &[Opt] = &[
         default: Default::Without("only those that `docs/users.md` lists"),
         section: Section::Apps,
         example: "AWS_*",
-        doc: "Variable of Highball's own environment that an application of another user gets as well. May be given several \
-              times (in the file: a list). `AWS_*` is every variable whose name begins with `AWS_`, `*` is every one. Where \
-              Highball and the application run as the same user, the application gets all of them anyway.",
+        doc: "Variable of Highball's environment to pass on to an application of another user. You can repeat it; in the file, \
+              use a list. `AWS_*` matches every name that begins with `AWS_`, and `*` every name; `HOME`, `USER` and other \
+              variables of a login are passed on only by their full names. An application of the same user gets all variables \
+              anyway. See [users.md](users.md).",
     },
     Opt {
         name: "max_output",
@@ -751,9 +793,9 @@ pub(crate) static OPTIONS: &[Opt] = &[
         default: Default::Is("1M"),
         section: Section::Logs,
         example: "4M",
-        doc: "Most output per second of an application of another user. The log takes four times as much at once; what \
-              is beyond that is dropped, and the log says how much. Where Highball and the application run as the same \
-              user, the application writes to Highball's standard output and error itself.",
+        doc: "Output per second of an application of another user, in bytes. A burst may have four times as much. Highball drops \
+              the rest, and the log says how much. If Highball and the application run as the same user, there is no limit: the \
+              application writes directly to Highball's standard output and error.",
     },
     Opt {
         name: "user",
@@ -762,10 +804,10 @@ pub(crate) static OPTIONS: &[Opt] = &[
         env: &[],
         form: Form::User(|f, user| f.app.user = Some(user)),
         default: Default::Without("who started Highball; where that is root, the owner of the application's files"),
-        section: Section::Apps,
+        section: Section::Security,
         example: "blog",
-        doc: "User that the application runs as, by name or number. Only root can start it as another one; and as root, \
-              Highball runs it as root only where its files belong to root, or `root` is asked for here. See \
+        doc: "User that the application runs as, by name or number. Only root can run it as another user. If root starts \
+              Highball, the application runs as root only if its files belong to root, or if you write `root` here. See \
               [users.md](users.md).",
     },
     Opt {
@@ -777,8 +819,8 @@ pub(crate) static OPTIONS: &[Opt] = &[
         default: Default::Without("on; with several applications in development off"),
         section: Section::Apps,
         example: "off",
-        doc: "Whether the application boots when the server starts, instead of at its first request. That request waits \
-              until it has booted.",
+        doc: "Boot the application when the server starts. If it is off, the application boots at its first request, which \
+              waits. Switch it off for applications that are rarely used.",
     },
     Opt {
         name: "sleep_after",
@@ -789,7 +831,8 @@ pub(crate) static OPTIONS: &[Opt] = &[
         default: Default::Is("none"),
         section: Section::Apps,
         example: "30m",
-        doc: "Stop an idle application after this time. The next request boots it again, and waits for it.",
+        doc: "Idle time after which the application's processes end, to save memory. The next request boots it again, and waits. \
+              Set it for applications that are rarely used.",
     },
     Opt {
         name: "max_target",
@@ -800,7 +843,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         default: Default::Is("16k"),
         section: Section::Sizes,
         example: "8k",
-        doc: "Longest request target (path and query). A longer one is answered 414.",
+        doc: "Longest request target (path and query). Longer ones get 414. Raise it if the application has longer URLs.",
     },
     Opt {
         name: "max_head",
@@ -811,7 +854,8 @@ pub(crate) static OPTIONS: &[Opt] = &[
         default: Default::Is("64k"),
         section: Section::Sizes,
         example: "32k",
-        doc: "Largest request head (request line and header fields). A larger one is answered 431.",
+        doc: "Largest request head (request line and header fields). Larger ones get 431. Raise it if clients send large cookies \
+              or tokens.",
     },
     Opt {
         name: "max_fields",
@@ -822,7 +866,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         default: Default::Is("128"),
         section: Section::Sizes,
         example: "64",
-        doc: "Most header fields in a request. More are answered 431.",
+        doc: "Largest number of header fields in a request. More get 431. Raise it if proxies in front add many.",
     },
     Opt {
         name: "max_body",
@@ -833,8 +877,8 @@ pub(crate) static OPTIONS: &[Opt] = &[
         default: Default::Is("1g"),
         section: Section::Sizes,
         example: "100m",
-        doc: "Largest request body. A larger one is answered 413, before any of it is stored where the request gives its length. \
-              `none`: uploads are bounded by `max_spool` and `app_max_spool` alone.",
+        doc: "Largest request body. Larger ones get 413, before Highball stores anything if the request gives its length. Raise \
+              it if the application accepts larger uploads. With `none`, only `max_spool` and `app_max_spool` limit uploads.",
     },
     Opt {
         name: "body_memory",
@@ -845,8 +889,8 @@ pub(crate) static OPTIONS: &[Opt] = &[
         default: Default::Is("64k"),
         section: Section::Sizes,
         example: "16k",
-        doc: "How much of a request body fits beside the request in a worker's ring. A larger one goes to a spool file: up to \
-              1 MiB in memory (it counts for `max_buffers`), beyond that in `spool_dir`.",
+        doc: "Largest request body that fits into a worker's ring beside the request. Larger ones go to a spool file: in memory \
+              up to 1 MiB (counted in `max_buffers`), beyond that in `spool_dir`. The rings grow with this value.",
     },
     Opt {
         name: "response_buffer",
@@ -857,7 +901,8 @@ pub(crate) static OPTIONS: &[Opt] = &[
         default: Default::Is("256k"),
         section: Section::Sizes,
         example: "1m",
-        doc: "How much of a response is held in memory for a client, before its worker has to wait.",
+        doc: "Memory for the part of a response that the client has not taken. When it is full, the worker waits, or the \
+              response goes to a spool file (`response_spool`). A larger value frees workers earlier, and takes more memory.",
     },
     Opt {
         name: "response_spool",
@@ -868,8 +913,9 @@ pub(crate) static OPTIONS: &[Opt] = &[
         default: Default::Is("1g"),
         section: Section::Sizes,
         example: "100m",
-        doc: "How much of a response goes to a spool file when a slow client would keep its worker waiting for longer than \
-              a quarter of a second. 0: the worker waits.",
+        doc: "Largest part of a response in a spool file. Highball uses one if a slow client would make a worker wait for more \
+              than a quarter of a second. Beyond this size, the worker waits. With 0, it always waits. Raise it if slow clients \
+              download larger responses.",
     },
     Opt {
         name: "max_buffers",
@@ -880,10 +926,11 @@ pub(crate) static OPTIONS: &[Opt] = &[
         default: Default::Without("an eighth of the memory of the machine or the container, at least 16 MiB"),
         section: Section::Sizes,
         example: "500m",
-        doc: "How much memory request bodies and the responses for slow clients may hold in all. Beyond it, they go to spool \
-              files at once. One of several applications gets at most half of it, and one client half of what its application \
-              gets. The same holds for `max_spool`. Clients on this machine, which may be proxies, count as many; another \
-              machine counts as one client, a proxy too, unless it reports its clients (`proxy_protocol`).",
+        doc: "Memory for all request bodies and for responses to slow clients. Beyond it, they go to spool files at once. One of \
+              several applications gets at most half of it, and one client at most half of what its application gets; \
+              `max_spool` is shared in the same way. Clients on this machine have no limit each, because they may be proxies. A \
+              proxy on another machine counts as one client, unless it reports its clients (`trusted_proxies`, \
+              `proxy_protocol`).",
     },
     Opt {
         name: "max_connections",
@@ -894,10 +941,10 @@ pub(crate) static OPTIONS: &[Opt] = &[
         default: Default::Is("10000"),
         section: Section::Sizes,
         example: "2000",
-        doc: "Most open client connections. Beyond it, a new connection takes the place of the one that has been idle for \
-              the longest time; where none is idle, it waits in the kernel. The limit on open files is raised \
-              for them, as far as the hard limit (`ulimit -Hn`) allows; where files run out all the same, idle connections \
-              are closed for new ones.",
+        doc: "Largest number of open client connections. Beyond it, a new connection replaces the connection that has been idle \
+              longest; if none is idle, it waits in the kernel. Highball raises its limit on open files accordingly, up to the \
+              hard limit (`ulimit -Hn`). If files run out earlier, idle connections are closed for new ones. Raise it for many \
+              WebSockets or idle clients.",
     },
     Opt {
         name: "max_tls_handshakes",
@@ -908,8 +955,9 @@ pub(crate) static OPTIONS: &[Opt] = &[
         default: Default::Is("1000"),
         section: Section::Sizes,
         example: "200",
-        doc: "TLS handshakes that are computed or wait for a processor at a time. Clients beyond it are turned away at once. Those \
-              that have begun a handshake and send nothing do not count: others take their places, as those of idle connections.",
+        doc: "Largest number of TLS handshakes that are computed or wait for a CPU. Highball disconnects further clients at \
+              once. Clients that begin a handshake and send nothing more do not count; like idle connections, they lose their \
+              places to others.",
     },
     Opt {
         name: "http2_streams",
@@ -920,9 +968,9 @@ pub(crate) static OPTIONS: &[Opt] = &[
         default: Default::Is("100"),
         section: Section::Sizes,
         example: "250",
-        doc: "Most requests that an HTTP/2 connection may have open at a time. Clients learn of it and wait; a request beyond it \
-              is refused unread, so that the client may repeat it. Each one counts for the request queue, and for what one \
-              client may hold of buffers and spool files, as one on a separate connection does.",
+        doc: "Largest number of open requests on an HTTP/2 connection. Clients learn the limit, and wait. Highball refuses a \
+              request beyond it unread, so that the client can repeat it. Each request counts for the queue, buffers and spool \
+              files, like a request on a separate connection.",
     },
     Opt {
         name: "max_queue",
@@ -933,7 +981,8 @@ pub(crate) static OPTIONS: &[Opt] = &[
         default: Default::Is("1000"),
         section: Section::Sizes,
         example: "100",
-        doc: "Most requests that wait for a worker. Further ones are answered 503 with Retry-After.",
+        doc: "Largest number of requests that wait for a worker. Further ones get 503 with `Retry-After`. Lower it if clients \
+              give up before their requests are handled. See [tuning.md](tuning.md#queue-and-timeouts).",
     },
     Opt {
         name: "spool_dir",
@@ -944,9 +993,9 @@ pub(crate) static OPTIONS: &[Opt] = &[
         default: Default::Without("/var/tmp where it can be written to, else $TMPDIR, else /tmp"),
         section: Section::Sizes,
         example: "/tmp",
-        doc: "Folder for large request bodies while they arrive. A folder in memory (tmpfs) makes uploads count as memory. While \
-              no file can be created in it (in a read-only container, for example), bodies are kept in memory, at most 64 MiB in \
-              all. The log, `highball status` and `highball doctor` say so, and warn of little room.",
+        doc: "Folder for large request bodies, and for responses to slow clients. Choose a folder on a disk: in a tmpfs, these \
+              files use memory. While Highball cannot create files there, for example in a read-only container, it keeps them in \
+              memory, at most 64 MiB in total. The log, `highball status` and `highball doctor` report this, and low disk space.",
     },
     Opt {
         name: "max_spool",
@@ -957,9 +1006,9 @@ pub(crate) static OPTIONS: &[Opt] = &[
         default: Default::Without("half of the room in `spool_dir`; a quarter, if that lies in memory"),
         section: Section::Sizes,
         example: "20g",
-        doc: "How much all spool files together may hold. Beyond it, a request body that has no room is answered 503 (one \
-              larger than the limit set here, 413), and workers wait for slow clients. Without the option, the room is measured \
-              again while uploads come.",
+        doc: "Total size of all spool files. If there is no room for a request body, the request gets 503; a body larger than \
+              the limit gets 413. Responses to slow clients then make workers wait. Without this option, Highball measures the \
+              free space again while uploads arrive. Set it if other programs need the disk.",
     },
     Opt {
         name: "app_max_spool",
@@ -970,8 +1019,8 @@ pub(crate) static OPTIONS: &[Opt] = &[
         default: Default::Without("all of `max_spool`; with several applications half of it"),
         section: Section::Sizes,
         example: "2g",
-        doc: "How much the spool files of one application may hold. With several applications, it is never more than half of \
-              `max_spool`, so that one with slow clients leaves room to the others.",
+        doc: "Total size of the spool files of an application. With several applications, it is at most half of `max_spool`, so \
+              that an application with slow clients leaves room for the others.",
     },
     Opt {
         name: "max_cache",
@@ -980,10 +1029,10 @@ pub(crate) static OPTIONS: &[Opt] = &[
         env: &[],
         form: Form::Size(0..=PIB, |f, bytes| f.server.limits.cache_bytes = bytes as u64),
         default: Default::Is("256m"),
-        section: Section::Sizes,
+        section: Section::Files,
         example: "1g",
-        doc: "How much memory the stored responses of all applications may take (`cache`). One of several applications gets at most \
-              half of it.",
+        doc: "Memory for the stored responses of all applications together (`cache` is for each). One of several applications \
+              gets at most half of it. When it is full, Highball removes the responses that were not used for longest.",
     },
     Opt {
         name: "head_timeout",
@@ -994,7 +1043,8 @@ pub(crate) static OPTIONS: &[Opt] = &[
         default: Default::Is("15s"),
         section: Section::Times,
         example: "5s",
-        doc: "Time for a request head to arrive whole, from its first byte. A slower one is answered 408.",
+        doc: "Time for a request head to arrive, from its first byte. Slower ones get 408; over HTTP/2, Highball closes the \
+              connection.",
     },
     Opt {
         name: "tls_handshake_timeout",
@@ -1005,7 +1055,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         default: Default::Is("10s"),
         section: Section::Times,
         example: "5s",
-        doc: "Time for the TLS handshake of a connection. One that takes longer is closed.",
+        doc: "Time for the TLS handshake of a connection. Highball closes connections that take longer.",
     },
     Opt {
         name: "body_timeout",
@@ -1016,7 +1066,8 @@ pub(crate) static OPTIONS: &[Opt] = &[
         default: Default::Is("30s"),
         section: Section::Times,
         example: "10s",
-        doc: "Longest pause between two pieces of a request body. After a longer one the answer is 408.",
+        doc: "Longest pause between two pieces of a request body. After a longer one, the request gets 408. Raise it for clients \
+              with unreliable connections.",
     },
     Opt {
         name: "min_body_rate",
@@ -1027,8 +1078,8 @@ pub(crate) static OPTIONS: &[Opt] = &[
         default: Default::Is("500"),
         section: Section::Times,
         example: "2k",
-        doc: "Bytes of a request body that have to come in a second, on average, once `body_timeout` has passed. Slower ones are \
-              answered 408. 0: pauses alone are limited.",
+        doc: "Lowest average rate of a request body, in bytes per second. It counts once `body_timeout` has passed; slower \
+              requests get 408. 0 limits only pauses. Lower it for clients with very slow connections.",
     },
     Opt {
         name: "idle_timeout",
@@ -1039,8 +1090,8 @@ pub(crate) static OPTIONS: &[Opt] = &[
         default: Default::Is("65s"),
         section: Section::Times,
         example: "20s",
-        doc: "How long a connection without a request is kept. Longer than the 60 seconds that most load balancers keep \
-              theirs, so that they do not send a request down a connection that is just being closed.",
+        doc: "Time for which a connection without a request stays open. Keep it longer than your load balancer does (60 seconds \
+              for most), or the load balancer may send a request while Highball closes the connection.",
     },
     Opt {
         name: "send_timeout",
@@ -1051,7 +1102,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         default: Default::Is("60s"),
         section: Section::Times,
         example: "30s",
-        doc: "Longest pause in which a client takes nothing of its response. After a longer one the connection is closed.",
+        doc: "Longest pause in which a client takes nothing of its response. After a longer one, Highball closes the connection.",
     },
     Opt {
         name: "request_timeout",
@@ -1062,9 +1113,11 @@ pub(crate) static OPTIONS: &[Opt] = &[
         default: Default::InDevelopment { yes: "none", no: "60s" },
         section: Section::Times,
         example: "20s",
-        doc: "Time for the application to begin its answer. After that the answer is 504, and the log says what the thread does. If it \
-              does not come back within two seconds, its worker is replaced: another one starts first, and the worker's other requests \
-              finish. The application finds the end of the time in `env[\"highball.deadline\"]`: seconds of `CLOCK_MONOTONIC`, a Float.",
+        doc: "Time for the application to begin its response. After that, the client gets 504, and the log says what the thread \
+              is doing. If the request does not end within two more seconds, its worker is replaced: another one starts first, \
+              and the worker's other requests finish. The application finds the deadline in `env[\"highball.deadline\"]`, in \
+              seconds of `CLOCK_MONOTONIC` (a Float). Set it to the longest time that clients wait, and make exceptions with \
+              `request_timeouts`.",
     },
     Opt {
         name: "request_timeouts",
@@ -1075,9 +1128,9 @@ pub(crate) static OPTIONS: &[Opt] = &[
         default: Default::Without("none"),
         section: Section::Times,
         example: "/reports/*=5m",
-        doc: "Other times than `request_timeout` for some paths (in the file: a table, such as `{ \"/reports/*\" = \"5m\" }`, or a list). A \
-              path that ends with `*` stands for all that begin like it; the longest one counts, and a whole path before that. It is \
-              compared with the path as the client has sent it. May be given several times.",
+        doc: "A different `request_timeout` for some paths. A path that ends with `*` matches all paths that begin with the \
+              rest. The longest match counts, and a full path before any of these. Highball compares the path as the client has \
+              sent it. You can repeat it; in the file, use a table such as `{ \"/reports/*\" = \"5m\" }`, or a list.",
     },
     Opt {
         name: "request_timeout_header",
@@ -1088,8 +1141,8 @@ pub(crate) static OPTIONS: &[Opt] = &[
         default: Default::Is("none"),
         section: Section::Times,
         example: "X-Request-Timeout",
-        doc: "Header field by which the application gets the seconds that are left of its time when a thread begins the request: \
-              `12.345`. What a client sends in this field is removed.",
+        doc: "Header field that tells the application how much time is left for a request. The value is in seconds, such as \
+              `12.345`, as of the moment when a thread begins the request. Highball removes the field from clients' requests.",
     },
     Opt {
         name: "timeout_interrupts",
@@ -1100,9 +1153,9 @@ pub(crate) static OPTIONS: &[Opt] = &[
         default: Default::Is("off"),
         section: Section::Times,
         example: "on",
-        doc: "Whether the thread of a request that exceeds its time gets the exception `Highball::RequestTimeout`. Its worker is replaced only \
-              if that does not end the request. The exception can be raised at any place, also in the middle of an `ensure`, and may \
-              leave the application's data in disorder, as with Ruby's `Timeout`.",
+        doc: "Raise `Highball::RequestTimeout` in the thread of a request that exceeds its time. Highball then replaces the \
+              worker only if the exception does not end the request. As with Ruby's `Timeout`, the exception can occur anywhere, \
+              even in an `ensure` block, and may leave the application's data inconsistent.",
     },
     Opt {
         name: "static_files",
@@ -1113,8 +1166,8 @@ pub(crate) static OPTIONS: &[Opt] = &[
         default: Default::Is("on"),
         section: Section::Files,
         example: "off",
-        doc: "Whether files in the application's `public` folder, and plain ones of its asset pipeline, are served \
-              without the application.",
+        doc: "Serve the application's `public` folder, and assets that need no processing, without Ruby. Switch it off if these \
+              requests must pass the application's middleware. See [static-files.md](static-files.md).",
     },
     Opt {
         name: "follow_symlinks",
@@ -1125,7 +1178,8 @@ pub(crate) static OPTIONS: &[Opt] = &[
         default: Default::Is("on"),
         section: Section::Files,
         example: "off",
-        doc: "Whether symbolic links in the `public` folder are followed.",
+        doc: "Follow symbolic links in the `public` folder. A link may lead to any file that the application's user can read; \
+              switch it off to keep to the folder. See [static-files.md](static-files.md).",
     },
     Opt {
         name: "compress",
@@ -1136,8 +1190,8 @@ pub(crate) static OPTIONS: &[Opt] = &[
         default: Default::InDevelopment { yes: "off", no: "on" },
         section: Section::Files,
         example: "off",
-        doc: "Whether responses and static files are compressed for clients that accept it (zstd, Brotli, gzip). See \
-              `docs/compression.md`.",
+        doc: "Compress responses and static files for clients that accept it (zstd, Brotli, gzip). To exempt a response, send it \
+              with `Cache-Control: no-transform`. See [compression.md](compression.md).",
     },
     Opt {
         name: "cache",
@@ -1148,8 +1202,9 @@ pub(crate) static OPTIONS: &[Opt] = &[
         default: Default::Is("0"),
         section: Section::Files,
         example: "64m",
-        doc: "How much memory stored responses of the application may take; 0 stores none. Stored are responses that it declares to \
-              be for all clients, with `Cache-Control: public, max-age=60` for example. See `docs/response-cache.md`.",
+        doc: "Memory for stored responses of the application; 0 turns the cache off. Highball stores responses that the \
+              application declares public, for example with `Cache-Control: public, max-age=60`. See \
+              [response-cache.md](response-cache.md).",
     },
     Opt {
         name: "sendfile",
@@ -1160,9 +1215,10 @@ pub(crate) static OPTIONS: &[Opt] = &[
         default: Default::Without("none: these header fields are passed on, for a web server in front"),
         section: Section::Files,
         example: "/protected=storage",
-        doc: "Folders of files that the application may name in `X-Sendfile` (a path) or `X-Accel-Redirect` (a path, or a URI \
-              that begins with the prefix of a folder): Highball sends the file. Relative ones are below the application's \
-              folder. Files elsewhere are refused with 404. See `docs/sending-files.md`.",
+        doc: "Folder of files that the application may name in `X-Sendfile` or `X-Accel-Redirect`. Highball then sends the file. \
+              You can repeat it; in the file, use a list. `X-Sendfile` has a path, `X-Accel-Redirect` a path or a URI that \
+              begins with the prefix of a folder. Relative folders are below the application's folder. Files elsewhere get 404. \
+              See [sending-files.md](sending-files.md).",
     },
     Opt {
         name: "basic_auth",
@@ -1171,11 +1227,11 @@ pub(crate) static OPTIONS: &[Opt] = &[
         env: &[],
         form: Form::PathOrNone(|f, file| f.app.basic_auth = file),
         default: Default::Is("none"),
-        section: Section::Files,
+        section: Section::Security,
         example: "config/htpasswd",
-        doc: "File with users and hashes of their passwords, as `htpasswd -B` writes it: without the right ones (HTTP basic \
-              authentication), neither files nor the application answer. It is read again when it changes. See \
-              `docs/basic-auth.md`.",
+        doc: "File with users and password hashes for HTTP basic authentication, as `htpasswd -B` writes it. Without a valid \
+              password, clients reach neither the application nor its static files. Highball reads the file again when it \
+              changes. See [basic-auth.md](basic-auth.md).",
     },
     Opt {
         name: "basic_auth_realm",
@@ -1184,10 +1240,10 @@ pub(crate) static OPTIONS: &[Opt] = &[
         env: &[],
         form: Form::Phrase(|f, text| f.app.basic_auth_realm = text),
         default: Default::Is("Restricted"),
-        section: Section::Files,
+        section: Section::Security,
         example: "Staging of the blog",
-        doc: "What browsers may show when they ask for the password of `basic_auth`. For one host, they send a password to all pages \
-              with the same text.",
+        doc: "Text that browsers may show when they ask for the password of `basic_auth`. Browsers send a password to all pages \
+              of a host that have the same text.",
     },
     Opt {
         name: "boot_timeout",
@@ -1198,7 +1254,8 @@ pub(crate) static OPTIONS: &[Opt] = &[
         default: Default::InDevelopment { yes: "300s", no: "60s" },
         section: Section::Processes,
         example: "30s",
-        doc: "Time that the application has to boot. After that the boot has failed.",
+        doc: "Time for the application to boot, and for a worker to start. After that, the boot or start has failed. Raise it \
+              for an application that boots slowly.",
     },
     Opt {
         name: "drain_timeout",
@@ -1209,8 +1266,9 @@ pub(crate) static OPTIONS: &[Opt] = &[
         default: Default::Is("30s"),
         section: Section::Processes,
         example: "10s",
-        doc: "Time that requests in flight have to end when the server is stopped. After that they are cut off. As long, idle \
-              connections wait for one more answer when the server is replaced (hot restart).",
+        doc: "Time for running requests to finish when the server stops or a worker is replaced. After that, they are cut off. \
+              In a hot restart, idle connections stay open for the same time, for one more request. Set it longer than your \
+              longest requests, and shorter than the time after which your process manager kills the server.",
     },
     Opt {
         name: "drain_grace",
@@ -1221,10 +1279,10 @@ pub(crate) static OPTIONS: &[Opt] = &[
         default: Default::Is("0s"),
         section: Section::Processes,
         example: "10s",
-        doc: "Time between the signal to stop and the moment when no new connections are accepted. Meanwhile requests are \
-              served as before, `/readyz` answers 503, and responses close their connections, so that load balancers \
-              turn away before the server stops. Make it longer than they take to notice. A second signal ends it. See \
-              [observability.md](observability.md#health-checks).",
+        doc: "Time between the signal to stop and the moment when Highball accepts no new connections. Until then, it serves \
+              requests as before, `/readyz` answers 503, and responses close their connections, so that load balancers turn away \
+              before the server stops. Set it longer than their health checks take to fail. A second signal ends it. See \
+              [observability.md](observability.md#stop-behind-a-load-balancer).",
     },
     Opt {
         name: "hijacked_drain_timeout",
@@ -1235,9 +1293,10 @@ pub(crate) static OPTIONS: &[Opt] = &[
         default: Default::Is("5s"),
         section: Section::Processes,
         example: "1m",
-        doc: "Time that connections which the application has taken over (WebSockets and the like) have to end when their \
-              worker is replaced, or the server is stopped or replaced. WebSockets are closed one by one in this time, others at \
-              its end. It is never more than `drain_timeout`. See [restarts.md](restarts.md#websockets).",
+        doc: "Time for WebSockets and other hijacked connections to end. It begins when their worker is replaced, or when the \
+              server stops or is replaced. Highball closes WebSockets one by one during this time, and other connections at its \
+              end. It is never more than `drain_timeout`. Raise both if thousands of clients would reconnect at once. See \
+              [restarts.md](restarts.md#websockets).",
     },
     Opt {
         name: "probe_path",
@@ -1248,9 +1307,9 @@ pub(crate) static OPTIONS: &[Opt] = &[
         default: Default::Is("/"),
         section: Section::Processes,
         example: "/up",
-        doc: "Path of the request that a new version of the application has to answer during a restart, before clients' \
-              requests go to it: at its first host (localhost, where it has no `hosts`), and below its `prefix`. If the \
-              answer is a status of 500 or more, the old version stays.",
+        doc: "Path that a new version must answer in a restart before it gets clients' requests. With a status of 500 or more, \
+              the old version stays. Highball sends the request to the first of the application's `hosts` (or `localhost`), \
+              below its `prefix`. Set it if another path, such as `/up`, shows better whether the application works.",
     },
     Opt {
         name: "warm_up",
@@ -1261,9 +1320,9 @@ pub(crate) static OPTIONS: &[Opt] = &[
         default: Default::Without("only the `probe_path`"),
         section: Section::Processes,
         example: "/posts",
-        doc: "Path that Highball requests from each new worker in a restart or refork, before clients' requests go to it. May be given \
-              several times (in the file: a list). Name the pages that most visitors request: the first request of a worker takes \
-              longer, as templates are compiled and connections are opened. The answers are not looked at. See \
+        doc: "Path that Highball requests from each new worker in a restart or refork, before clients' requests. You can repeat \
+              it; in the file, use a list. Name the pages that visitors request most: the first request of a worker takes \
+              longer, because templates are compiled and connections are opened. Highball ignores the responses. See \
               [restarts.md](restarts.md#warm-up).",
     },
     Opt {
@@ -1275,7 +1334,8 @@ pub(crate) static OPTIONS: &[Opt] = &[
         default: Default::Is("30s"),
         section: Section::Processes,
         example: "10s",
-        doc: "Time that a new version of the application has to answer that request. Without an answer, the old version stays.",
+        doc: "Time for a new version to answer the request for `probe_path`. Without an answer, the old version stays. Raise it \
+              if the first request takes longer.",
     },
     Opt {
         name: "preload",
@@ -1284,10 +1344,10 @@ pub(crate) static OPTIONS: &[Opt] = &[
         env: &[],
         form: Form::Switch(|f, on| f.app.process.preload = on),
         default: Default::Is("on"),
-        section: Section::Processes,
+        section: Section::Application,
         example: "on",
-        doc: "Whether the application is loaded once, before workers are forked, which then share its memory. `off` is \
-              for applications that are not fork-safe: each worker loads the application itself.",
+        doc: "Load the application once, before workers are forked, so that they share its memory. Switch it off if the \
+              application is not fork-safe: each worker then loads the application, which takes more time and memory.",
     },
     Opt {
         name: "jit",
@@ -1300,10 +1360,11 @@ pub(crate) static OPTIONS: &[Opt] = &[
             Choice { word: "off", set: |f| f.app.process.jit = Jit::Off },
         ]),
         default: Default::Is("auto"),
-        section: Section::Processes,
+        section: Section::Application,
         example: "off",
-        doc: "Whether Ruby compiles what runs often (YJIT, from Ruby 3.1 on). `auto`: in production, if there is memory for the code, \
-              128 MiB for each worker. `RUBY_YJIT_ENABLE` and options for it in `RUBYOPT` count before this option.",
+        doc: "Ruby's compiler, YJIT (Ruby 3.1 and later). With `auto`, it is on in production if each worker may have 128 MiB of \
+              memory; `on` turns it on everywhere. `RUBY_YJIT_ENABLE`, and options for the compiler in `RUBYOPT`, take \
+              precedence. See [ruby-speed.md](ruby-speed.md).",
     },
     Opt {
         name: "allocator",
@@ -1329,11 +1390,11 @@ pub(crate) static OPTIONS: &[Opt] = &[
         env: &[],
         form: Form::Switch(|f, on| f.app.process.gc = on),
         default: Default::Is("on"),
-        section: Section::Processes,
+        section: Section::Application,
         example: "on",
-        doc: "Whether Highball tunes Ruby's garbage collector in production: half of the heap is free, if there is memory for it \
-              (512 MiB for each worker), and workers collect garbage between requests. If a variable `RUBY_GC_*` is set, \
-              Highball leaves the collector alone.",
+        doc: "Tune Ruby's garbage collector in production. Half of the heap is free if each worker may have 512 MiB of memory, \
+              otherwise less, and workers collect garbage between requests. If a `RUBY_GC_*` variable is set, Highball leaves \
+              the collector alone. See [ruby-speed.md](ruby-speed.md).",
     },
     Opt {
         name: "boot_cache",
@@ -1342,11 +1403,11 @@ pub(crate) static OPTIONS: &[Opt] = &[
         env: &[],
         form: Form::Switch(|f, on| f.app.process.boot_cache = on),
         default: Default::Is("on"),
-        section: Section::Processes,
+        section: Section::Application,
         example: "off",
-        doc: "Whether Highball keeps the Ruby files that the application loads in compiled form, in production, so that the next \
-              boot takes less time. The folder is `highball/boot` in `CACHE_DIRECTORY`, in `XDG_CACHE_HOME`, or in `~/.cache` of \
-              the application's user. Bootsnap goes before, if the application has it.",
+        doc: "Keep the application's Ruby files in compiled form, in production, so that the next boot is faster. The folder is \
+              `highball/boot` in `CACHE_DIRECTORY`, in `XDG_CACHE_HOME`, or in `~/.cache` of the application's user, and has at \
+              most 256 MiB. If the application has Bootsnap, Highball leaves this to it. See [ruby-speed.md](ruby-speed.md).",
     },
     Opt {
         name: "no_new_privs",
@@ -1355,10 +1416,10 @@ pub(crate) static OPTIONS: &[Opt] = &[
         env: &[],
         form: Form::Switch(|f, on| f.app.process.no_new_privs = on),
         default: Default::Is("off"),
-        section: Section::Processes,
+        section: Section::Security,
         example: "on",
-        doc: "Whether the application's processes, and all that they start, can never get more rights than their user \
-              (`no_new_privs` of Linux). `sudo`, `sendmail` and other setuid programs then run as the application's user, and \
+        doc: "Deny the application's processes more rights than their user has (`no_new_privs` of Linux). This includes all \
+              processes that they start. `sudo`, `sendmail` and other setuid programs then run as the application's user, and \
               mostly fail. An application that `rackup` or `rails server` has loaded is not affected.",
     },
     Opt {
@@ -1371,12 +1432,13 @@ pub(crate) static OPTIONS: &[Opt] = &[
             f.app.refork_origin = Some(origin.clone());
         }),
         default: Default::InDevelopment { yes: "off", no: "auto" },
-        section: Section::Processes,
+        section: Section::Workers,
         example: "50,100,1000",
-        doc: "Re-fork all workers from a warm one after it has served this many requests, so that they share the memory \
-              that it has filled by then. With several numbers, the first counts for the first time, and so on; the last \
-              one is repeated. With `auto`, Highball measures the memory of the workers, and reforks where that saves some \
-              and nothing shows that the application cannot be forked while it serves. See `docs/restarts.md`.",
+        doc: "Number of requests after which all workers are forked again, from a warm worker. The new workers share the memory \
+              that requests have filled, such as compiled templates. Of several numbers, the first counts for the first refork, \
+              and so on; the last one is repeated. With `auto`, Highball measures the memory of the workers, and reforks if that \
+              saves memory and nothing shows that the application cannot be forked while it serves. See \
+              [restarts.md](restarts.md#refork).",
     },
     Opt {
         name: "rest_mold_after",
@@ -1385,12 +1447,13 @@ pub(crate) static OPTIONS: &[Opt] = &[
         env: &[],
         form: Form::DurationOrNone(MILLISECOND..=YEAR, |f, time| f.app.process.rest_mold_after = time),
         default: Default::InDevelopment { yes: "none", no: "10s" },
-        section: Section::Processes,
+        section: Section::Workers,
         example: "1m",
-        doc: "End the mold, the process from which workers are forked, when the only worker has served for this time. A single \
-              worker shares memory with nothing else. The application boots again when another worker is needed. After \
-              that, it stays until the next restart. It always stays with several workers, with `workers = auto` up to several, and \
-              with `memory_limit`. See `docs/tuning.md`.",
+        doc: "Time after which the mold ends if there is only one worker. The mold is the process that workers are forked from; \
+              a single worker shares memory with nothing else, so the end of the mold saves memory. The application boots again \
+              when another worker is needed, and the mold then stays until the next restart. It always stays with several \
+              workers, with `workers = auto` if `max_workers` is more than 1, and with `memory_limit`. Use `none` if a worker \
+              that dies must be replaced at once. See [tuning.md](tuning.md#memory).",
     },
     Opt {
         name: "memory_limit",
@@ -1399,11 +1462,12 @@ pub(crate) static OPTIONS: &[Opt] = &[
         env: &[],
         form: Form::Memory(false, |f, bound| f.app.memory.worker = bound),
         default: Default::Is("none"),
-        section: Section::Processes,
+        section: Section::Workers,
         example: "512m",
-        doc: "Memory that one worker may have before another one takes its place: a size, or a share of the memory of the machine or \
-              container. Counted is what the worker and processes that it has started do not share with others, and their part \
-              of what they share, also in swap. The worker's requests finish. See `docs/tuning.md`.",
+        doc: "Memory of a worker above which Highball replaces it. Write a size, or a share of the memory of the machine or \
+              container. The worker's private memory counts, with its part of shared memory, its swap, and the processes that it \
+              has started. Another worker starts first, and the requests of the old one finish. Set it for an application that \
+              leaks memory. See [tuning.md](tuning.md#memory-limits).",
     },
     Opt {
         name: "memory_budget",
@@ -1412,11 +1476,12 @@ pub(crate) static OPTIONS: &[Opt] = &[
         env: &[],
         form: Form::Memory(true, |f, bound| f.app.memory.app = bound),
         default: Default::Is("auto"),
-        section: Section::Processes,
+        section: Section::Workers,
         example: "2g",
-        doc: "Memory that all processes of the application may have together before the worker is replaced that has grown the most. \
-              With `auto`, all applications share 85% of the memory of the machine or container. An application with its own budget \
-              is not affected by what others take. See `docs/tuning.md`.",
+        doc: "Memory of all processes of the application, above which the worker that has grown most is replaced. With `auto`, \
+              all applications share 85% of the memory of the machine or container. An application with its own budget is not \
+              affected by the others. Set it if other programs on the machine need memory. See \
+              [tuning.md](tuning.md#memory-limits).",
     },
     Opt {
         name: "memory_max",
@@ -1425,11 +1490,12 @@ pub(crate) static OPTIONS: &[Opt] = &[
         env: &[],
         form: Form::SizeOrNone(16 * MIB..=PIB, |f, bytes| f.app.memory.max = bytes),
         default: Default::Is("none"),
-        section: Section::Processes,
+        section: Section::Workers,
         example: "2g",
-        doc: "Memory that the kernel lets all processes of the application have together, by a separate cgroup (memory.max); beyond \
-              it, the kernel kills one of them. Workers are replaced before that, at 85% of it. Counted are also files that the kernel \
-              keeps in memory for them. Highball has to be root, or its cgroup delegated to it. See `docs/tuning.md`.",
+        doc: "Memory that all processes of the application may have. The kernel enforces it with a cgroup (`memory.max`), and \
+              kills a process that needs more. Highball replaces workers earlier, at 85% of it. Files that the kernel caches for \
+              them count. Highball needs root, or a delegated cgroup. Set it to protect other applications from this one. See \
+              [tuning.md](tuning.md#limits-that-the-kernel-keeps).",
     },
     Opt {
         name: "cpu_max",
@@ -1438,10 +1504,12 @@ pub(crate) static OPTIONS: &[Opt] = &[
         env: &[],
         form: Form::CpusOrNone(|f, cpus| f.app.cpu_max = cpus),
         default: Default::Is("none"),
-        section: Section::Processes,
+        section: Section::Workers,
         example: "1.5",
-        doc: "CPUs that all processes of the application may use at a time, by a separate cgroup (cpu.max). With `workers = auto`, \
-              the number of workers follows it. Highball has to be root, or its cgroup delegated to it. See `docs/tuning.md`.",
+        doc: "CPUs that all processes of the application may use at a time. The kernel enforces it with a cgroup (`cpu.max`): \
+              processes that have used their share wait. With `workers = auto`, the number of workers follows it. Highball needs \
+              root, or a delegated cgroup. Set it to protect other applications from this one. See \
+              [tuning.md](tuning.md#limits-that-the-kernel-keeps).",
     },
     Opt {
         name: "max_boot_failures",
@@ -1452,7 +1520,8 @@ pub(crate) static OPTIONS: &[Opt] = &[
         default: Default::Is("5"),
         section: Section::Processes,
         example: "2",
-        doc: "Give up after this many workers in a row die before serving.",
+        doc: "Number of boots or workers that may fail in a row before they serve. If nothing else serves, Highball then exits. \
+              Of several applications, only the affected one fails.",
     },
     Opt {
         name: "log_format",
@@ -1466,7 +1535,8 @@ pub(crate) static OPTIONS: &[Opt] = &[
         default: Default::Is("human"),
         section: Section::Logs,
         example: "json",
-        doc: "Form of the log on standard error: `human` or `json`.",
+        doc: "Format of the log on standard error: `human` or `json`. Use `json` for a log collector. The access log has a \
+              separate option, `access_log_format`.",
     },
     Opt {
         name: "access_log",
@@ -1477,9 +1547,9 @@ pub(crate) static OPTIONS: &[Opt] = &[
         default: Default::InDevelopment { yes: "-", no: "none" },
         section: Section::Logs,
         example: "log/access.log",
-        doc: "File for a line about each request. `-` is standard output, `none` is no access log. Status 499 means that the client \
-              left before it had its answer. Started by root, Highball \
-              writes the log of an application in a folder of its user as that user; see `docs/users.md`.",
+        doc: "File for a line about each request. `-` is standard output, and `none` turns the access log off. Status 499 means \
+              that the client left before it had its response. If root starts Highball, it writes the log of an application in a \
+              folder of its user as that user; see [users.md](users.md).",
     },
     Opt {
         name: "access_log_format",
@@ -1490,9 +1560,9 @@ pub(crate) static OPTIONS: &[Opt] = &[
         default: Default::Is("combined"),
         section: Section::Logs,
         example: "{time} {status} {seconds} {method} {target}",
-        doc: "Form of the lines of the access log: `combined`, `json`, or a text with names of fields in braces. An application may have \
-              another one in its own `access_log`. The fields are listed in \
-              [observability.md](observability.md#form-of-the-access-log).",
+        doc: "Format of the lines of the access log: `combined`, `json`, or a text with names of fields in braces. An \
+              application may have another format for its own `access_log`. \
+              [observability.md](observability.md#form-of-the-access-log) lists the fields.",
     },
     Opt {
         name: "access_log_sample",
@@ -1503,8 +1573,8 @@ pub(crate) static OPTIONS: &[Opt] = &[
         default: Default::Is("100%"),
         section: Section::Logs,
         example: "10%",
-        doc: "Share of the requests that get a line in the access log, chosen at random. Requests with a status from 400 on, and those \
-              that take a second or longer, always get one.",
+        doc: "Share of the requests that get a line in the access log, chosen at random. Requests with a status of 400 or more, \
+              and requests that take a second or longer, always get one. Lower it if the log gets too large.",
     },
     Opt {
         name: "request_start",
@@ -1515,9 +1585,10 @@ pub(crate) static OPTIONS: &[Opt] = &[
         default: Default::Is("off"),
         section: Section::Logs,
         example: "on",
-        doc: "Whether the application gets the time at which a request began to wait for a worker in `X-Request-Start`, if no proxy \
-              has sent that field or `X-Queue-Start`: milliseconds since 1970. APM gems and autoscalers compute the queue time \
-              from it. `env[\"highball.queue_time\"]` is there without this option. See `docs/observability.md`.",
+        doc: "Add `X-Request-Start` to the application's requests, if no proxy has sent it or `X-Queue-Start`. It is the time at \
+              which the request began to wait for a worker, in milliseconds since 1970. APM gems and autoscalers compute the \
+              queue time from it. `env[\"highball.queue_time\"]` is there without this option. See \
+              [observability.md](observability.md).",
     },
     Opt {
         name: "server_timing",
@@ -1528,9 +1599,9 @@ pub(crate) static OPTIONS: &[Opt] = &[
         default: Default::Is("off"),
         section: Section::Logs,
         example: "on",
-        doc: "Whether the application's responses have a `Server-Timing` field, which browsers show in their developer tools: how many \
-              milliseconds the request waited for a worker (`queue`), and how long the application took to begin its answer (`app`). \
-              Everybody sees these times.",
+        doc: "Add a `Server-Timing` field to the application's responses. Browsers show it in their developer tools: the \
+              milliseconds that the request waited for a worker (`queue`), and the milliseconds until the application began its \
+              response (`app`). Everyone can see these times. See [observability.md](observability.md).",
     },
     Opt {
         name: "request_id",
@@ -1541,10 +1612,10 @@ pub(crate) static OPTIONS: &[Opt] = &[
         default: Default::Is("off"),
         section: Section::Logs,
         example: "on",
-        doc: "Whether each request has an id, in `X-Request-Id`: for the application, in the response, and at the end of its line in \
-              the access log. One that came with the request is kept if it has only letters, digits, `_`, `-` and `@`; with \
-              `trusted_proxies`, only if such a proxy has sent it. Other requests get a random UUID. With `off`, the field is passed \
-              on as it came. See `docs/observability.md`.",
+        doc: "Give each request an id, in the field `X-Request-Id`. The application gets it, the response has it, and the line \
+              in the access log ends with it. Highball keeps an id that comes with the request if it has only letters, digits, \
+              `_`, `-` and `@`; with `trusted_proxies`, only if such a proxy has sent it. Other requests get a random UUID. If \
+              it is off, the field passes unchanged. See [observability.md](observability.md).",
     },
 ];
 
