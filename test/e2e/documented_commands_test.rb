@@ -25,7 +25,7 @@ class DocumentedCommandsTest < DocumentedCodeTestCase
 
   def test_fields_of_the_status_are_documented
     status = serve(File.join(stage, "srv/blog")).full_status
-    of_server, of_app = Document.new("docs/observability.md").text.split(/^\| field .*\n.*\n/).drop(1).map do |table|
+    of_server, of_app = Document.new("docs/status.md").text.split(/^\| field .*\n.*\n/).drop(1).map do |table|
       table[/\A(?:\|.*\n)+/].lines.flat_map { |row| row.split("|")[1].scan(/`(\w+)`/) }.flatten
     end
     assert_equal status.keys.sort - ["type"], of_server.sort

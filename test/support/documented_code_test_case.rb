@@ -14,7 +14,7 @@ class DocumentedCodeTestCase < E2ETest
     "Gemfile" => "gem 'rack'\n",
     "public/application.css" => "body {}\n"
   }.freeze
-  APPS = %w[blog shop wiki redmine].freeze
+  APPS = %w[blog shop wiki redmine maintenance].freeze
 
   def self.blocks(language) = Document.for_users.flat_map(&:blocks).select { |block| block.language == language }
 

@@ -1377,11 +1377,11 @@ pub(crate) static OPTIONS: &[Opt] = &[
             Choice { word: "system", set: |f| f.app.process.allocator = Allocator::System },
         ]),
         default: Default::Is("auto"),
-        section: Section::Processes,
+        section: Section::Application,
         example: "system",
-        doc: "Which allocator serves the application's `malloc`. `auto`: jemalloc in production, the system's elsewhere. \
-              `LD_PRELOAD`, `GLIBC_TUNABLES` and variables `MALLOC_*` in the environment count before `auto`. Programs that the \
-              application starts have the system's.",
+        doc: "Memory allocator of the application's processes. With `auto`, it is jemalloc in production and the system's elsewhere. \
+              `LD_PRELOAD`, `GLIBC_TUNABLES` and `MALLOC_*` variables take precedence over `auto`. Programs that the application \
+              starts use the system's. See [ruby-speed.md](ruby-speed.md).",
     },
     Opt {
         name: "gc",
@@ -1562,7 +1562,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         example: "{time} {status} {seconds} {method} {target}",
         doc: "Format of the lines of the access log: `combined`, `json`, or a text with names of fields in braces. An \
               application may have another format for its own `access_log`. \
-              [observability.md](observability.md#form-of-the-access-log) lists the fields.",
+              [logs.md](logs.md#format-of-the-access-log) lists the fields.",
     },
     Opt {
         name: "access_log_sample",
