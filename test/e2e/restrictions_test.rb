@@ -5,11 +5,10 @@ require_relative "../support/e2e_test"
 require_relative "../support/tls_files"
 
 # What narrows something (addresses, certificates, users, hosts, passwords, limits) and cannot be kept: no server starts
-# that would be open in its place. The rows of the tables in docs/security.md, and each source of options.
+# that would be open in its place. The rows of the tables in docs/restrictions.md, and each source of options.
 class RestrictionsTest < E2ETest
-  PAGE = File.read(File.join(HighballServer::ROOT, "docs/security.md"))
-  SECTION = PAGE[/^## When a restriction cannot be kept\n.*?(?=^## )/m]
-  OPTIONS, SOURCES = SECTION.split("The rule holds").map do |part|
+  PAGE = File.read(File.join(HighballServer::ROOT, "docs/restrictions.md"))
+  OPTIONS, SOURCES = PAGE.split("The rule holds").map do |part|
     part.scan(/^\| (?!option|source|---)(.*?) \|/).flatten
   end
   APP = "run ->(_env) { [200, {}, ['open']] }\n"

@@ -4,7 +4,7 @@
 //! wider: the server does not start where the restriction is the server's, nor an application where it is that application's.
 //! In a server that runs, the configuration stays as it was. Statements of Puma that narrow nothing are dropped with a warning.
 //!
-//! In reading order: the table, which `docs/security.md` shows; blank and misspelt variables; statements of a Puma
+//! In reading order: the table, which `docs/restrictions.md` shows; blank and misspelt variables; statements of a Puma
 //! configuration.
 
 use std::ffi::OsStr;
@@ -32,33 +32,33 @@ static RESTRICTIONS: &[Restriction] = &[
     Restriction {
         names: &["bind"],
         what: "who can connect",
-        otherwise: "The server does not start: an address is unknown, taken, or in a folder that is missing.",
+        otherwise: "The server does not start: an address is unknown or taken, or its folder is missing.",
     },
     Restriction {
         names: &["tls_certificate", "tls_key"],
         what: "who can read and change what is sent",
-        otherwise: "The server does not start: a file is missing, unreadable or does not fit. When one changes to such a file, the \
-                    certificate from before stays. An application's own certificate is missing then: its hosts get the \
+        otherwise: "The server does not start: a file is missing, unreadable or does not match. If a file changes to such a state, \
+                    the previous certificate stays. An application's own certificate is left out: its hosts get the \
                     server's.",
     },
     Restriction {
         names: &["https", "domain", "domain_on_demand", "domain_ask", "redirect_https"],
-        what: "the same",
+        what: "who can read and change what is sent",
         otherwise: "The server does not start: there is no address for HTTPS, or no folder for the certificates.",
     },
     Restriction {
         names: &["hsts"],
-        what: "the same, in browsers",
+        what: "who can read and change what browsers send",
         otherwise: "The server does not start: no address is for HTTPS.",
     },
     Restriction {
         names: &["proxy_protocol", "proxy_protocol_from"],
-        what: "who can connect, and who says for whom",
-        otherwise: "The server does not start: a network is unknown, or `proxy_protocol_from` stands without `proxy_protocol`.",
+        what: "who can connect, and who may report the client's address",
+        otherwise: "The server does not start: a network is unknown, or `proxy_protocol_from` is set without `proxy_protocol`.",
     },
     Restriction {
         names: &["trusted_proxies"],
-        what: "who is believed",
+        what: "whom the server believes",
         otherwise: "The server does not start: a network is unknown.",
     },
     Restriction {
@@ -88,31 +88,32 @@ static RESTRICTIONS: &[Restriction] = &[
     },
     Restriction {
         names: &["no_new_privs", "pass_variables"],
-        what: "the same",
+        what: "what an application may do",
         otherwise: "The application does not start: the value is unknown.",
     },
     Restriction {
         names: &["basic_auth", "basic_auth_realm"],
         what: "who may use an application",
-        otherwise: "Without `basic_auth`, a `basic_auth_realm` keeps the application from starting. While the file of users is missing, \
-                    unreadable, malformed, empty or no file, requests with a password get 500, and all others 401.",
+        otherwise: "The application does not start: `basic_auth_realm` is set without `basic_auth`. While the file of users is missing, \
+                    unreadable, malformed, empty or not a file, requests with a password get 500, and all others 401.",
     },
     Restriction {
         names: &["sendfile", "follow_symlinks", "static_files"],
         what: "which files are sent",
-        otherwise: "The application does not start: the value is unknown. From a folder that is missing, no file is sent.",
+        otherwise: "The application does not start: the value is unknown. No file is sent from a folder that is missing.",
     },
     Restriction {
         names: &["max_body", "max_head", "max_target", "max_fields", "max_queue", "max_connections", "request_timeout"],
-        what: "what clients may take",
-        otherwise: "The server or the application does not start: the value is unknown or out of range. The same holds for all other sizes, \
-                    numbers and times.",
+        what: "how much clients may use",
+        otherwise: "The server or the application does not start: the value is unknown or out of range. This applies to all other sizes, \
+                    numbers and times, too.",
     },
     Restriction {
         names: &["memory_max", "cpu_max"],
-        what: "what an application may take",
-        otherwise: "The server starts, because many machines have no cgroups for it: the log and `highball status` say \
-                    what is not kept and why. Highball replaces workers at 85% of `memory_max`, and counts workers by `cpu_max`.",
+        what: "how much an application may use",
+        otherwise: "The server starts, because many machines have no cgroups for it. The log and `highball status` say \
+                    what is not enforced and why. Highball replaces workers at 85% of `memory_max`, and derives their number from \
+                    `cpu_max`.",
     },
 ];
 
@@ -121,9 +122,9 @@ pub(crate) fn is_restriction(name: &str) -> bool {
     RESTRICTIONS.iter().any(|restriction| restriction.names.contains(&name))
 }
 
-/// The table as `docs/security.md` has it.
+/// The table as `docs/restrictions.md` has it.
 pub fn restrictions() -> String {
-    let mut text = String::from("| option | narrows | where it cannot be kept |\n| --- | --- | --- |\n");
+    let mut text = String::from("| option | restricts | if it cannot be kept |\n| --- | --- | --- |\n");
     for Restriction { names, what, otherwise } in RESTRICTIONS {
         let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
         let _ = writeln!(text, "| {} | {what} | {otherwise} |", names.join(", "));

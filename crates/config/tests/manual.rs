@@ -30,14 +30,14 @@ fn the_manual_is_up_to_date() {
 
 /// The table of restrictions, between two marks of the page.
 #[test]
-fn the_security_model_has_all_restrictions() {
-    let page = fs::read_to_string(of_project("docs/security.md")).unwrap();
+fn the_page_of_restrictions_has_all() {
+    let page = fs::read_to_string(of_project("docs/restrictions.md")).unwrap();
     let (before, rest) = page.split_once("<!-- restrictions:").unwrap();
     let (mark, rest) = rest.split_once("-->\n").unwrap();
     let (_, after) = rest.split_once("<!-- end of restrictions -->").unwrap();
     let table = highball_config::restrictions();
     let text = format!("{before}<!-- restrictions:{mark}-->\n{table}<!-- end of restrictions -->{after}");
-    check("docs/security.md", text.as_bytes());
+    check("docs/restrictions.md", text.as_bytes());
 }
 
 /// `highball.1`, and a page for each command.

@@ -1,5 +1,5 @@
 //! Confines the server where root has started it: what the process that reads clients' bytes never does, the kernel refuses
-//! from before the first of them is read. `docs/security.md` says what is in force.
+//! from before the first of them is read. `docs/security-reference.md` says what is in force.
 //!
 //! Two mechanisms, each where the kernel has it: seccomp denies system calls (`system_calls`); Landlock, here, limits
 //! which files may be opened, and denies TCP connections and signals to other processes. Descriptors that the server has
