@@ -12,9 +12,9 @@ module Highball
     #
     # :option:: it sets options of Highball
     # :hook::   its block runs in the application's processes
-    # :file::   it is carried out while the file is read
-    # :built_in:: Highball does so anyway, or has nothing that it could concern: it is not reported
-    # :named::  it is not carried out: a warning at the start, and `highball doctor`, report its line and a remedy
+    # :file::   it is about the file itself, and takes effect while Highball reads the file
+    # :built_in:: it needs no counterpart, and is not reported
+    # :named::  it has no effect: a warning at the start, and `highball doctor`, report its line and a remedy
     FATES = %i[option hook file built_in named].freeze
 
     # names::  the statement and its other names
@@ -34,17 +34,17 @@ module Highball
       "tmp_restart" => nil,
       "systemd" => nil,
       "solid_queue" => "Run the jobs in a separate process: add `jobs: bin/jobs` to the Procfile, or start bin/jobs " \
-                       "by systemd or as a second container role.",
+                       "with systemd or in a second container.",
       "litestream" => "Run it as a separate process: add `litestream: bin/rails litestream:replicate` to the Procfile.",
-      "tailwindcss" => "Run it beside the server: add `css: bin/rails tailwindcss:watch` to Procfile.dev (bin/dev).",
-      "dartsass" => "Run it beside the server: add `css: bin/rails dartsass:watch` to Procfile.dev (bin/dev).",
-      "yabeda" => "It reports Puma's threads and queue; `highball status --json` has Highball's.",
+      "tailwindcss" => "Run it as a separate process: add `css: bin/rails tailwindcss:watch` to Procfile.dev (bin/dev).",
+      "dartsass" => "Run it as a separate process: add `css: bin/rails dartsass:watch` to Procfile.dev (bin/dev).",
+      "yabeda" => "Leave it out: it reports Puma's threads and queue. `highball status --json` has Highball's.",
       "yabeda_prometheus" => "Mount Yabeda::Prometheus::Exporter in config.ru or config/routes.rb.",
-      "statsd" => "It reports Puma's threads and queue; `highball status --json` has Highball's.",
+      "statsd" => "Leave it out: it reports Puma's threads and queue. `highball status --json` has Highball's.",
       "heroku" => "Leave it out: Highball reads PORT, WEB_CONCURRENCY and RAILS_MAX_THREADS itself."
     }.freeze
-    OTHER_PLUGIN = "It is written for Puma. If it starts a process or a thread, start that from the Procfile, or in " \
-                   "`Highball.after_fork` in config/highball.rb."
+    OTHER_PLUGIN = "It is written for Puma. If it starts a process, start that from the Procfile. If it starts a thread, " \
+                   "start that with `Highball.after_fork` in config/highball.rb."
 
     module_function
 
@@ -72,151 +72,152 @@ module Highball
 
     OPTIONS = [
       option("port", to: %w[port bind],
-                     here: "The port. With a host, or beside other addresses, it is a separate address."),
+                     here: "The port. With a host, or beside other addresses, it adds an address."),
       option("bind", to: %w[bind],
-                     here: "`tcp://`, `unix://` and `ssl://` addresses (see `ssl_bind`). A Unix socket gets the permissions " \
-                           "that the umask leaves: `umask` and `mode` are reported, and the socket is not bound where " \
-                           "more users could connect than they say. `backlog` and `low_latency` need no setting."),
+                     here: "Addresses that begin with `tcp://`, `unix://` or `ssl://` (see `ssl_bind`). The umask decides the " \
+                           "permissions of a Unix socket, so Highball reports `umask` and `mode`. It does not bind the " \
+                           "socket if more users could connect than they allow. `backlog` and `low_latency` need no setting."),
       option("ssl_bind", to: %w[bind tls_certificate tls_key https],
                          here: "An address for HTTPS, with the certificate of `cert` and `key`. In development, without both " \
-                               "and with the gem localhost, Highball issues one. The address is not bound with other " \
-                               "restrictions (`verify_mode`, `ssl_cipher_filter`), with texts in the place of files, or " \
-                               "if a file cannot be read."),
-      option("threads", to: %w[threads], here: "The larger number: the threads of a worker are all started at once."),
+                               "and with the gem localhost, Highball issues a certificate. It does not bind the address if it " \
+                               "has other restrictions (`verify_mode`, `ssl_cipher_filter`), if it gives certificates as " \
+                               "text, or if a file cannot be read."),
+      option("threads", to: %w[threads], here: "The larger number. A worker starts all of its threads at once."),
       option("workers", to: %w[workers],
-                        here: "The number, or `:auto`, with which it follows the load. 0 is one worker. Without the statement and without " \
-                              "WEB_CONCURRENCY it is `auto`, in development one."),
+                        here: "The number, or `:auto`: the number follows the load. 0 means one worker. Without the statement and without " \
+                              "WEB_CONCURRENCY it is `auto`, and 1 in development."),
       option("environment", to: %w[environment], as: :text,
-                            here: "The environment. RAILS_ENV, RACK_ENV and APP_ENV outweigh it."),
+                            here: "The environment. RAILS_ENV, RACK_ENV and APP_ENV override it."),
       option("pidfile", to: %w[pidfile], as: :text, here: "The PID file."),
       option("preload_app!", to: %w[preload], as: :switch,
-                             here: "Highball preloads unless this is `false`; rolling restarts work with both."),
+                             here: "Highball preloads unless this is `false`. Rolling restarts work with both."),
       option("fork_worker", to: %w[refork_after], as: :refork,
-                            here: "Workers are forked again from a warm one after this many requests (1000 without a " \
-                                  "number), and again each time."),
-      option("worker_boot_timeout", to: %w[boot_timeout], as: :seconds, here: "The time the application has to boot."),
+                            here: "Highball forks the workers again from a warm one, each time a worker has served this many " \
+                                  "requests (1000 without a number)."),
+      option("worker_boot_timeout", to: %w[boot_timeout], as: :seconds, here: "How long the application may take to boot."),
       option("worker_shutdown_timeout", to: %w[drain_timeout], as: :seconds,
-                                        here: "The time that requests have to end when the server stops."),
+                                        here: "How long requests may take to finish when the server stops."),
       option("force_shutdown_after", to: %w[drain_timeout], as: :shutdown,
-                                     here: "The same; `:immediately` is 0, `:forever` leaves the default (30 s)."),
+                                     here: "The same. `:immediately` is 0, and `:forever` leaves the default (30 s)."),
       option("persistent_timeout", to: %w[idle_timeout], as: :seconds,
-                                   here: "How long a connection without a request is kept."),
-      option("first_data_timeout", to: %w[head_timeout], as: :seconds, here: "The time for a request head to arrive."),
+                                   here: "How long an idle connection is kept open."),
+      option("first_data_timeout", to: %w[head_timeout], as: :seconds, here: "How long a request head may take to arrive."),
       option("idle_timeout", to: %w[sleep_after], as: :seconds,
-                             here: "After this time without a request the application's processes end; the next request " \
+                             here: "After this time without a request, the application's processes end. The next request " \
                                    "boots them again."),
       option("http_content_length_limit", to: %w[max_body], as: :integer,
-                                          here: "The largest request body; a larger one is answered 413."),
-      option("early_hints", to: %w[early_hints], as: :switch, here: "Early hints (status 103)."),
-      option("log_requests", to: %w[access_log], as: :access_log, here: "A line per request on standard output."),
-      option("quiet", to: %w[access_log], as: :no_access_log, here: "No line per request.")
+                                          here: "The largest request body. A larger one gets 413."),
+      option("early_hints", to: %w[early_hints], as: :switch, here: "Whether the application may send early hints (status 103)."),
+      option("log_requests", to: %w[access_log], as: :access_log, here: "Logs each request to standard output."),
+      option("quiet", to: %w[access_log], as: :no_access_log, here: "Logs no requests.")
     ].freeze
 
     HOOKS = [
-      hook("before_fork", at: :before_fork, here: "In the mold, once the application is loaded, before the first fork."),
+      hook("before_fork", at: :before_fork, here: "In the mold, after it has loaded the application and before its first fork."),
       hook("before_worker_boot", "on_worker_boot", at: :after_fork,
-                                                   here: "In each new worker, before it serves. A number that the block takes is " \
-                                                         "the worker's, from 0; no number is given twice, so it is reported."),
+                                                   here: "In each new worker, before it serves. If the block takes an argument, it " \
+                                                         "gets the worker's number, from 0. Highball reports this, as it " \
+                                                         "uses no number twice."),
       hook("before_worker_shutdown", "on_worker_shutdown", at: :before_worker_shutdown,
-                                                           here: "In a worker that has finished its last request."),
-      hook("before_refork", "on_refork", at: :before_refork, here: "In the worker that others will be forked from."),
+                                                           here: "In a worker, after its last request."),
+      hook("before_refork", "on_refork", at: :before_refork, here: "In a worker that becomes the mold."),
       hook("before_worker_fork", "on_worker_fork", at: :before_worker_fork, here: "In the mold, before each fork."),
       hook("after_worker_fork", "after_worker_boot", at: :after_worker_fork, here: "In the mold, after each fork."),
       hook("after_booted", "on_booted", at: :after_booted,
-                                        here: "In the mold, after its first worker was forked: once at the start, and again in " \
-                                              "the new mold of each restart and refork."),
+                                        here: "In the mold, after its first fork: once at the start, and again in the new mold of " \
+                                              "each restart and refork."),
       hook("before_thread_start", "on_thread_start", at: :thread_start,
-                                                     here: "In each serving thread of a worker, when it starts."),
+                                                     here: "In each serving thread of a worker, when the thread starts."),
       hook("lowlevel_error_handler", at: :lowlevel_error_handler,
-                                     here: "Its response is sent where the application raised an exception; the exception is " \
-                                           "logged as well."),
-      hook("rack_url_scheme", at: :rack_url_scheme, here: "`rack.url_scheme` of every request."),
+                                     here: "When the application raises an exception. Highball sends the response of the block, and " \
+                                           "logs the exception."),
+      hook("rack_url_scheme", at: :rack_url_scheme, here: "For each request: sets `rack.url_scheme`."),
       hook("supported_http_methods", at: :supported_http_methods,
-                                     here: "Requests with other methods than these get 501. Without the statement, every " \
-                                           "method goes to the application."),
+                                     here: "For each request: other methods than these get 501. Without the statement, the " \
+                                           "application gets every method."),
       hook("set_remote_address", at: :set_remote_address,
-                                 here: "`REMOTE_ADDR` of every request: this address, or what this header field says. " \
+                                 here: "For each request: sets `REMOTE_ADDR` to this address, or to the value of this header field. " \
                                        "`proxy_protocol: :v1` sets the option `proxy_protocol`; see `proxy_protocol_from`.")
     ].freeze
 
     FILE = [
-      file("load", here: "The file is read after this one."),
-      file("_load_from", here: "The file is read at once."),
-      file("plugin", here: "`:tmp_restart` and `:systemd` are built in. Other plugins are written for Puma: they are " \
-                           "reported, with what to do instead."),
-      file("rackup", here: "The rackup file, if it lies in the application's folder; else it is reported."),
+      file("load", here: "Reads the file after this one."),
+      file("_load_from", here: "Reads the file at once."),
+      file("plugin", here: "Has `:tmp_restart` and `:systemd` built in. Other plugins are written for Puma: Highball reports " \
+                           "them, with what to do instead."),
+      file("rackup", here: "Uses the rackup file if it is in the application's folder, and reports it otherwise."),
       file("directory", "worker_directory",
-           here: "The application is served from this folder; a restart follows the links on its path. A folder that is named on " \
-                 "the command line outweighs it; then it is reported."),
-      file("set_default_host", here: "The host of `port` statements that come after it."),
-      file("default_host", here: "The host that was set."),
+           here: "Serves the application in this folder. A restart follows the links on its path. A folder on the command line " \
+                 "overrides it; Highball then reports the statement."),
+      file("set_default_host", here: "Uses the host for the `port` statements that follow."),
+      file("default_host", here: "Returns the host that was set."),
       file("clear_binds!", here: "Forgets the addresses that the file has given so far."),
-      file("cluster", here: "The block is carried out after all files."),
-      file("single", here: "The block is not carried out: there is always a worker process."),
-      file("inject", here: "The block is carried out."),
-      file("get", here: "The value that the file has given.")
+      file("cluster", here: "Runs the block after all files."),
+      file("single", here: "Skips the block: there is always a worker process."),
+      file("inject", here: "Runs the block."),
+      file("get", here: "Returns the value that the file has given.")
     ].freeze
 
     BUILT_IN = [
       built_in("wait_for_less_busy_worker", here: "Each request goes to the least busy worker."),
-      built_in("queue_requests", here: "Requests are received whole, and wait in one queue, before a worker is asked."),
+      built_in("queue_requests", here: "Highball receives requests whole, and they wait in one queue for a worker."),
       built_in("max_fast_inline", "max_keep_alive", "enable_keep_alives",
-               here: "Connections are kept, and each request on them goes to the least busy worker."),
-      built_in("nakayoshi_fork", here: "The heap is compacted and laid out before the first fork."),
+               here: "Highball keeps connections open. Each request on them goes to the least busy worker."),
+      built_in("nakayoshi_fork", here: "Highball arranges the heap before the first fork, and compacts it with Ruby 3.3 and later."),
       built_in("prune_bundler", "extra_runtime_dependencies",
                here: "Highball loads no gems itself, so there is nothing to prune."),
       built_in("worker_timeout", "worker_check_interval",
-               here: "The end of a worker is noticed at once. `request_timeout` limits requests."),
+               here: "Highball notices at once when a worker ends. `request_timeout` limits requests."),
       built_in("worker_culling_strategy", here: "The youngest worker ends first."),
-      built_in("drain_on_shutdown", here: "Requests that have arrived are answered before the end."),
-      built_in("silence_single_worker_warning", "silence_fork_callback_warning", here: "There is no such warning."),
+      built_in("drain_on_shutdown", here: "Highball answers the requests that have arrived, then stops."),
+      built_in("silence_single_worker_warning", "silence_fork_callback_warning", here: "Highball has no such warning."),
       built_in("raise_exception_on_sigterm", here: "TERM ends the server with exit code 0."),
       built_in("reaping_time", "auto_trim_time", "max_io_threads", "before_thread_exit", "on_thread_exit",
-               here: "The number of threads is fixed, so that none is trimmed."),
-      built_in("io_selector_backend", here: "Connections are the front's, not Ruby's."),
-      built_in("mutate_stdout_and_stderr_to_sync_on_write", here: "Standard output is not buffered."),
-      built_in("restart_command", here: "`highball upgrade` starts the program that the server was started from."),
-      built_in("debug", here: "Nothing."),
+               here: "The number of threads is fixed, so none are trimmed."),
+      built_in("io_selector_backend", here: "Ruby handles no connections."),
+      built_in("mutate_stdout_and_stderr_to_sync_on_write", here: "Ruby does not buffer standard output."),
+      built_in("restart_command", here: "`highball upgrade` starts the program at the path that the server was started from."),
+      built_in("debug", here: "Nothing: it is a setting of Puma."),
       built_in("_offer_plugins", here: "See `plugin`."),
-      built_in("shutdown_debug", here: "The log says how many requests got no complete answer."),
-      built_in("tag", here: "Processes have the name of the application's folder."),
-      built_in("allow_underscore_headers", here: "Headers whose names have underscores are always dropped."),
-      built_in("after_refork", here: "The worker that others were forked from does not serve again."),
+      built_in("shutdown_debug", here: "The log says how many requests got no complete response."),
+      built_in("tag", here: "Processes are named after the application's folder."),
+      built_in("allow_underscore_headers", here: "Highball always drops header fields with underscores in their names."),
+      built_in("after_refork", here: "A worker that becomes the mold does not serve again."),
       built_in("solid_queue_mode", here: "See `plugin :solid_queue`.")
     ].freeze
 
     NAMED = [
       named("bind_to_activated_sockets", target: :special,
-                                         here: "Of the sockets of systemd (.socket units), those are taken whose address `bind` " \
-                                               "names; others are closed.",
-                                         remedy: "Give each address of the .socket unit by `bind` as well."),
-      named("activate_control_app", here: "There is no control server.",
-                                    remedy: "Use highball status, restart, upgrade and stop, which need no setting."),
-      named("state_path", here: "No state file is written.", remedy: "Use highball status --json."),
-      named("state_permission", here: "No state file is written.", remedy: "Use highball status --json."),
+                                         here: "Highball uses the sockets of a systemd .socket unit whose addresses `bind` names, " \
+                                               "and closes the others.",
+                                         remedy: "Name each address of the .socket unit with `bind` as well."),
+      named("activate_control_app", here: "Highball has no control server.",
+                                    remedy: "Use highball status, restart, upgrade and stop. They need no setting."),
+      named("state_path", here: "Highball writes no state file.", remedy: "Use highball status --json."),
+      named("state_permission", here: "Highball writes no state file.", remedy: "Use highball status --json."),
       named("daemonize", here: "The server stays in the foreground.",
-                         remedy: "Let systemd start it (highball config systemd)."),
-      named("stdout_redirect", here: "Output is not redirected.",
-                               remedy: "Redirect it where the server is started: StandardOutput=append:FILE in the systemd " \
+                         remedy: "Start it with systemd (highball config systemd)."),
+      named("stdout_redirect", here: "Highball does not redirect its output.",
+                               remedy: "Redirect it where you start the server: StandardOutput=append:FILE in the systemd " \
                                        "unit, or highball >>FILE 2>&1 in a shell."),
-      named("app", here: "The application is not taken from this file.",
+      named("app", here: "Highball does not take the application from this file.",
                    remedy: "Put it into config.ru: run ->(env) { … }."),
-      named("custom_logger", here: "The log is not written by Ruby.",
+      named("custom_logger", here: "Highball, not Ruby, writes the log.",
                              remedy: "Use log_format = \"json\" for programs, or a file for access_log, in " \
                                      "config/highball.toml."),
-      named("log_formatter", here: "The log is not written by Ruby.",
+      named("log_formatter", here: "Highball, not Ruby, writes the log.",
                              remedy: "Use log_format = \"json\" (HIGHBALL_LOG_FORMAT=json) for programs."),
-      named("before_restart", "on_restart", here: "The block does not run: the new version boots in separate processes, " \
-                                                  "beside the old one, which has nothing to close for it.",
-                                            remedy: "Put what a worker does at its end into before_worker_shutdown."),
+      named("before_restart", "on_restart", here: "The block does not run: the new version boots in separate processes " \
+                                                  "beside the old one, and needs nothing closed.",
+                                            remedy: "Use before_worker_shutdown for what a worker does at its end."),
       named("after_stopped", "on_stopped", here: "The block does not run.",
                                            remedy: "Use before_worker_shutdown, which runs at the end of each worker."),
       named("after_worker_shutdown", here: "The block does not run.",
-                                     remedy: "Use before_worker_shutdown, which runs in the worker itself; the log tells how " \
+                                     remedy: "Use before_worker_shutdown, which runs in the worker itself. The log says how " \
                                              "each worker ended."),
       named("out_of_band", here: "The block does not run.",
-                           remedy: "Leave it out if it collects garbage; do other work in a background job."),
-      named("clean_thread_locals", "fiber_per_request", here: "Thread locals are kept from one request to the next.",
+                           remedy: "Leave it out if it collects garbage: Highball does that. Do other work in a background job."),
+      named("clean_thread_locals", "fiber_per_request", here: "Highball keeps thread locals from one request to the next.",
                                                         remedy: "Use ActiveSupport::CurrentAttributes, or reset them in a " \
                                                                 "middleware.")
     ].freeze

@@ -14,6 +14,8 @@ class DocumentedFilesTest < DocumentedCodeTestCase
     "render" => %w[services databases envVarGroups previews],
     "cable" => %w[development test production],
     "kubernetes" => %w[apiVersion kind metadata spec],
+    "compose" => %w[name services volumes networks secrets configs],
+    "devcontainer" => %w[name image build features forwardPorts postCreateCommand remoteUser customizations],
     "fly" => %w[app primary_region kill_signal kill_timeout http_service internal_port force_https auto_stop_machines
                 auto_start_machines min_machines_running path interval timeout grace_period method]
   }.freeze
@@ -41,6 +43,7 @@ class DocumentedFilesTest < DocumentedCodeTestCase
 
   def test_files_of_platforms_have_known_keys
     each_block("yaml") { |block| assert_keys(block, YAML.safe_load(block.text, aliases: true).keys) }
+    each_block("json") { |block| assert_keys(block, JSON.parse(block.text).keys) }
     each_block("toml", "fly") { |block| assert_keys(block, block.text.scan(/^(\w+) =|^\[+(\w+)/).flatten.compact.uniq) }
   end
 

@@ -9,34 +9,50 @@ module PumaPage
 
     # Statements of Puma's configuration
 
-    Highball reads an existing `config/puma.rb` (or `config/puma/ENVIRONMENT.rb`), unless `--config` names another file or
-    `puma_config` is off. `highball -C FILE.rb` names another one.
+    Highball reads an existing `config/puma.rb` or `config/puma/ENVIRONMENT.rb`. To see what becomes of yours, type
+    `highball doctor` in the application's folder. The tables below list every statement.
 
-    The application's own Ruby evaluates the file in the application's folder, with the gems of its Gemfile. An exception in
-    it ends the start with file and line. A statement that Highball cannot carry out is reported once, at the start, with its
-    line and what to do instead; `highball doctor` lists the same. A statement that is not known is reported, too. Where a
-    statement that narrows something is lost (the only address, for example), [there is no
-    start](../security.md#when-a-restriction-cannot-be-kept).
+    `highball -C FILE.rb` reads another file. Highball reads no `config/puma.rb` if `--config` names another file, or if
+    `puma_config` is off.
 
-    Options on the command line, variables that begin with `HIGHBALL_`, and what `config/highball.toml` sets outweigh the
-    file. Where `config/highball.toml` names an address, a site (`domain`) or numbers of workers, the file's addresses or
-    workers do not count. The file outweighs variables that platforms set (`PORT`, `WEB_CONCURRENCY`, `RAILS_MAX_THREADS`), as
-    it does with Puma: most files read them themselves. `RAILS_ENV`, `RACK_ENV` and `APP_ENV` outweigh `environment`. HUP reads the file again; a rolling restart
-    takes its hooks from the new release.
+    ## How Highball reads the file
 
-    Highball evaluates the file with the rights of the user who starts it. So if root starts it, it evaluates no file that another
-    user could have written, and none of an application that runs as another user: there only the hooks count, which run in
-    the application's processes. With several applications, options of the server (`bind`, `port`, `pidfile` and the like)
-    do not count. The log says so.
+    - **Ruby.** The application's own Ruby evaluates the file in the application's folder, with the gems of its Gemfile. If the
+      file raises an exception, Highball doesn't start, and prints file and line.
+    - **Statements without effect.** At the start, Highball reports each statement that it can't carry out or doesn't know, with
+      its line and what to do instead. `highball doctor` lists the same.
+    - **Restrictions.** If Highball can't keep a statement that restricts something, such as the only address,
+      [it doesn't start](../security.md#when-a-restriction-cannot-be-kept).
+    - **Reloading.** HUP reads the file again. A rolling restart takes the hooks from the new release.
+
+    ## What overrides the file
+
+    - Options on the command line, variables that begin with `HIGHBALL_`, and settings in `config/highball.toml` override the file.
+      If `config/highball.toml` names an address, a site (`domain`) or a number of workers, the file's addresses or workers don't
+      count.
+    - The file overrides the variables that platforms set (`PORT`, `WEB_CONCURRENCY`, `RAILS_MAX_THREADS`), as it does in Puma. Most
+      files read these variables themselves.
+    - `RAILS_ENV`, `RACK_ENV` and `APP_ENV` override `environment`.
+    - With several applications, options of the server (`bind`, `port`, `pidfile` and the like) don't count. The log says so.
+
+    ## Started by root
+
+    Highball evaluates the file with the rights of the user who starts it. So root doesn't evaluate every file:
+
+    - If the application runs as another user, Highball doesn't read the file's settings. The file's hooks run, in the
+      application's processes.
+    - If the application is root's and another user could have written the file, neither settings nor hooks count.
+
+    The log says so. If the file names the only address, Highball doesn't start.
   MARKDOWN
 
   SECTIONS = {
-    option: ["Settings", "These set options of Highball, which [configuration.md](../configuration.md) describes."],
-    hook: ["Hooks", "An exception in a hook is logged, and does not keep the process from serving."],
+    option: ["Settings", "These set options of Highball, which [Configuration](../configuration.md) describes."],
+    hook: ["Hooks", "If a hook raises an exception, Highball logs it, and the process serves all the same."],
     file: ["Statements about the file itself", nil],
     built_in: ["Nothing to do",
-               "Highball does so anyway, or has nothing that they could concern. They are not reported."],
-    named: ["Reported", "These are not carried out. The log and `highball doctor` name file and line."]
+               "Highball does these things anyway, or has nothing that they could set. It doesn't report them."],
+    named: ["Reported", "These have no effect. The log and `highball doctor` report them with file and line."]
   }.freeze
 
   COMMANDS = <<~MARKDOWN
@@ -52,9 +68,9 @@ module PumaPage
 
     | variable | becomes |
     | --- | --- |
-    | `WEB_CONCURRENCY` | `workers`; 0 is one worker, with `auto` their number follows the load |
+    | `WEB_CONCURRENCY` | `workers`. 0 means one worker; with `auto`, the number follows the load |
     | `RAILS_MAX_THREADS`, `PUMA_MAX_THREADS`, `MAX_THREADS` | `threads` |
-    | `RAILS_MIN_THREADS`, `PUMA_MIN_THREADS`, `MIN_THREADS` | nothing: all threads are started at once |
+    | `RAILS_MIN_THREADS`, `PUMA_MIN_THREADS`, `MIN_THREADS` | nothing: a worker starts all threads at once |
     | `PUMA_PERSISTENT_TIMEOUT` | `idle_timeout` |
     | `PORT`, `PIDFILE` | `port`, `pidfile` |
     | `RAILS_ENV`, `RACK_ENV`, `APP_ENV` | `environment` |
@@ -65,7 +81,7 @@ module PumaPage
     | --- | --- |
     | `puma`, `pumactl start` | `highball` (`highball start` is the same) |
     | `puma -C config/puma.rb` | `highball -C config/puma.rb` |
-    | `puma -t 1:5` | `highball -t 5` (of `1:5` the larger number counts) |
+    | `puma -t 1:5` | `highball -t 5` (`1:5` means the same) |
     | `puma -w 4 -p 3000 -e production` | `highball -w 4 -p 3000 -e production` |
     | `puma -V` | `highball -V` |
     | `puma -v` | `highball --access-log -` |
