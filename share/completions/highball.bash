@@ -101,7 +101,7 @@ _highball() {
 
     case "${cmd}" in
         highball)
-            opts="-p -b -e -w -t -c -h -V --port --bind --https --tls-certificate --tls-key --domain --domain-on-demand --domain-ask --acme-directory --acme-contact --acme-authorities --acme-eab-kid --acme-eab-key-file --acme-dns-hook --state-dir --redirect-https --hsts --proxy-protocol --proxy-protocol-from --trusted-proxies --http2-cleartext --environment --workers --min-workers --max-workers --threads --early-hints --config --puma-config --ruby --server-user --pidfile --admin --admin-host --admin-actions --agent-check --stuck-after --health-path --show-diagnosis --name --hosts --prefix --variables --pass-variables --user --prestart --sleep-after --max-target --max-head --max-fields --max-body --body-memory --response-buffer --response-spool --max-buffers --max-connections --max-tls-handshakes --http2-streams --max-queue --spool-dir --max-spool --app-max-spool --max-cache --head-timeout --tls-handshake-timeout --body-timeout --min-body-rate --idle-timeout --send-timeout --request-timeout --request-timeouts --request-timeout-header --timeout-interrupts --static-files --follow-symlinks --compress --cache --sendfile --basic-auth --basic-auth-realm --boot-timeout --drain-timeout --drain-grace --hijacked-drain-timeout --probe-path --warm-up --probe-timeout --preload --jit --allocator --gc --boot-cache --no-new-privs --refork-after --rest-mold-after --memory-limit --memory-budget --memory-max --cpu-max --max-boot-failures --max-output --log-format --access-log --access-log-format --access-log-sample --request-start --server-timing --request-id --help --version serve doctor config init status top restart refork upgrade stop memory bench help"
+            opts="-p -b -e -c -w -t -h -V --port --bind --proxy-protocol --proxy-protocol-from --trusted-proxies --http2-cleartext --https --tls-certificate --tls-key --domain --domain-on-demand --domain-ask --acme-directory --acme-contact --acme-authorities --acme-eab-kid --acme-eab-key-file --acme-dns-hook --state-dir --redirect-https --hsts --environment --early-hints --config --puma-config --ruby --preload --jit --allocator --gc --boot-cache --workers --min-workers --max-workers --threads --refork-after --rest-mold-after --memory-limit --memory-budget --memory-max --cpu-max --pidfile --boot-timeout --drain-timeout --drain-grace --hijacked-drain-timeout --probe-path --warm-up --probe-timeout --max-boot-failures --head-timeout --tls-handshake-timeout --body-timeout --min-body-rate --idle-timeout --send-timeout --request-timeout --request-timeouts --request-timeout-header --timeout-interrupts --max-target --max-head --max-fields --max-body --body-memory --response-buffer --response-spool --max-buffers --max-connections --max-tls-handshakes --http2-streams --max-queue --spool-dir --max-spool --app-max-spool --max-cache --static-files --follow-symlinks --compress --cache --sendfile --admin --admin-host --admin-actions --agent-check --stuck-after --health-path --max-output --log-format --access-log --access-log-format --access-log-sample --request-start --server-timing --request-id --server-user --show-diagnosis --user --basic-auth --basic-auth-realm --no-new-privs --name --hosts --prefix --variables --pass-variables --prestart --sleep-after --help --version serve doctor config init status top restart refork upgrade stop memory bench help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -120,6 +120,22 @@ _highball() {
                     return 0
                     ;;
                 -b)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --proxy-protocol)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --proxy-protocol-from)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --trusted-proxies)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --http2-cleartext)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -183,27 +199,51 @@ _highball() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --proxy-protocol)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --proxy-protocol-from)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --trusted-proxies)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --http2-cleartext)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
                 --environment)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 -e)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --early-hints)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --config)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -c)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --puma-config)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --ruby)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --preload)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --jit)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --allocator)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --gc)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --boot-cache)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -231,27 +271,27 @@ _highball() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --early-hints)
+                --refork-after)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --config)
+                --rest-mold-after)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                -c)
+                --memory-limit)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --puma-config)
+                --memory-budget)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --ruby)
+                --memory-max)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --server-user)
+                --cpu-max)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -259,63 +299,75 @@ _highball() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --admin)
+                --boot-timeout)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --admin-host)
+                --drain-timeout)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --admin-actions)
+                --drain-grace)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --agent-check)
+                --hijacked-drain-timeout)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --stuck-after)
+                --probe-path)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --health-path)
+                --warm-up)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --show-diagnosis)
+                --probe-timeout)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --name)
+                --max-boot-failures)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --hosts)
+                --head-timeout)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --prefix)
+                --tls-handshake-timeout)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --variables)
+                --body-timeout)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --pass-variables)
+                --min-body-rate)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --user)
+                --idle-timeout)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --prestart)
+                --send-timeout)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --sleep-after)
+                --request-timeout)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --request-timeouts)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --request-timeout-header)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --timeout-interrupts)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -383,46 +435,6 @@ _highball() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --head-timeout)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --tls-handshake-timeout)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --body-timeout)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --min-body-rate)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --idle-timeout)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --send-timeout)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --request-timeout)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --request-timeouts)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --request-timeout-header)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --timeout-interrupts)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
                 --static-files)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -443,91 +455,27 @@ _highball() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --basic-auth)
+                --admin)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --basic-auth-realm)
+                --admin-host)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --boot-timeout)
+                --admin-actions)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --drain-timeout)
+                --agent-check)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --drain-grace)
+                --stuck-after)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --hijacked-drain-timeout)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --probe-path)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --warm-up)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --probe-timeout)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --preload)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --jit)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --allocator)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --gc)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --boot-cache)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --no-new-privs)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --refork-after)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --rest-mold-after)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --memory-limit)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --memory-budget)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --memory-max)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --cpu-max)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --max-boot-failures)
+                --health-path)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -560,6 +508,58 @@ _highball() {
                     return 0
                     ;;
                 --request-id)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --server-user)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --show-diagnosis)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --user)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --basic-auth)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --basic-auth-realm)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --no-new-privs)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --name)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --hosts)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --prefix)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --variables)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --pass-variables)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --prestart)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --sleep-after)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -585,7 +585,7 @@ _highball() {
             return 0
             ;;
         highball__subcmd__config)
-            opts="-p -b -e -w -t -c -h --port --bind --https --tls-certificate --tls-key --domain --domain-on-demand --domain-ask --acme-directory --acme-contact --acme-authorities --acme-eab-kid --acme-eab-key-file --acme-dns-hook --state-dir --redirect-https --hsts --proxy-protocol --proxy-protocol-from --trusted-proxies --http2-cleartext --environment --workers --min-workers --max-workers --threads --early-hints --config --puma-config --ruby --server-user --pidfile --admin --admin-host --admin-actions --agent-check --stuck-after --health-path --show-diagnosis --name --hosts --prefix --variables --pass-variables --user --prestart --sleep-after --max-target --max-head --max-fields --max-body --body-memory --response-buffer --response-spool --max-buffers --max-connections --max-tls-handshakes --http2-streams --max-queue --spool-dir --max-spool --app-max-spool --max-cache --head-timeout --tls-handshake-timeout --body-timeout --min-body-rate --idle-timeout --send-timeout --request-timeout --request-timeouts --request-timeout-header --timeout-interrupts --static-files --follow-symlinks --compress --cache --sendfile --basic-auth --basic-auth-realm --boot-timeout --drain-timeout --drain-grace --hijacked-drain-timeout --probe-path --warm-up --probe-timeout --preload --jit --allocator --gc --boot-cache --no-new-privs --refork-after --rest-mold-after --memory-limit --memory-budget --memory-max --cpu-max --max-boot-failures --max-output --log-format --access-log --access-log-format --access-log-sample --request-start --server-timing --request-id --via --host --machines --memory --help nginx apache caddy haproxy lighttpd systemd kubernetes kamal nomad"
+            opts="-p -b -e -c -w -t -h --port --bind --proxy-protocol --proxy-protocol-from --trusted-proxies --http2-cleartext --https --tls-certificate --tls-key --domain --domain-on-demand --domain-ask --acme-directory --acme-contact --acme-authorities --acme-eab-kid --acme-eab-key-file --acme-dns-hook --state-dir --redirect-https --hsts --environment --early-hints --config --puma-config --ruby --preload --jit --allocator --gc --boot-cache --workers --min-workers --max-workers --threads --refork-after --rest-mold-after --memory-limit --memory-budget --memory-max --cpu-max --pidfile --boot-timeout --drain-timeout --drain-grace --hijacked-drain-timeout --probe-path --warm-up --probe-timeout --max-boot-failures --head-timeout --tls-handshake-timeout --body-timeout --min-body-rate --idle-timeout --send-timeout --request-timeout --request-timeouts --request-timeout-header --timeout-interrupts --max-target --max-head --max-fields --max-body --body-memory --response-buffer --response-spool --max-buffers --max-connections --max-tls-handshakes --http2-streams --max-queue --spool-dir --max-spool --app-max-spool --max-cache --static-files --follow-symlinks --compress --cache --sendfile --admin --admin-host --admin-actions --agent-check --stuck-after --health-path --max-output --log-format --access-log --access-log-format --access-log-sample --request-start --server-timing --request-id --server-user --show-diagnosis --user --basic-auth --basic-auth-realm --no-new-privs --name --hosts --prefix --variables --pass-variables --prestart --sleep-after --via --host --machines --memory --help nginx apache caddy haproxy lighttpd systemd kubernetes kamal nomad"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -604,6 +604,22 @@ _highball() {
                     return 0
                     ;;
                 -b)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --proxy-protocol)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --proxy-protocol-from)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --trusted-proxies)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --http2-cleartext)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -667,27 +683,51 @@ _highball() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --proxy-protocol)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --proxy-protocol-from)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --trusted-proxies)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --http2-cleartext)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
                 --environment)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 -e)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --early-hints)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --config)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -c)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --puma-config)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --ruby)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --preload)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --jit)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --allocator)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --gc)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --boot-cache)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -715,27 +755,27 @@ _highball() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --early-hints)
+                --refork-after)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --config)
+                --rest-mold-after)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                -c)
+                --memory-limit)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --puma-config)
+                --memory-budget)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --ruby)
+                --memory-max)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --server-user)
+                --cpu-max)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -743,63 +783,75 @@ _highball() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --admin)
+                --boot-timeout)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --admin-host)
+                --drain-timeout)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --admin-actions)
+                --drain-grace)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --agent-check)
+                --hijacked-drain-timeout)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --stuck-after)
+                --probe-path)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --health-path)
+                --warm-up)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --show-diagnosis)
+                --probe-timeout)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --name)
+                --max-boot-failures)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --hosts)
+                --head-timeout)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --prefix)
+                --tls-handshake-timeout)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --variables)
+                --body-timeout)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --pass-variables)
+                --min-body-rate)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --user)
+                --idle-timeout)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --prestart)
+                --send-timeout)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --sleep-after)
+                --request-timeout)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --request-timeouts)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --request-timeout-header)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --timeout-interrupts)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -867,46 +919,6 @@ _highball() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --head-timeout)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --tls-handshake-timeout)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --body-timeout)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --min-body-rate)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --idle-timeout)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --send-timeout)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --request-timeout)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --request-timeouts)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --request-timeout-header)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --timeout-interrupts)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
                 --static-files)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -927,91 +939,27 @@ _highball() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --basic-auth)
+                --admin)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --basic-auth-realm)
+                --admin-host)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --boot-timeout)
+                --admin-actions)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --drain-timeout)
+                --agent-check)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --drain-grace)
+                --stuck-after)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --hijacked-drain-timeout)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --probe-path)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --warm-up)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --probe-timeout)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --preload)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --jit)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --allocator)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --gc)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --boot-cache)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --no-new-privs)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --refork-after)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --rest-mold-after)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --memory-limit)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --memory-budget)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --memory-max)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --cpu-max)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --max-boot-failures)
+                --health-path)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1044,6 +992,58 @@ _highball() {
                     return 0
                     ;;
                 --request-id)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --server-user)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --show-diagnosis)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --user)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --basic-auth)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --basic-auth-realm)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --no-new-privs)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --name)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --hosts)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --prefix)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --variables)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --pass-variables)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --prestart)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --sleep-after)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1071,7 +1071,7 @@ _highball() {
             return 0
             ;;
         highball__subcmd__doctor)
-            opts="-p -b -e -w -t -c -h --port --bind --https --tls-certificate --tls-key --domain --domain-on-demand --domain-ask --acme-directory --acme-contact --acme-authorities --acme-eab-kid --acme-eab-key-file --acme-dns-hook --state-dir --redirect-https --hsts --proxy-protocol --proxy-protocol-from --trusted-proxies --http2-cleartext --environment --workers --min-workers --max-workers --threads --early-hints --config --puma-config --ruby --server-user --pidfile --admin --admin-host --admin-actions --agent-check --stuck-after --health-path --show-diagnosis --name --hosts --prefix --variables --pass-variables --user --prestart --sleep-after --max-target --max-head --max-fields --max-body --body-memory --response-buffer --response-spool --max-buffers --max-connections --max-tls-handshakes --http2-streams --max-queue --spool-dir --max-spool --app-max-spool --max-cache --head-timeout --tls-handshake-timeout --body-timeout --min-body-rate --idle-timeout --send-timeout --request-timeout --request-timeouts --request-timeout-header --timeout-interrupts --static-files --follow-symlinks --compress --cache --sendfile --basic-auth --basic-auth-realm --boot-timeout --drain-timeout --drain-grace --hijacked-drain-timeout --probe-path --warm-up --probe-timeout --preload --jit --allocator --gc --boot-cache --no-new-privs --refork-after --rest-mold-after --memory-limit --memory-budget --memory-max --cpu-max --max-boot-failures --max-output --log-format --access-log --access-log-format --access-log-sample --request-start --server-timing --request-id --json --help"
+            opts="-p -b -e -c -w -t -h --port --bind --proxy-protocol --proxy-protocol-from --trusted-proxies --http2-cleartext --https --tls-certificate --tls-key --domain --domain-on-demand --domain-ask --acme-directory --acme-contact --acme-authorities --acme-eab-kid --acme-eab-key-file --acme-dns-hook --state-dir --redirect-https --hsts --environment --early-hints --config --puma-config --ruby --preload --jit --allocator --gc --boot-cache --workers --min-workers --max-workers --threads --refork-after --rest-mold-after --memory-limit --memory-budget --memory-max --cpu-max --pidfile --boot-timeout --drain-timeout --drain-grace --hijacked-drain-timeout --probe-path --warm-up --probe-timeout --max-boot-failures --head-timeout --tls-handshake-timeout --body-timeout --min-body-rate --idle-timeout --send-timeout --request-timeout --request-timeouts --request-timeout-header --timeout-interrupts --max-target --max-head --max-fields --max-body --body-memory --response-buffer --response-spool --max-buffers --max-connections --max-tls-handshakes --http2-streams --max-queue --spool-dir --max-spool --app-max-spool --max-cache --static-files --follow-symlinks --compress --cache --sendfile --admin --admin-host --admin-actions --agent-check --stuck-after --health-path --max-output --log-format --access-log --access-log-format --access-log-sample --request-start --server-timing --request-id --server-user --show-diagnosis --user --basic-auth --basic-auth-realm --no-new-privs --name --hosts --prefix --variables --pass-variables --prestart --sleep-after --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1090,6 +1090,22 @@ _highball() {
                     return 0
                     ;;
                 -b)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --proxy-protocol)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --proxy-protocol-from)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --trusted-proxies)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --http2-cleartext)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1153,27 +1169,51 @@ _highball() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --proxy-protocol)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --proxy-protocol-from)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --trusted-proxies)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --http2-cleartext)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
                 --environment)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 -e)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --early-hints)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --config)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -c)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --puma-config)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --ruby)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --preload)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --jit)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --allocator)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --gc)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --boot-cache)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1201,27 +1241,27 @@ _highball() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --early-hints)
+                --refork-after)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --config)
+                --rest-mold-after)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                -c)
+                --memory-limit)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --puma-config)
+                --memory-budget)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --ruby)
+                --memory-max)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --server-user)
+                --cpu-max)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1229,63 +1269,75 @@ _highball() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --admin)
+                --boot-timeout)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --admin-host)
+                --drain-timeout)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --admin-actions)
+                --drain-grace)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --agent-check)
+                --hijacked-drain-timeout)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --stuck-after)
+                --probe-path)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --health-path)
+                --warm-up)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --show-diagnosis)
+                --probe-timeout)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --name)
+                --max-boot-failures)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --hosts)
+                --head-timeout)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --prefix)
+                --tls-handshake-timeout)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --variables)
+                --body-timeout)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --pass-variables)
+                --min-body-rate)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --user)
+                --idle-timeout)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --prestart)
+                --send-timeout)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --sleep-after)
+                --request-timeout)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --request-timeouts)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --request-timeout-header)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --timeout-interrupts)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1353,46 +1405,6 @@ _highball() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --head-timeout)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --tls-handshake-timeout)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --body-timeout)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --min-body-rate)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --idle-timeout)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --send-timeout)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --request-timeout)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --request-timeouts)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --request-timeout-header)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --timeout-interrupts)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
                 --static-files)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -1413,91 +1425,27 @@ _highball() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --basic-auth)
+                --admin)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --basic-auth-realm)
+                --admin-host)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --boot-timeout)
+                --admin-actions)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --drain-timeout)
+                --agent-check)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --drain-grace)
+                --stuck-after)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --hijacked-drain-timeout)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --probe-path)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --warm-up)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --probe-timeout)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --preload)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --jit)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --allocator)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --gc)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --boot-cache)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --no-new-privs)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --refork-after)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --rest-mold-after)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --memory-limit)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --memory-budget)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --memory-max)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --cpu-max)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --max-boot-failures)
+                --health-path)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1530,6 +1478,58 @@ _highball() {
                     return 0
                     ;;
                 --request-id)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --server-user)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --show-diagnosis)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --user)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --basic-auth)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --basic-auth-realm)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --no-new-privs)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --name)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --hosts)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --prefix)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --variables)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --pass-variables)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --prestart)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --sleep-after)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1817,7 +1817,7 @@ _highball() {
             return 0
             ;;
         highball__subcmd__serve)
-            opts="-p -b -e -w -t -c -h --port --bind --https --tls-certificate --tls-key --domain --domain-on-demand --domain-ask --acme-directory --acme-contact --acme-authorities --acme-eab-kid --acme-eab-key-file --acme-dns-hook --state-dir --redirect-https --hsts --proxy-protocol --proxy-protocol-from --trusted-proxies --http2-cleartext --environment --workers --min-workers --max-workers --threads --early-hints --config --puma-config --ruby --server-user --pidfile --admin --admin-host --admin-actions --agent-check --stuck-after --health-path --show-diagnosis --name --hosts --prefix --variables --pass-variables --user --prestart --sleep-after --max-target --max-head --max-fields --max-body --body-memory --response-buffer --response-spool --max-buffers --max-connections --max-tls-handshakes --http2-streams --max-queue --spool-dir --max-spool --app-max-spool --max-cache --head-timeout --tls-handshake-timeout --body-timeout --min-body-rate --idle-timeout --send-timeout --request-timeout --request-timeouts --request-timeout-header --timeout-interrupts --static-files --follow-symlinks --compress --cache --sendfile --basic-auth --basic-auth-realm --boot-timeout --drain-timeout --drain-grace --hijacked-drain-timeout --probe-path --warm-up --probe-timeout --preload --jit --allocator --gc --boot-cache --no-new-privs --refork-after --rest-mold-after --memory-limit --memory-budget --memory-max --cpu-max --max-boot-failures --max-output --log-format --access-log --access-log-format --access-log-sample --request-start --server-timing --request-id --help"
+            opts="-p -b -e -c -w -t -h --port --bind --proxy-protocol --proxy-protocol-from --trusted-proxies --http2-cleartext --https --tls-certificate --tls-key --domain --domain-on-demand --domain-ask --acme-directory --acme-contact --acme-authorities --acme-eab-kid --acme-eab-key-file --acme-dns-hook --state-dir --redirect-https --hsts --environment --early-hints --config --puma-config --ruby --preload --jit --allocator --gc --boot-cache --workers --min-workers --max-workers --threads --refork-after --rest-mold-after --memory-limit --memory-budget --memory-max --cpu-max --pidfile --boot-timeout --drain-timeout --drain-grace --hijacked-drain-timeout --probe-path --warm-up --probe-timeout --max-boot-failures --head-timeout --tls-handshake-timeout --body-timeout --min-body-rate --idle-timeout --send-timeout --request-timeout --request-timeouts --request-timeout-header --timeout-interrupts --max-target --max-head --max-fields --max-body --body-memory --response-buffer --response-spool --max-buffers --max-connections --max-tls-handshakes --http2-streams --max-queue --spool-dir --max-spool --app-max-spool --max-cache --static-files --follow-symlinks --compress --cache --sendfile --admin --admin-host --admin-actions --agent-check --stuck-after --health-path --max-output --log-format --access-log --access-log-format --access-log-sample --request-start --server-timing --request-id --server-user --show-diagnosis --user --basic-auth --basic-auth-realm --no-new-privs --name --hosts --prefix --variables --pass-variables --prestart --sleep-after --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1836,6 +1836,22 @@ _highball() {
                     return 0
                     ;;
                 -b)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --proxy-protocol)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --proxy-protocol-from)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --trusted-proxies)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --http2-cleartext)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1899,27 +1915,51 @@ _highball() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --proxy-protocol)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --proxy-protocol-from)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --trusted-proxies)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --http2-cleartext)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
                 --environment)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 -e)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --early-hints)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --config)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -c)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --puma-config)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --ruby)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --preload)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --jit)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --allocator)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --gc)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --boot-cache)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1947,27 +1987,27 @@ _highball() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --early-hints)
+                --refork-after)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --config)
+                --rest-mold-after)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                -c)
+                --memory-limit)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --puma-config)
+                --memory-budget)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --ruby)
+                --memory-max)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --server-user)
+                --cpu-max)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1975,63 +2015,75 @@ _highball() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --admin)
+                --boot-timeout)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --admin-host)
+                --drain-timeout)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --admin-actions)
+                --drain-grace)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --agent-check)
+                --hijacked-drain-timeout)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --stuck-after)
+                --probe-path)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --health-path)
+                --warm-up)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --show-diagnosis)
+                --probe-timeout)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --name)
+                --max-boot-failures)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --hosts)
+                --head-timeout)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --prefix)
+                --tls-handshake-timeout)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --variables)
+                --body-timeout)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --pass-variables)
+                --min-body-rate)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --user)
+                --idle-timeout)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --prestart)
+                --send-timeout)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --sleep-after)
+                --request-timeout)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --request-timeouts)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --request-timeout-header)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --timeout-interrupts)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -2099,46 +2151,6 @@ _highball() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --head-timeout)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --tls-handshake-timeout)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --body-timeout)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --min-body-rate)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --idle-timeout)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --send-timeout)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --request-timeout)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --request-timeouts)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --request-timeout-header)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --timeout-interrupts)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
                 --static-files)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -2159,91 +2171,27 @@ _highball() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --basic-auth)
+                --admin)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --basic-auth-realm)
+                --admin-host)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --boot-timeout)
+                --admin-actions)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --drain-timeout)
+                --agent-check)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --drain-grace)
+                --stuck-after)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --hijacked-drain-timeout)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --probe-path)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --warm-up)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --probe-timeout)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --preload)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --jit)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --allocator)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --gc)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --boot-cache)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --no-new-privs)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --refork-after)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --rest-mold-after)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --memory-limit)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --memory-budget)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --memory-max)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --cpu-max)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --max-boot-failures)
+                --health-path)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -2276,6 +2224,58 @@ _highball() {
                     return 0
                     ;;
                 --request-id)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --server-user)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --show-diagnosis)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --user)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --basic-auth)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --basic-auth-realm)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --no-new-privs)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --name)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --hosts)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --prefix)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --variables)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --pass-variables)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --prestart)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --sleep-after)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
