@@ -31,25 +31,25 @@ complete -c highball -n "__fish_highball_needs_command" -l proxy-protocol-from -
 complete -c highball -n "__fish_highball_needs_command" -l trusted-proxies -d 'HTTP proxy in front of Highball whose headers are trusted: an address or a network [default: none]' -r
 complete -c highball -n "__fish_highball_needs_command" -l http2-cleartext -d 'Serve HTTP/2 without TLS on HTTP addresses, to clients that begin with it (prior knowledge) [default: off]' -r
 complete -c highball -n "__fish_highball_needs_command" -l https -d 'Serve HTTPS in development with certificates for `localhost` and names below it, such as `blog.localhost` [default: off]' -r
-complete -c highball -n "__fish_highball_needs_command" -l tls-certificate -d 'PEM file with a TLS certificate, followed by its intermediate certificates (certbot\'s `fullchain.pem`) [default: none; an address for HTTPS needs one]' -r -F
-complete -c highball -n "__fish_highball_needs_command" -l tls-key -d 'PEM file with the private key of `tls_certificate`, not encrypted [default: the file of the certificate]' -r -F
+complete -c highball -n "__fish_highball_needs_command" -l tls-certificate -d 'PEM file with a TLS certificate, followed by its intermediate certificates (certbot\'s `fullchain.pem`) [default: none; HTTPS addresses need one]' -r -F
+complete -c highball -n "__fish_highball_needs_command" -l tls-key -d 'PEM file with the private key of `tls_certificate`, not encrypted [default: the certificate file]' -r -F
 complete -c highball -n "__fish_highball_needs_command" -l domain -d 'Domain name to get an automatic certificate for [default: none; no authority is asked]' -r
 complete -c highball -n "__fish_highball_needs_command" -l domain-on-demand -d 'Domain name whose certificate is obtained when the first client asks for it [default: none]' -r
 complete -c highball -n "__fish_highball_needs_command" -l domain-ask -d 'Path at which the application decides whether a name gets a certificate [default: none; the application is not asked]' -r
 complete -c highball -n "__fish_highball_needs_command" -l acme-directory -d 'URL of the ACME directory of the authority that issues certificates for `domain` [default: https://acme-v02.api.letsencrypt.org/directory]' -r
 complete -c highball -n "__fish_highball_needs_command" -l acme-contact -d 'E-mail address for the ACME authority [default: none]' -r
-complete -c highball -n "__fish_highball_needs_command" -l acme-authorities -d 'PEM file with the CA certificate for the server of a private ACME authority [default: the certificate authorities of this machine]' -r -F
+complete -c highball -n "__fish_highball_needs_command" -l acme-authorities -d 'PEM file with the CA certificate for the server of a private ACME authority [default: the machine\'s certificate authorities]' -r -F
 complete -c highball -n "__fish_highball_needs_command" -l acme-eab-kid -d 'Key identifier of your account with the ACME authority (external account binding) [default: none]' -r
 complete -c highball -n "__fish_highball_needs_command" -l acme-eab-key-file -d 'File with the HMAC key for `acme_eab_kid`, in Base64, as the authority shows it [default: none]' -r -F
-complete -c highball -n "__fish_highball_needs_command" -l acme-dns-hook -d 'Program that adds DNS entries, to prove that you control a `domain` (DNS-01) [default: none; the authority looks at this server]' -r -F
+complete -c highball -n "__fish_highball_needs_command" -l acme-dns-hook -d 'Program that adds DNS entries, to prove that you control a `domain` (DNS-01) [default: none; the authority asks this server]' -r -F
 complete -c highball -n "__fish_highball_needs_command" -l state-dir -d 'Folder for the accounts, certificates and keys of `domain` [default: `acme` in systemd\'s `STATE_DIRECTORY`; else `highball` in `XDG_STATE_HOME` or `~/.local/state`]' -r -F
 complete -c highball -n "__fish_highball_needs_command" -l redirect-https -d 'Redirect HTTP clients to HTTPS (status 308) [default: `off`; `on` with `domain` and without `bind`]' -r
 complete -c highball -n "__fish_highball_needs_command" -l hsts -d 'Time for which browsers use only HTTPS for a host (`Strict-Transport-Security`) [default: none]' -r
 complete -c highball -n "__fish_highball_needs_command" -s e -l environment -d 'Environment that the application runs in [default: development] [env: RAILS_ENV] [env: RACK_ENV] [env: APP_ENV]' -r
 complete -c highball -n "__fish_highball_needs_command" -l early-hints -d 'Let the application send early hints (status 103) [default: off]' -r
-complete -c highball -n "__fish_highball_needs_command" -s c -l config -d 'Configuration file, instead of the files in the application\'s folder [default: config/highball.toml, highball.toml or config/puma.rb in the application, where there is one]' -r -F
+complete -c highball -n "__fish_highball_needs_command" -s c -l config -d 'Configuration file, instead of the files in the application\'s folder [default: config/highball.toml, highball.toml or config/puma.rb in the application, if there is one]' -r -F
 complete -c highball -n "__fish_highball_needs_command" -l puma-config -d 'Apply the application\'s `config/puma.rb` [default: on]' -r
-complete -c highball -n "__fish_highball_needs_command" -l ruby -d 'Ruby that runs the application: a path, or a name to look up in `PATH` [default: the one that the application\'s version file and rbenv, mise or asdf choose, else `ruby` in PATH]' -r -F
+complete -c highball -n "__fish_highball_needs_command" -l ruby -d 'Ruby that runs the application: a path, or a name to look up in `PATH` [default: the version that the application\'s files and rbenv, mise or asdf choose, else `ruby` in PATH]' -r -F
 complete -c highball -n "__fish_highball_needs_command" -l preload -d 'Load the application once, before workers are forked, so that they share its memory [default: on]' -r
 complete -c highball -n "__fish_highball_needs_command" -l jit -d 'Ruby\'s compiler, YJIT (Ruby 3.1 and later) [default: auto]' -r
 complete -c highball -n "__fish_highball_needs_command" -l allocator -d 'Memory allocator of the application\'s processes [default: auto]' -r
@@ -62,10 +62,10 @@ complete -c highball -n "__fish_highball_needs_command" -s t -l threads -d 'Thre
 complete -c highball -n "__fish_highball_needs_command" -l refork-after -d 'Number of requests after which all workers are forked again, from a warm worker [default: auto; in development off]' -r
 complete -c highball -n "__fish_highball_needs_command" -l rest-mold-after -d 'Time after which the mold ends if there is only one worker [default: 10s; in development none]' -r
 complete -c highball -n "__fish_highball_needs_command" -l memory-limit -d 'Memory of a worker above which Highball replaces it [default: none]' -r
-complete -c highball -n "__fish_highball_needs_command" -l memory-budget -d 'Memory of all processes of the application, above which the worker that has grown most is replaced [default: auto]' -r
+complete -c highball -n "__fish_highball_needs_command" -l memory-budget -d 'Memory of all processes of the application, above which its largest worker is replaced [default: auto]' -r
 complete -c highball -n "__fish_highball_needs_command" -l memory-max -d 'Memory that all processes of the application may have [default: none]' -r
 complete -c highball -n "__fish_highball_needs_command" -l cpu-max -d 'CPUs that all processes of the application may use at a time [default: none]' -r
-complete -c highball -n "__fish_highball_needs_command" -l pidfile -d 'File for the process id of the server [default: none is written] [env: PIDFILE]' -r -F
+complete -c highball -n "__fish_highball_needs_command" -l pidfile -d 'File for the process id of the server [default: none] [env: PIDFILE]' -r -F
 complete -c highball -n "__fish_highball_needs_command" -l boot-timeout -d 'Time for the application to boot, and for a worker to start [default: 60s; in development 300s]' -r
 complete -c highball -n "__fish_highball_needs_command" -l drain-timeout -d 'Time for running requests to finish when the server stops or a worker is replaced [default: 30s]' -r
 complete -c highball -n "__fish_highball_needs_command" -l drain-grace -d 'Time between the signal to stop and the moment when Highball accepts no new connections [default: 0s]' -r
@@ -96,21 +96,21 @@ complete -c highball -n "__fish_highball_needs_command" -l max-connections -d 'L
 complete -c highball -n "__fish_highball_needs_command" -l max-tls-handshakes -d 'Largest number of TLS handshakes that are computed or wait for a CPU [default: 1000]' -r
 complete -c highball -n "__fish_highball_needs_command" -l http2-streams -d 'Largest number of open requests on an HTTP/2 connection [default: 100]' -r
 complete -c highball -n "__fish_highball_needs_command" -l max-queue -d 'Largest number of requests that wait for a worker [default: 1000]' -r
-complete -c highball -n "__fish_highball_needs_command" -l spool-dir -d 'Folder for large request bodies, and for responses to slow clients [default: /var/tmp where it can be written to, else $TMPDIR, else /tmp]' -r -F
-complete -c highball -n "__fish_highball_needs_command" -l max-spool -d 'Total size of all spool files [default: half of the room in `spool_dir`; a quarter, if that lies in memory]' -r
-complete -c highball -n "__fish_highball_needs_command" -l app-max-spool -d 'Total size of the spool files of an application [default: all of `max_spool`; with several applications half of it]' -r
+complete -c highball -n "__fish_highball_needs_command" -l spool-dir -d 'Folder for large request bodies, and for responses to slow clients [default: /var/tmp if it is writable, else $TMPDIR, else /tmp]' -r -F
+complete -c highball -n "__fish_highball_needs_command" -l max-spool -d 'Total size of all spool files [default: half of the free space in `spool_dir`; a quarter if it is in memory]' -r
+complete -c highball -n "__fish_highball_needs_command" -l app-max-spool -d 'Total size of the spool files of an application [default: `max_spool`; half of it with several applications]' -r
 complete -c highball -n "__fish_highball_needs_command" -l max-cache -d 'Memory for the stored responses of all applications together (`cache` is for each) [default: 256m]' -r
 complete -c highball -n "__fish_highball_needs_command" -l static-files -d 'Serve the application\'s `public` folder, and assets that need no processing, without Ruby [default: on]' -r
 complete -c highball -n "__fish_highball_needs_command" -l follow-symlinks -d 'Follow symbolic links in the `public` folder [default: on]' -r
 complete -c highball -n "__fish_highball_needs_command" -l compress -d 'Compress responses and static files for clients that accept it (zstd, Brotli, gzip) [default: on; in development off]' -r
 complete -c highball -n "__fish_highball_needs_command" -l cache -d 'Memory for stored responses of the application; 0 turns the cache off [default: 0]' -r
-complete -c highball -n "__fish_highball_needs_command" -l sendfile -d 'Folder of files that the application may name in `X-Sendfile` or `X-Accel-Redirect` [default: none: these header fields are passed on, for a web server in front]' -r
-complete -c highball -n "__fish_highball_needs_command" -l admin -d 'Address for health checks (`/livez`, `/readyz`), metrics (`/metrics`) and the dashboard (`/`) [default: there is none]' -r
+complete -c highball -n "__fish_highball_needs_command" -l sendfile -d 'Folder of files that the application may name in `X-Sendfile` or `X-Accel-Redirect` [default: none: these headers are passed on to a web server in front]' -r
+complete -c highball -n "__fish_highball_needs_command" -l admin -d 'Address for health checks (`/livez`, `/readyz`), metrics (`/metrics`) and the dashboard (`/`) [default: none]' -r
 complete -c highball -n "__fish_highball_needs_command" -l admin-host -d 'Host name for requests to the `admin` address, besides IP addresses and `localhost` [default: IP addresses, and `localhost` with its subdomains]' -r
 complete -c highball -n "__fish_highball_needs_command" -l admin-actions -d 'Show buttons on the dashboard: restart, refork, add or remove a worker, replace the worker of a request [default: off]' -r
-complete -c highball -n "__fish_highball_needs_command" -l agent-check -d 'Address at which load balancers ask how busy the server is, with HAProxy\'s agent check [default: there is none]' -r
+complete -c highball -n "__fish_highball_needs_command" -l agent-check -d 'Address at which load balancers ask how busy the server is, with HAProxy\'s agent check [default: none]' -r
 complete -c highball -n "__fish_highball_needs_command" -l stuck-after -d 'Time without a free thread and without a response after which an application is stuck [default: 15s]' -r
-complete -c highball -n "__fish_highball_needs_command" -l health-path -d 'Path at which Highball answers health checks of the application, at the addresses for clients [default: there is none]' -r
+complete -c highball -n "__fish_highball_needs_command" -l health-path -d 'Path at which Highball answers health checks of the application, at the addresses for clients [default: none]' -r
 complete -c highball -n "__fish_highball_needs_command" -l max-output -d 'Output per second of an application of another user, in bytes [default: 1M]' -r
 complete -c highball -n "__fish_highball_needs_command" -l log-format -d 'Format of the log on standard error: `human` or `json` [default: human]' -r
 complete -c highball -n "__fish_highball_needs_command" -l access-log -d 'File for a line about each request [default: none; in development -]' -r -F
@@ -119,18 +119,18 @@ complete -c highball -n "__fish_highball_needs_command" -l access-log-sample -d 
 complete -c highball -n "__fish_highball_needs_command" -l request-start -d 'Add `X-Request-Start` to the application\'s requests, if no proxy has sent it or `X-Queue-Start` [default: off]' -r
 complete -c highball -n "__fish_highball_needs_command" -l server-timing -d 'Add a `Server-Timing` field to the application\'s responses [default: off]' -r
 complete -c highball -n "__fish_highball_needs_command" -l request-id -d 'Give each request an id, in the field `X-Request-Id` [default: off]' -r
-complete -c highball -n "__fish_highball_needs_command" -l server-user -d 'User that the server runs as if root starts Highball [default: `highball` if there is such a user, else the number 65534 (nobody)]' -r
+complete -c highball -n "__fish_highball_needs_command" -l server-user -d 'User that the server runs as if root starts Highball [default: `highball` if that user exists, else 65534 (`nobody`)]' -r
 complete -c highball -n "__fish_highball_needs_command" -l show-diagnosis -d 'Clients that see the details of errors in development [default: link]' -r
-complete -c highball -n "__fish_highball_needs_command" -l user -d 'User that the application runs as, by name or number [default: who started Highball; where that is root, the owner of the application\'s files]' -r
+complete -c highball -n "__fish_highball_needs_command" -l user -d 'User that the application runs as, by name or number [default: the user who starts Highball; under root, the owner of the application\'s files]' -r
 complete -c highball -n "__fish_highball_needs_command" -l basic-auth -d 'File with users and password hashes for HTTP basic authentication, as `htpasswd -B` writes it [default: none]' -r -F
 complete -c highball -n "__fish_highball_needs_command" -l basic-auth-realm -d 'Text that browsers may show when they ask for the password of `basic_auth` [default: Restricted]' -r
 complete -c highball -n "__fish_highball_needs_command" -l no-new-privs -d 'Deny the application\'s processes more rights than their user has (`no_new_privs` of Linux) [default: off]' -r
-complete -c highball -n "__fish_highball_needs_command" -l name -d 'Name of the application in the log and in commands [default: the name of its folder; where that is `current`, of the folder around it]' -r
-complete -c highball -n "__fish_highball_needs_command" -l hosts -d 'Host name of the application [default: every one; with several applications NAME and NAME.localhost, or with a `prefix` every one]' -r
+complete -c highball -n "__fish_highball_needs_command" -l name -d 'Name of the application in the log and in commands [default: the name of its folder; if that is `current`, of the folder above it]' -r
+complete -c highball -n "__fish_highball_needs_command" -l hosts -d 'Host name of the application [default: all hosts; with several applications NAME and NAME.localhost, or all hosts with a `prefix`]' -r
 complete -c highball -n "__fish_highball_needs_command" -l prefix -d 'URL path that the application is served below [default: none]' -r
 complete -c highball -n "__fish_highball_needs_command" -l variables -d 'Environment variable for the application\'s processes, in addition to the variables that Highball passes on [default: none]' -r
-complete -c highball -n "__fish_highball_needs_command" -l pass-variables -d 'Variable of Highball\'s environment to pass on to an application of another user [default: only those that `docs/users.md` lists]' -r
-complete -c highball -n "__fish_highball_needs_command" -l prestart -d 'Boot the application when the server starts [default: on; with several applications in development off]' -r
+complete -c highball -n "__fish_highball_needs_command" -l pass-variables -d 'Variable of Highball\'s environment to pass on to an application of another user [default: only the variables that `docs/users.md` lists]' -r
+complete -c highball -n "__fish_highball_needs_command" -l prestart -d 'Boot the application when the server starts [default: on; off in development with several applications]' -r
 complete -c highball -n "__fish_highball_needs_command" -l sleep-after -d 'Idle time after which the application\'s processes end, to save memory [default: none]' -r
 complete -c highball -n "__fish_highball_needs_command" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c highball -n "__fish_highball_needs_command" -s V -l version -d 'Print version'
@@ -154,25 +154,25 @@ complete -c highball -n "__fish_highball_using_subcommand serve" -l proxy-protoc
 complete -c highball -n "__fish_highball_using_subcommand serve" -l trusted-proxies -d 'HTTP proxy in front of Highball whose headers are trusted: an address or a network [default: none]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l http2-cleartext -d 'Serve HTTP/2 without TLS on HTTP addresses, to clients that begin with it (prior knowledge) [default: off]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l https -d 'Serve HTTPS in development with certificates for `localhost` and names below it, such as `blog.localhost` [default: off]' -r
-complete -c highball -n "__fish_highball_using_subcommand serve" -l tls-certificate -d 'PEM file with a TLS certificate, followed by its intermediate certificates (certbot\'s `fullchain.pem`) [default: none; an address for HTTPS needs one]' -r -F
-complete -c highball -n "__fish_highball_using_subcommand serve" -l tls-key -d 'PEM file with the private key of `tls_certificate`, not encrypted [default: the file of the certificate]' -r -F
+complete -c highball -n "__fish_highball_using_subcommand serve" -l tls-certificate -d 'PEM file with a TLS certificate, followed by its intermediate certificates (certbot\'s `fullchain.pem`) [default: none; HTTPS addresses need one]' -r -F
+complete -c highball -n "__fish_highball_using_subcommand serve" -l tls-key -d 'PEM file with the private key of `tls_certificate`, not encrypted [default: the certificate file]' -r -F
 complete -c highball -n "__fish_highball_using_subcommand serve" -l domain -d 'Domain name to get an automatic certificate for [default: none; no authority is asked]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l domain-on-demand -d 'Domain name whose certificate is obtained when the first client asks for it [default: none]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l domain-ask -d 'Path at which the application decides whether a name gets a certificate [default: none; the application is not asked]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l acme-directory -d 'URL of the ACME directory of the authority that issues certificates for `domain` [default: https://acme-v02.api.letsencrypt.org/directory]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l acme-contact -d 'E-mail address for the ACME authority [default: none]' -r
-complete -c highball -n "__fish_highball_using_subcommand serve" -l acme-authorities -d 'PEM file with the CA certificate for the server of a private ACME authority [default: the certificate authorities of this machine]' -r -F
+complete -c highball -n "__fish_highball_using_subcommand serve" -l acme-authorities -d 'PEM file with the CA certificate for the server of a private ACME authority [default: the machine\'s certificate authorities]' -r -F
 complete -c highball -n "__fish_highball_using_subcommand serve" -l acme-eab-kid -d 'Key identifier of your account with the ACME authority (external account binding) [default: none]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l acme-eab-key-file -d 'File with the HMAC key for `acme_eab_kid`, in Base64, as the authority shows it [default: none]' -r -F
-complete -c highball -n "__fish_highball_using_subcommand serve" -l acme-dns-hook -d 'Program that adds DNS entries, to prove that you control a `domain` (DNS-01) [default: none; the authority looks at this server]' -r -F
+complete -c highball -n "__fish_highball_using_subcommand serve" -l acme-dns-hook -d 'Program that adds DNS entries, to prove that you control a `domain` (DNS-01) [default: none; the authority asks this server]' -r -F
 complete -c highball -n "__fish_highball_using_subcommand serve" -l state-dir -d 'Folder for the accounts, certificates and keys of `domain` [default: `acme` in systemd\'s `STATE_DIRECTORY`; else `highball` in `XDG_STATE_HOME` or `~/.local/state`]' -r -F
 complete -c highball -n "__fish_highball_using_subcommand serve" -l redirect-https -d 'Redirect HTTP clients to HTTPS (status 308) [default: `off`; `on` with `domain` and without `bind`]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l hsts -d 'Time for which browsers use only HTTPS for a host (`Strict-Transport-Security`) [default: none]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -s e -l environment -d 'Environment that the application runs in [default: development] [env: RAILS_ENV] [env: RACK_ENV] [env: APP_ENV]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l early-hints -d 'Let the application send early hints (status 103) [default: off]' -r
-complete -c highball -n "__fish_highball_using_subcommand serve" -s c -l config -d 'Configuration file, instead of the files in the application\'s folder [default: config/highball.toml, highball.toml or config/puma.rb in the application, where there is one]' -r -F
+complete -c highball -n "__fish_highball_using_subcommand serve" -s c -l config -d 'Configuration file, instead of the files in the application\'s folder [default: config/highball.toml, highball.toml or config/puma.rb in the application, if there is one]' -r -F
 complete -c highball -n "__fish_highball_using_subcommand serve" -l puma-config -d 'Apply the application\'s `config/puma.rb` [default: on]' -r
-complete -c highball -n "__fish_highball_using_subcommand serve" -l ruby -d 'Ruby that runs the application: a path, or a name to look up in `PATH` [default: the one that the application\'s version file and rbenv, mise or asdf choose, else `ruby` in PATH]' -r -F
+complete -c highball -n "__fish_highball_using_subcommand serve" -l ruby -d 'Ruby that runs the application: a path, or a name to look up in `PATH` [default: the version that the application\'s files and rbenv, mise or asdf choose, else `ruby` in PATH]' -r -F
 complete -c highball -n "__fish_highball_using_subcommand serve" -l preload -d 'Load the application once, before workers are forked, so that they share its memory [default: on]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l jit -d 'Ruby\'s compiler, YJIT (Ruby 3.1 and later) [default: auto]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l allocator -d 'Memory allocator of the application\'s processes [default: auto]' -r
@@ -185,10 +185,10 @@ complete -c highball -n "__fish_highball_using_subcommand serve" -s t -l threads
 complete -c highball -n "__fish_highball_using_subcommand serve" -l refork-after -d 'Number of requests after which all workers are forked again, from a warm worker [default: auto; in development off]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l rest-mold-after -d 'Time after which the mold ends if there is only one worker [default: 10s; in development none]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l memory-limit -d 'Memory of a worker above which Highball replaces it [default: none]' -r
-complete -c highball -n "__fish_highball_using_subcommand serve" -l memory-budget -d 'Memory of all processes of the application, above which the worker that has grown most is replaced [default: auto]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -l memory-budget -d 'Memory of all processes of the application, above which its largest worker is replaced [default: auto]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l memory-max -d 'Memory that all processes of the application may have [default: none]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l cpu-max -d 'CPUs that all processes of the application may use at a time [default: none]' -r
-complete -c highball -n "__fish_highball_using_subcommand serve" -l pidfile -d 'File for the process id of the server [default: none is written] [env: PIDFILE]' -r -F
+complete -c highball -n "__fish_highball_using_subcommand serve" -l pidfile -d 'File for the process id of the server [default: none] [env: PIDFILE]' -r -F
 complete -c highball -n "__fish_highball_using_subcommand serve" -l boot-timeout -d 'Time for the application to boot, and for a worker to start [default: 60s; in development 300s]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l drain-timeout -d 'Time for running requests to finish when the server stops or a worker is replaced [default: 30s]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l drain-grace -d 'Time between the signal to stop and the moment when Highball accepts no new connections [default: 0s]' -r
@@ -219,21 +219,21 @@ complete -c highball -n "__fish_highball_using_subcommand serve" -l max-connecti
 complete -c highball -n "__fish_highball_using_subcommand serve" -l max-tls-handshakes -d 'Largest number of TLS handshakes that are computed or wait for a CPU [default: 1000]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l http2-streams -d 'Largest number of open requests on an HTTP/2 connection [default: 100]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l max-queue -d 'Largest number of requests that wait for a worker [default: 1000]' -r
-complete -c highball -n "__fish_highball_using_subcommand serve" -l spool-dir -d 'Folder for large request bodies, and for responses to slow clients [default: /var/tmp where it can be written to, else $TMPDIR, else /tmp]' -r -F
-complete -c highball -n "__fish_highball_using_subcommand serve" -l max-spool -d 'Total size of all spool files [default: half of the room in `spool_dir`; a quarter, if that lies in memory]' -r
-complete -c highball -n "__fish_highball_using_subcommand serve" -l app-max-spool -d 'Total size of the spool files of an application [default: all of `max_spool`; with several applications half of it]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -l spool-dir -d 'Folder for large request bodies, and for responses to slow clients [default: /var/tmp if it is writable, else $TMPDIR, else /tmp]' -r -F
+complete -c highball -n "__fish_highball_using_subcommand serve" -l max-spool -d 'Total size of all spool files [default: half of the free space in `spool_dir`; a quarter if it is in memory]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -l app-max-spool -d 'Total size of the spool files of an application [default: `max_spool`; half of it with several applications]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l max-cache -d 'Memory for the stored responses of all applications together (`cache` is for each) [default: 256m]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l static-files -d 'Serve the application\'s `public` folder, and assets that need no processing, without Ruby [default: on]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l follow-symlinks -d 'Follow symbolic links in the `public` folder [default: on]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l compress -d 'Compress responses and static files for clients that accept it (zstd, Brotli, gzip) [default: on; in development off]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l cache -d 'Memory for stored responses of the application; 0 turns the cache off [default: 0]' -r
-complete -c highball -n "__fish_highball_using_subcommand serve" -l sendfile -d 'Folder of files that the application may name in `X-Sendfile` or `X-Accel-Redirect` [default: none: these header fields are passed on, for a web server in front]' -r
-complete -c highball -n "__fish_highball_using_subcommand serve" -l admin -d 'Address for health checks (`/livez`, `/readyz`), metrics (`/metrics`) and the dashboard (`/`) [default: there is none]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -l sendfile -d 'Folder of files that the application may name in `X-Sendfile` or `X-Accel-Redirect` [default: none: these headers are passed on to a web server in front]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -l admin -d 'Address for health checks (`/livez`, `/readyz`), metrics (`/metrics`) and the dashboard (`/`) [default: none]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l admin-host -d 'Host name for requests to the `admin` address, besides IP addresses and `localhost` [default: IP addresses, and `localhost` with its subdomains]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l admin-actions -d 'Show buttons on the dashboard: restart, refork, add or remove a worker, replace the worker of a request [default: off]' -r
-complete -c highball -n "__fish_highball_using_subcommand serve" -l agent-check -d 'Address at which load balancers ask how busy the server is, with HAProxy\'s agent check [default: there is none]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -l agent-check -d 'Address at which load balancers ask how busy the server is, with HAProxy\'s agent check [default: none]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l stuck-after -d 'Time without a free thread and without a response after which an application is stuck [default: 15s]' -r
-complete -c highball -n "__fish_highball_using_subcommand serve" -l health-path -d 'Path at which Highball answers health checks of the application, at the addresses for clients [default: there is none]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -l health-path -d 'Path at which Highball answers health checks of the application, at the addresses for clients [default: none]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l max-output -d 'Output per second of an application of another user, in bytes [default: 1M]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l log-format -d 'Format of the log on standard error: `human` or `json` [default: human]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l access-log -d 'File for a line about each request [default: none; in development -]' -r -F
@@ -242,18 +242,18 @@ complete -c highball -n "__fish_highball_using_subcommand serve" -l access-log-s
 complete -c highball -n "__fish_highball_using_subcommand serve" -l request-start -d 'Add `X-Request-Start` to the application\'s requests, if no proxy has sent it or `X-Queue-Start` [default: off]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l server-timing -d 'Add a `Server-Timing` field to the application\'s responses [default: off]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l request-id -d 'Give each request an id, in the field `X-Request-Id` [default: off]' -r
-complete -c highball -n "__fish_highball_using_subcommand serve" -l server-user -d 'User that the server runs as if root starts Highball [default: `highball` if there is such a user, else the number 65534 (nobody)]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -l server-user -d 'User that the server runs as if root starts Highball [default: `highball` if that user exists, else 65534 (`nobody`)]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l show-diagnosis -d 'Clients that see the details of errors in development [default: link]' -r
-complete -c highball -n "__fish_highball_using_subcommand serve" -l user -d 'User that the application runs as, by name or number [default: who started Highball; where that is root, the owner of the application\'s files]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -l user -d 'User that the application runs as, by name or number [default: the user who starts Highball; under root, the owner of the application\'s files]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l basic-auth -d 'File with users and password hashes for HTTP basic authentication, as `htpasswd -B` writes it [default: none]' -r -F
 complete -c highball -n "__fish_highball_using_subcommand serve" -l basic-auth-realm -d 'Text that browsers may show when they ask for the password of `basic_auth` [default: Restricted]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l no-new-privs -d 'Deny the application\'s processes more rights than their user has (`no_new_privs` of Linux) [default: off]' -r
-complete -c highball -n "__fish_highball_using_subcommand serve" -l name -d 'Name of the application in the log and in commands [default: the name of its folder; where that is `current`, of the folder around it]' -r
-complete -c highball -n "__fish_highball_using_subcommand serve" -l hosts -d 'Host name of the application [default: every one; with several applications NAME and NAME.localhost, or with a `prefix` every one]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -l name -d 'Name of the application in the log and in commands [default: the name of its folder; if that is `current`, of the folder above it]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -l hosts -d 'Host name of the application [default: all hosts; with several applications NAME and NAME.localhost, or all hosts with a `prefix`]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l prefix -d 'URL path that the application is served below [default: none]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l variables -d 'Environment variable for the application\'s processes, in addition to the variables that Highball passes on [default: none]' -r
-complete -c highball -n "__fish_highball_using_subcommand serve" -l pass-variables -d 'Variable of Highball\'s environment to pass on to an application of another user [default: only those that `docs/users.md` lists]' -r
-complete -c highball -n "__fish_highball_using_subcommand serve" -l prestart -d 'Boot the application when the server starts [default: on; with several applications in development off]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -l pass-variables -d 'Variable of Highball\'s environment to pass on to an application of another user [default: only the variables that `docs/users.md` lists]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -l prestart -d 'Boot the application when the server starts [default: on; off in development with several applications]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l sleep-after -d 'Idle time after which the application\'s processes end, to save memory [default: none]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c highball -n "__fish_highball_using_subcommand doctor" -s p -l port -d 'TCP port for HTTP addresses that name none [default: 3000] [env: PORT]' -r
@@ -263,25 +263,25 @@ complete -c highball -n "__fish_highball_using_subcommand doctor" -l proxy-proto
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l trusted-proxies -d 'HTTP proxy in front of Highball whose headers are trusted: an address or a network [default: none]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l http2-cleartext -d 'Serve HTTP/2 without TLS on HTTP addresses, to clients that begin with it (prior knowledge) [default: off]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l https -d 'Serve HTTPS in development with certificates for `localhost` and names below it, such as `blog.localhost` [default: off]' -r
-complete -c highball -n "__fish_highball_using_subcommand doctor" -l tls-certificate -d 'PEM file with a TLS certificate, followed by its intermediate certificates (certbot\'s `fullchain.pem`) [default: none; an address for HTTPS needs one]' -r -F
-complete -c highball -n "__fish_highball_using_subcommand doctor" -l tls-key -d 'PEM file with the private key of `tls_certificate`, not encrypted [default: the file of the certificate]' -r -F
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l tls-certificate -d 'PEM file with a TLS certificate, followed by its intermediate certificates (certbot\'s `fullchain.pem`) [default: none; HTTPS addresses need one]' -r -F
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l tls-key -d 'PEM file with the private key of `tls_certificate`, not encrypted [default: the certificate file]' -r -F
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l domain -d 'Domain name to get an automatic certificate for [default: none; no authority is asked]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l domain-on-demand -d 'Domain name whose certificate is obtained when the first client asks for it [default: none]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l domain-ask -d 'Path at which the application decides whether a name gets a certificate [default: none; the application is not asked]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l acme-directory -d 'URL of the ACME directory of the authority that issues certificates for `domain` [default: https://acme-v02.api.letsencrypt.org/directory]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l acme-contact -d 'E-mail address for the ACME authority [default: none]' -r
-complete -c highball -n "__fish_highball_using_subcommand doctor" -l acme-authorities -d 'PEM file with the CA certificate for the server of a private ACME authority [default: the certificate authorities of this machine]' -r -F
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l acme-authorities -d 'PEM file with the CA certificate for the server of a private ACME authority [default: the machine\'s certificate authorities]' -r -F
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l acme-eab-kid -d 'Key identifier of your account with the ACME authority (external account binding) [default: none]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l acme-eab-key-file -d 'File with the HMAC key for `acme_eab_kid`, in Base64, as the authority shows it [default: none]' -r -F
-complete -c highball -n "__fish_highball_using_subcommand doctor" -l acme-dns-hook -d 'Program that adds DNS entries, to prove that you control a `domain` (DNS-01) [default: none; the authority looks at this server]' -r -F
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l acme-dns-hook -d 'Program that adds DNS entries, to prove that you control a `domain` (DNS-01) [default: none; the authority asks this server]' -r -F
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l state-dir -d 'Folder for the accounts, certificates and keys of `domain` [default: `acme` in systemd\'s `STATE_DIRECTORY`; else `highball` in `XDG_STATE_HOME` or `~/.local/state`]' -r -F
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l redirect-https -d 'Redirect HTTP clients to HTTPS (status 308) [default: `off`; `on` with `domain` and without `bind`]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l hsts -d 'Time for which browsers use only HTTPS for a host (`Strict-Transport-Security`) [default: none]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -s e -l environment -d 'Environment that the application runs in [default: development] [env: RAILS_ENV] [env: RACK_ENV] [env: APP_ENV]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l early-hints -d 'Let the application send early hints (status 103) [default: off]' -r
-complete -c highball -n "__fish_highball_using_subcommand doctor" -s c -l config -d 'Configuration file, instead of the files in the application\'s folder [default: config/highball.toml, highball.toml or config/puma.rb in the application, where there is one]' -r -F
+complete -c highball -n "__fish_highball_using_subcommand doctor" -s c -l config -d 'Configuration file, instead of the files in the application\'s folder [default: config/highball.toml, highball.toml or config/puma.rb in the application, if there is one]' -r -F
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l puma-config -d 'Apply the application\'s `config/puma.rb` [default: on]' -r
-complete -c highball -n "__fish_highball_using_subcommand doctor" -l ruby -d 'Ruby that runs the application: a path, or a name to look up in `PATH` [default: the one that the application\'s version file and rbenv, mise or asdf choose, else `ruby` in PATH]' -r -F
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l ruby -d 'Ruby that runs the application: a path, or a name to look up in `PATH` [default: the version that the application\'s files and rbenv, mise or asdf choose, else `ruby` in PATH]' -r -F
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l preload -d 'Load the application once, before workers are forked, so that they share its memory [default: on]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l jit -d 'Ruby\'s compiler, YJIT (Ruby 3.1 and later) [default: auto]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l allocator -d 'Memory allocator of the application\'s processes [default: auto]' -r
@@ -294,10 +294,10 @@ complete -c highball -n "__fish_highball_using_subcommand doctor" -s t -l thread
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l refork-after -d 'Number of requests after which all workers are forked again, from a warm worker [default: auto; in development off]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l rest-mold-after -d 'Time after which the mold ends if there is only one worker [default: 10s; in development none]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l memory-limit -d 'Memory of a worker above which Highball replaces it [default: none]' -r
-complete -c highball -n "__fish_highball_using_subcommand doctor" -l memory-budget -d 'Memory of all processes of the application, above which the worker that has grown most is replaced [default: auto]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l memory-budget -d 'Memory of all processes of the application, above which its largest worker is replaced [default: auto]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l memory-max -d 'Memory that all processes of the application may have [default: none]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l cpu-max -d 'CPUs that all processes of the application may use at a time [default: none]' -r
-complete -c highball -n "__fish_highball_using_subcommand doctor" -l pidfile -d 'File for the process id of the server [default: none is written] [env: PIDFILE]' -r -F
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l pidfile -d 'File for the process id of the server [default: none] [env: PIDFILE]' -r -F
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l boot-timeout -d 'Time for the application to boot, and for a worker to start [default: 60s; in development 300s]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l drain-timeout -d 'Time for running requests to finish when the server stops or a worker is replaced [default: 30s]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l drain-grace -d 'Time between the signal to stop and the moment when Highball accepts no new connections [default: 0s]' -r
@@ -328,21 +328,21 @@ complete -c highball -n "__fish_highball_using_subcommand doctor" -l max-connect
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l max-tls-handshakes -d 'Largest number of TLS handshakes that are computed or wait for a CPU [default: 1000]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l http2-streams -d 'Largest number of open requests on an HTTP/2 connection [default: 100]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l max-queue -d 'Largest number of requests that wait for a worker [default: 1000]' -r
-complete -c highball -n "__fish_highball_using_subcommand doctor" -l spool-dir -d 'Folder for large request bodies, and for responses to slow clients [default: /var/tmp where it can be written to, else $TMPDIR, else /tmp]' -r -F
-complete -c highball -n "__fish_highball_using_subcommand doctor" -l max-spool -d 'Total size of all spool files [default: half of the room in `spool_dir`; a quarter, if that lies in memory]' -r
-complete -c highball -n "__fish_highball_using_subcommand doctor" -l app-max-spool -d 'Total size of the spool files of an application [default: all of `max_spool`; with several applications half of it]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l spool-dir -d 'Folder for large request bodies, and for responses to slow clients [default: /var/tmp if it is writable, else $TMPDIR, else /tmp]' -r -F
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l max-spool -d 'Total size of all spool files [default: half of the free space in `spool_dir`; a quarter if it is in memory]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l app-max-spool -d 'Total size of the spool files of an application [default: `max_spool`; half of it with several applications]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l max-cache -d 'Memory for the stored responses of all applications together (`cache` is for each) [default: 256m]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l static-files -d 'Serve the application\'s `public` folder, and assets that need no processing, without Ruby [default: on]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l follow-symlinks -d 'Follow symbolic links in the `public` folder [default: on]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l compress -d 'Compress responses and static files for clients that accept it (zstd, Brotli, gzip) [default: on; in development off]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l cache -d 'Memory for stored responses of the application; 0 turns the cache off [default: 0]' -r
-complete -c highball -n "__fish_highball_using_subcommand doctor" -l sendfile -d 'Folder of files that the application may name in `X-Sendfile` or `X-Accel-Redirect` [default: none: these header fields are passed on, for a web server in front]' -r
-complete -c highball -n "__fish_highball_using_subcommand doctor" -l admin -d 'Address for health checks (`/livez`, `/readyz`), metrics (`/metrics`) and the dashboard (`/`) [default: there is none]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l sendfile -d 'Folder of files that the application may name in `X-Sendfile` or `X-Accel-Redirect` [default: none: these headers are passed on to a web server in front]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l admin -d 'Address for health checks (`/livez`, `/readyz`), metrics (`/metrics`) and the dashboard (`/`) [default: none]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l admin-host -d 'Host name for requests to the `admin` address, besides IP addresses and `localhost` [default: IP addresses, and `localhost` with its subdomains]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l admin-actions -d 'Show buttons on the dashboard: restart, refork, add or remove a worker, replace the worker of a request [default: off]' -r
-complete -c highball -n "__fish_highball_using_subcommand doctor" -l agent-check -d 'Address at which load balancers ask how busy the server is, with HAProxy\'s agent check [default: there is none]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l agent-check -d 'Address at which load balancers ask how busy the server is, with HAProxy\'s agent check [default: none]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l stuck-after -d 'Time without a free thread and without a response after which an application is stuck [default: 15s]' -r
-complete -c highball -n "__fish_highball_using_subcommand doctor" -l health-path -d 'Path at which Highball answers health checks of the application, at the addresses for clients [default: there is none]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l health-path -d 'Path at which Highball answers health checks of the application, at the addresses for clients [default: none]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l max-output -d 'Output per second of an application of another user, in bytes [default: 1M]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l log-format -d 'Format of the log on standard error: `human` or `json` [default: human]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l access-log -d 'File for a line about each request [default: none; in development -]' -r -F
@@ -351,18 +351,18 @@ complete -c highball -n "__fish_highball_using_subcommand doctor" -l access-log-
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l request-start -d 'Add `X-Request-Start` to the application\'s requests, if no proxy has sent it or `X-Queue-Start` [default: off]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l server-timing -d 'Add a `Server-Timing` field to the application\'s responses [default: off]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l request-id -d 'Give each request an id, in the field `X-Request-Id` [default: off]' -r
-complete -c highball -n "__fish_highball_using_subcommand doctor" -l server-user -d 'User that the server runs as if root starts Highball [default: `highball` if there is such a user, else the number 65534 (nobody)]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l server-user -d 'User that the server runs as if root starts Highball [default: `highball` if that user exists, else 65534 (`nobody`)]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l show-diagnosis -d 'Clients that see the details of errors in development [default: link]' -r
-complete -c highball -n "__fish_highball_using_subcommand doctor" -l user -d 'User that the application runs as, by name or number [default: who started Highball; where that is root, the owner of the application\'s files]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l user -d 'User that the application runs as, by name or number [default: the user who starts Highball; under root, the owner of the application\'s files]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l basic-auth -d 'File with users and password hashes for HTTP basic authentication, as `htpasswd -B` writes it [default: none]' -r -F
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l basic-auth-realm -d 'Text that browsers may show when they ask for the password of `basic_auth` [default: Restricted]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l no-new-privs -d 'Deny the application\'s processes more rights than their user has (`no_new_privs` of Linux) [default: off]' -r
-complete -c highball -n "__fish_highball_using_subcommand doctor" -l name -d 'Name of the application in the log and in commands [default: the name of its folder; where that is `current`, of the folder around it]' -r
-complete -c highball -n "__fish_highball_using_subcommand doctor" -l hosts -d 'Host name of the application [default: every one; with several applications NAME and NAME.localhost, or with a `prefix` every one]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l name -d 'Name of the application in the log and in commands [default: the name of its folder; if that is `current`, of the folder above it]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l hosts -d 'Host name of the application [default: all hosts; with several applications NAME and NAME.localhost, or all hosts with a `prefix`]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l prefix -d 'URL path that the application is served below [default: none]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l variables -d 'Environment variable for the application\'s processes, in addition to the variables that Highball passes on [default: none]' -r
-complete -c highball -n "__fish_highball_using_subcommand doctor" -l pass-variables -d 'Variable of Highball\'s environment to pass on to an application of another user [default: only those that `docs/users.md` lists]' -r
-complete -c highball -n "__fish_highball_using_subcommand doctor" -l prestart -d 'Boot the application when the server starts [default: on; with several applications in development off]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l pass-variables -d 'Variable of Highball\'s environment to pass on to an application of another user [default: only the variables that `docs/users.md` lists]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l prestart -d 'Boot the application when the server starts [default: on; off in development with several applications]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l sleep-after -d 'Idle time after which the application\'s processes end, to save memory [default: none]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l json -d 'As JSON, for programs'
 complete -c highball -n "__fish_highball_using_subcommand doctor" -s h -l help -d 'Print help (see more with \'--help\')'
@@ -373,25 +373,25 @@ complete -c highball -n "__fish_highball_using_subcommand config" -l proxy-proto
 complete -c highball -n "__fish_highball_using_subcommand config" -l trusted-proxies -d 'HTTP proxy in front of Highball whose headers are trusted: an address or a network [default: none]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l http2-cleartext -d 'Serve HTTP/2 without TLS on HTTP addresses, to clients that begin with it (prior knowledge) [default: off]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l https -d 'Serve HTTPS in development with certificates for `localhost` and names below it, such as `blog.localhost` [default: off]' -r
-complete -c highball -n "__fish_highball_using_subcommand config" -l tls-certificate -d 'PEM file with a TLS certificate, followed by its intermediate certificates (certbot\'s `fullchain.pem`) [default: none; an address for HTTPS needs one]' -r -F
-complete -c highball -n "__fish_highball_using_subcommand config" -l tls-key -d 'PEM file with the private key of `tls_certificate`, not encrypted [default: the file of the certificate]' -r -F
+complete -c highball -n "__fish_highball_using_subcommand config" -l tls-certificate -d 'PEM file with a TLS certificate, followed by its intermediate certificates (certbot\'s `fullchain.pem`) [default: none; HTTPS addresses need one]' -r -F
+complete -c highball -n "__fish_highball_using_subcommand config" -l tls-key -d 'PEM file with the private key of `tls_certificate`, not encrypted [default: the certificate file]' -r -F
 complete -c highball -n "__fish_highball_using_subcommand config" -l domain -d 'Domain name to get an automatic certificate for [default: none; no authority is asked]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l domain-on-demand -d 'Domain name whose certificate is obtained when the first client asks for it [default: none]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l domain-ask -d 'Path at which the application decides whether a name gets a certificate [default: none; the application is not asked]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l acme-directory -d 'URL of the ACME directory of the authority that issues certificates for `domain` [default: https://acme-v02.api.letsencrypt.org/directory]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l acme-contact -d 'E-mail address for the ACME authority [default: none]' -r
-complete -c highball -n "__fish_highball_using_subcommand config" -l acme-authorities -d 'PEM file with the CA certificate for the server of a private ACME authority [default: the certificate authorities of this machine]' -r -F
+complete -c highball -n "__fish_highball_using_subcommand config" -l acme-authorities -d 'PEM file with the CA certificate for the server of a private ACME authority [default: the machine\'s certificate authorities]' -r -F
 complete -c highball -n "__fish_highball_using_subcommand config" -l acme-eab-kid -d 'Key identifier of your account with the ACME authority (external account binding) [default: none]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l acme-eab-key-file -d 'File with the HMAC key for `acme_eab_kid`, in Base64, as the authority shows it [default: none]' -r -F
-complete -c highball -n "__fish_highball_using_subcommand config" -l acme-dns-hook -d 'Program that adds DNS entries, to prove that you control a `domain` (DNS-01) [default: none; the authority looks at this server]' -r -F
+complete -c highball -n "__fish_highball_using_subcommand config" -l acme-dns-hook -d 'Program that adds DNS entries, to prove that you control a `domain` (DNS-01) [default: none; the authority asks this server]' -r -F
 complete -c highball -n "__fish_highball_using_subcommand config" -l state-dir -d 'Folder for the accounts, certificates and keys of `domain` [default: `acme` in systemd\'s `STATE_DIRECTORY`; else `highball` in `XDG_STATE_HOME` or `~/.local/state`]' -r -F
 complete -c highball -n "__fish_highball_using_subcommand config" -l redirect-https -d 'Redirect HTTP clients to HTTPS (status 308) [default: `off`; `on` with `domain` and without `bind`]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l hsts -d 'Time for which browsers use only HTTPS for a host (`Strict-Transport-Security`) [default: none]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -s e -l environment -d 'Environment that the application runs in [default: development] [env: RAILS_ENV] [env: RACK_ENV] [env: APP_ENV]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l early-hints -d 'Let the application send early hints (status 103) [default: off]' -r
-complete -c highball -n "__fish_highball_using_subcommand config" -s c -l config -d 'Configuration file, instead of the files in the application\'s folder [default: config/highball.toml, highball.toml or config/puma.rb in the application, where there is one]' -r -F
+complete -c highball -n "__fish_highball_using_subcommand config" -s c -l config -d 'Configuration file, instead of the files in the application\'s folder [default: config/highball.toml, highball.toml or config/puma.rb in the application, if there is one]' -r -F
 complete -c highball -n "__fish_highball_using_subcommand config" -l puma-config -d 'Apply the application\'s `config/puma.rb` [default: on]' -r
-complete -c highball -n "__fish_highball_using_subcommand config" -l ruby -d 'Ruby that runs the application: a path, or a name to look up in `PATH` [default: the one that the application\'s version file and rbenv, mise or asdf choose, else `ruby` in PATH]' -r -F
+complete -c highball -n "__fish_highball_using_subcommand config" -l ruby -d 'Ruby that runs the application: a path, or a name to look up in `PATH` [default: the version that the application\'s files and rbenv, mise or asdf choose, else `ruby` in PATH]' -r -F
 complete -c highball -n "__fish_highball_using_subcommand config" -l preload -d 'Load the application once, before workers are forked, so that they share its memory [default: on]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l jit -d 'Ruby\'s compiler, YJIT (Ruby 3.1 and later) [default: auto]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l allocator -d 'Memory allocator of the application\'s processes [default: auto]' -r
@@ -404,10 +404,10 @@ complete -c highball -n "__fish_highball_using_subcommand config" -s t -l thread
 complete -c highball -n "__fish_highball_using_subcommand config" -l refork-after -d 'Number of requests after which all workers are forked again, from a warm worker [default: auto; in development off]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l rest-mold-after -d 'Time after which the mold ends if there is only one worker [default: 10s; in development none]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l memory-limit -d 'Memory of a worker above which Highball replaces it [default: none]' -r
-complete -c highball -n "__fish_highball_using_subcommand config" -l memory-budget -d 'Memory of all processes of the application, above which the worker that has grown most is replaced [default: auto]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -l memory-budget -d 'Memory of all processes of the application, above which its largest worker is replaced [default: auto]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l memory-max -d 'Memory that all processes of the application may have [default: none]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l cpu-max -d 'CPUs that all processes of the application may use at a time [default: none]' -r
-complete -c highball -n "__fish_highball_using_subcommand config" -l pidfile -d 'File for the process id of the server [default: none is written] [env: PIDFILE]' -r -F
+complete -c highball -n "__fish_highball_using_subcommand config" -l pidfile -d 'File for the process id of the server [default: none] [env: PIDFILE]' -r -F
 complete -c highball -n "__fish_highball_using_subcommand config" -l boot-timeout -d 'Time for the application to boot, and for a worker to start [default: 60s; in development 300s]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l drain-timeout -d 'Time for running requests to finish when the server stops or a worker is replaced [default: 30s]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l drain-grace -d 'Time between the signal to stop and the moment when Highball accepts no new connections [default: 0s]' -r
@@ -438,21 +438,21 @@ complete -c highball -n "__fish_highball_using_subcommand config" -l max-connect
 complete -c highball -n "__fish_highball_using_subcommand config" -l max-tls-handshakes -d 'Largest number of TLS handshakes that are computed or wait for a CPU [default: 1000]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l http2-streams -d 'Largest number of open requests on an HTTP/2 connection [default: 100]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l max-queue -d 'Largest number of requests that wait for a worker [default: 1000]' -r
-complete -c highball -n "__fish_highball_using_subcommand config" -l spool-dir -d 'Folder for large request bodies, and for responses to slow clients [default: /var/tmp where it can be written to, else $TMPDIR, else /tmp]' -r -F
-complete -c highball -n "__fish_highball_using_subcommand config" -l max-spool -d 'Total size of all spool files [default: half of the room in `spool_dir`; a quarter, if that lies in memory]' -r
-complete -c highball -n "__fish_highball_using_subcommand config" -l app-max-spool -d 'Total size of the spool files of an application [default: all of `max_spool`; with several applications half of it]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -l spool-dir -d 'Folder for large request bodies, and for responses to slow clients [default: /var/tmp if it is writable, else $TMPDIR, else /tmp]' -r -F
+complete -c highball -n "__fish_highball_using_subcommand config" -l max-spool -d 'Total size of all spool files [default: half of the free space in `spool_dir`; a quarter if it is in memory]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -l app-max-spool -d 'Total size of the spool files of an application [default: `max_spool`; half of it with several applications]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l max-cache -d 'Memory for the stored responses of all applications together (`cache` is for each) [default: 256m]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l static-files -d 'Serve the application\'s `public` folder, and assets that need no processing, without Ruby [default: on]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l follow-symlinks -d 'Follow symbolic links in the `public` folder [default: on]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l compress -d 'Compress responses and static files for clients that accept it (zstd, Brotli, gzip) [default: on; in development off]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l cache -d 'Memory for stored responses of the application; 0 turns the cache off [default: 0]' -r
-complete -c highball -n "__fish_highball_using_subcommand config" -l sendfile -d 'Folder of files that the application may name in `X-Sendfile` or `X-Accel-Redirect` [default: none: these header fields are passed on, for a web server in front]' -r
-complete -c highball -n "__fish_highball_using_subcommand config" -l admin -d 'Address for health checks (`/livez`, `/readyz`), metrics (`/metrics`) and the dashboard (`/`) [default: there is none]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -l sendfile -d 'Folder of files that the application may name in `X-Sendfile` or `X-Accel-Redirect` [default: none: these headers are passed on to a web server in front]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -l admin -d 'Address for health checks (`/livez`, `/readyz`), metrics (`/metrics`) and the dashboard (`/`) [default: none]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l admin-host -d 'Host name for requests to the `admin` address, besides IP addresses and `localhost` [default: IP addresses, and `localhost` with its subdomains]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l admin-actions -d 'Show buttons on the dashboard: restart, refork, add or remove a worker, replace the worker of a request [default: off]' -r
-complete -c highball -n "__fish_highball_using_subcommand config" -l agent-check -d 'Address at which load balancers ask how busy the server is, with HAProxy\'s agent check [default: there is none]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -l agent-check -d 'Address at which load balancers ask how busy the server is, with HAProxy\'s agent check [default: none]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l stuck-after -d 'Time without a free thread and without a response after which an application is stuck [default: 15s]' -r
-complete -c highball -n "__fish_highball_using_subcommand config" -l health-path -d 'Path at which Highball answers health checks of the application, at the addresses for clients [default: there is none]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -l health-path -d 'Path at which Highball answers health checks of the application, at the addresses for clients [default: none]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l max-output -d 'Output per second of an application of another user, in bytes [default: 1M]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l log-format -d 'Format of the log on standard error: `human` or `json` [default: human]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l access-log -d 'File for a line about each request [default: none; in development -]' -r -F
@@ -461,18 +461,18 @@ complete -c highball -n "__fish_highball_using_subcommand config" -l access-log-
 complete -c highball -n "__fish_highball_using_subcommand config" -l request-start -d 'Add `X-Request-Start` to the application\'s requests, if no proxy has sent it or `X-Queue-Start` [default: off]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l server-timing -d 'Add a `Server-Timing` field to the application\'s responses [default: off]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l request-id -d 'Give each request an id, in the field `X-Request-Id` [default: off]' -r
-complete -c highball -n "__fish_highball_using_subcommand config" -l server-user -d 'User that the server runs as if root starts Highball [default: `highball` if there is such a user, else the number 65534 (nobody)]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -l server-user -d 'User that the server runs as if root starts Highball [default: `highball` if that user exists, else 65534 (`nobody`)]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l show-diagnosis -d 'Clients that see the details of errors in development [default: link]' -r
-complete -c highball -n "__fish_highball_using_subcommand config" -l user -d 'User that the application runs as, by name or number [default: who started Highball; where that is root, the owner of the application\'s files]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -l user -d 'User that the application runs as, by name or number [default: the user who starts Highball; under root, the owner of the application\'s files]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l basic-auth -d 'File with users and password hashes for HTTP basic authentication, as `htpasswd -B` writes it [default: none]' -r -F
 complete -c highball -n "__fish_highball_using_subcommand config" -l basic-auth-realm -d 'Text that browsers may show when they ask for the password of `basic_auth` [default: Restricted]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l no-new-privs -d 'Deny the application\'s processes more rights than their user has (`no_new_privs` of Linux) [default: off]' -r
-complete -c highball -n "__fish_highball_using_subcommand config" -l name -d 'Name of the application in the log and in commands [default: the name of its folder; where that is `current`, of the folder around it]' -r
-complete -c highball -n "__fish_highball_using_subcommand config" -l hosts -d 'Host name of the application [default: every one; with several applications NAME and NAME.localhost, or with a `prefix` every one]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -l name -d 'Name of the application in the log and in commands [default: the name of its folder; if that is `current`, of the folder above it]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -l hosts -d 'Host name of the application [default: all hosts; with several applications NAME and NAME.localhost, or all hosts with a `prefix`]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l prefix -d 'URL path that the application is served below [default: none]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l variables -d 'Environment variable for the application\'s processes, in addition to the variables that Highball passes on [default: none]' -r
-complete -c highball -n "__fish_highball_using_subcommand config" -l pass-variables -d 'Variable of Highball\'s environment to pass on to an application of another user [default: only those that `docs/users.md` lists]' -r
-complete -c highball -n "__fish_highball_using_subcommand config" -l prestart -d 'Boot the application when the server starts [default: on; with several applications in development off]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -l pass-variables -d 'Variable of Highball\'s environment to pass on to an application of another user [default: only the variables that `docs/users.md` lists]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -l prestart -d 'Boot the application when the server starts [default: on; off in development with several applications]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l sleep-after -d 'Idle time after which the application\'s processes end, to save memory [default: none]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l via -d 'Protocol by which the program reaches Highball [default: http, if Highball listens for it]' -r -f -a "http\t''
 fastcgi\t''"

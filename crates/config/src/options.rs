@@ -242,7 +242,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         short: None,
         env: &[],
         form: Form::Paths(|f, paths| f.tls_certificates = paths),
-        default: Default::Without("none; an address for HTTPS needs one"),
+        default: Default::Without("none; HTTPS addresses need one"),
         section: Section::Https,
         example: "/etc/highball/blog.example.com.pem",
         doc: "PEM file with a TLS certificate, followed by its intermediate certificates (certbot's `fullchain.pem`). You can \
@@ -256,7 +256,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         short: None,
         env: &[],
         form: Form::Paths(|f, paths| f.tls_keys = paths),
-        default: Default::Without("the file of the certificate"),
+        default: Default::Without("the certificate file"),
         section: Section::Https,
         example: "/etc/highball/blog.example.com.key",
         doc: "PEM file with the private key of `tls_certificate`, not encrypted. Leave it out if the certificate's file also \
@@ -335,7 +335,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         short: None,
         env: &[],
         form: Form::Path(|f, path| f.server.acme_authorities = Some(path)),
-        default: Default::Without("the certificate authorities of this machine"),
+        default: Default::Without("the machine's certificate authorities"),
         section: Section::Https,
         example: "/etc/highball/authority.pem",
         doc: "PEM file with the CA certificate for the server of a private ACME authority. Set it if this machine does not trust \
@@ -372,7 +372,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         short: None,
         env: &[],
         form: Form::Path(|f, path| f.server.acme_dns_hook = Some(path)),
-        default: Default::Without("none; the authority looks at this server"),
+        default: Default::Without("none; the authority asks this server"),
         section: Section::Https,
         example: "/usr/local/bin/acme-dns",
         doc: "Program that adds DNS entries, to prove that you control a `domain` (DNS-01). With it, a `domain` may be a \
@@ -570,7 +570,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         short: Some('c'),
         env: &[],
         form: Form::Path(|f, path| f.server.config = Some(path)),
-        default: Default::Without("config/highball.toml, highball.toml or config/puma.rb in the application, where there is one"),
+        default: Default::Without("config/highball.toml, highball.toml or config/puma.rb in the application, if there is one"),
         section: Section::Application,
         example: "/etc/highball/blog.toml",
         doc: "Configuration file, instead of the files in the application's folder. A name that ends in `.rb` is a Puma \
@@ -594,7 +594,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         short: None,
         env: &[],
         form: Form::Program(|f, path| f.app.ruby = Some(path)),
-        default: Default::Without("the one that the application's version file and rbenv, mise or asdf choose, else `ruby` in PATH"),
+        default: Default::Without("the version that the application's files and rbenv, mise or asdf choose, else `ruby` in PATH"),
         section: Section::Application,
         example: "/opt/ruby/bin/ruby",
         doc: "Ruby that runs the application: a path, or a name to look up in `PATH`. Set it if the version file and version \
@@ -606,7 +606,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         short: None,
         env: &[],
         form: Form::Word(|f, user| f.server.server_user = Some(user)),
-        default: Default::Without("`highball` if there is such a user, else the number 65534 (nobody)"),
+        default: Default::Without("`highball` if that user exists, else 65534 (`nobody`)"),
         section: Section::Security,
         example: "highball",
         doc: "User that the server runs as if root starts Highball. The server is the part that reads what clients send. Create \
@@ -619,7 +619,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         short: None,
         env: &["PIDFILE"],
         form: Form::Path(|f, path| f.server.pidfile = Some(path)),
-        default: Default::Without("none is written"),
+        default: Default::Without("none"),
         section: Section::Processes,
         example: "tmp/pids/server.pid",
         doc: "File for the process id of the server. Highball removes it when it ends. Set it for programs that send signals to \
@@ -631,7 +631,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         short: None,
         env: &[],
         form: Form::Addresses(|f, addresses| f.server.admin = addresses),
-        default: Default::Without("there is none"),
+        default: Default::Without("none"),
         section: Section::Health,
         example: "127.0.0.1:9394",
         doc: "Address for health checks (`/livez`, `/readyz`), metrics (`/metrics`) and the dashboard (`/`). Write an IP address \
@@ -671,7 +671,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         short: None,
         env: &[],
         form: Form::Addresses(|f, addresses| f.server.agent_check = addresses),
-        default: Default::Without("there is none"),
+        default: Default::Without("none"),
         section: Section::Health,
         example: "10.0.0.5:9395",
         doc: "Address at which load balancers ask how busy the server is, with HAProxy's agent check. Write an IP address with \
@@ -698,7 +698,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         short: None,
         env: &[],
         form: Form::UrlPath(|f, path| f.app.health_path = Some(path)),
-        default: Default::Without("there is none"),
+        default: Default::Without("none"),
         section: Section::Health,
         example: "/up",
         doc: "Path at which Highball answers health checks of the application, at the addresses for clients. It answers GET and \
@@ -729,7 +729,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         short: None,
         env: &[],
         form: Form::Word(|f, name| f.app.name = Some(name)),
-        default: Default::Without("the name of its folder; where that is `current`, of the folder around it"),
+        default: Default::Without("the name of its folder; if that is `current`, of the folder above it"),
         section: Section::Apps,
         example: "blog",
         doc: "Name of the application in the log and in commands. Each application of a server needs a different one.",
@@ -740,7 +740,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         short: None,
         env: &[],
         form: Form::Hosts(|f, hosts| f.app.hosts = Some(hosts)),
-        default: Default::Without("every one; with several applications NAME and NAME.localhost, or with a `prefix` every one"),
+        default: Default::Without("all hosts; with several applications NAME and NAME.localhost, or all hosts with a `prefix`"),
         section: Section::Apps,
         example: "blog.example.org",
         doc: "Host name of the application. You can repeat it; in the file, use a list. `*` matches every name that no other \
@@ -776,7 +776,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         short: None,
         env: &[],
         form: Form::VariableNames(|f, names| f.app.pass_variables = names),
-        default: Default::Without("only those that `docs/users.md` lists"),
+        default: Default::Without("only the variables that `docs/users.md` lists"),
         section: Section::Apps,
         example: "AWS_*",
         doc: "Variable of Highball's environment to pass on to an application of another user. You can repeat it; in the file, \
@@ -803,7 +803,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         short: None,
         env: &[],
         form: Form::User(|f, user| f.app.user = Some(user)),
-        default: Default::Without("who started Highball; where that is root, the owner of the application's files"),
+        default: Default::Without("the user who starts Highball; under root, the owner of the application's files"),
         section: Section::Security,
         example: "blog",
         doc: "User that the application runs as, by name or number. Only root can run it as another user. If root starts \
@@ -816,7 +816,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         short: None,
         env: &[],
         form: Form::Switch(|f, on| f.app.prestart = Some(on)),
-        default: Default::Without("on; with several applications in development off"),
+        default: Default::Without("on; off in development with several applications"),
         section: Section::Apps,
         example: "off",
         doc: "Boot the application when the server starts. If it is off, the application boots at its first request, which \
@@ -990,7 +990,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         short: None,
         env: &[],
         form: Form::WritableFolder(|f, path| f.server.spool_dir = Some(path)),
-        default: Default::Without("/var/tmp where it can be written to, else $TMPDIR, else /tmp"),
+        default: Default::Without("/var/tmp if it is writable, else $TMPDIR, else /tmp"),
         section: Section::Sizes,
         example: "/tmp",
         doc: "Folder for large request bodies, and for responses to slow clients. Choose a folder on a disk: in a tmpfs, these \
@@ -1003,7 +1003,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         short: None,
         env: &[],
         form: Form::Size(0..=PIB, |f, bytes| f.server.limits.spool_bytes = Some(bytes as u64)),
-        default: Default::Without("half of the room in `spool_dir`; a quarter, if that lies in memory"),
+        default: Default::Without("half of the free space in `spool_dir`; a quarter if it is in memory"),
         section: Section::Sizes,
         example: "20g",
         doc: "Total size of all spool files. If there is no room for a request body, the request gets 503; a body larger than \
@@ -1016,7 +1016,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         short: None,
         env: &[],
         form: Form::Size(0..=PIB, |f, bytes| f.app.limits.spool_bytes = Some(bytes as u64)),
-        default: Default::Without("all of `max_spool`; with several applications half of it"),
+        default: Default::Without("`max_spool`; half of it with several applications"),
         section: Section::Sizes,
         example: "2g",
         doc: "Total size of the spool files of an application. With several applications, it is at most half of `max_spool`, so \
@@ -1212,7 +1212,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         short: None,
         env: &[],
         form: Form::SentFolders(|f, folders| f.app.sendfile = folders),
-        default: Default::Without("none: these header fields are passed on, for a web server in front"),
+        default: Default::Without("none: these headers are passed on to a web server in front"),
         section: Section::Files,
         example: "/protected=storage",
         doc: "Folder of files that the application may name in `X-Sendfile` or `X-Accel-Redirect`. Highball then sends the file. \
@@ -1478,10 +1478,10 @@ pub(crate) static OPTIONS: &[Opt] = &[
         default: Default::Is("auto"),
         section: Section::Workers,
         example: "2g",
-        doc: "Memory of all processes of the application, above which the worker that has grown most is replaced. With `auto`, \
-              all applications share 85% of the memory of the machine or container. An application with its own budget is not \
-              affected by the others. Set it if other programs on the machine need memory. See \
-              [tuning.md](tuning.md#memory-limits).",
+        doc: "Memory of all processes of the application, above which its largest worker is replaced. With `auto`, all \
+              applications share 85% of the memory of the machine or container, and the worker that has grown most is replaced. \
+              An application with its own budget is not affected by the others. Set it if other programs on the machine need \
+              memory. See [memory-limits.md](memory-limits.md).",
     },
     Opt {
         name: "memory_max",

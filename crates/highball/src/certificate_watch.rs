@@ -122,7 +122,7 @@ async fn follow_watcher(configuration: &Configuration, tls: &Arc<Tls>, spawner: 
             ended = listening => {
                 let error = ended.map_err(io::Error::other).and_then(|ended| ended).err();
                 let error = error.map(|error| error.to_string());
-                warn!(error, "changes of certificates are not seen for some time; HUP reads them (systemctl reload)");
+                warn!(error, "changes of certificates are not seen for some time; to read them: HUP, or highball upgrade");
                 let _ = timeout(WATCH_AGAIN, configuration.reloaded.notified()).await;
             }
             () = configuration.reloaded.notified() => {}
