@@ -1,7 +1,7 @@
 //! A client's connection: one request after the other, each read, answered and, if the client likes, followed
 //! by the next.
 //!
-//! In reading order: [`serve`] (the life of a connection), [`proxied`] (the client that a proxy reports), [`secured`] (the TLS
+//! In reading order: [`serve`] (the life of a connection), [`transaction`] (what is known of a request), [`proxied`] (the client that a proxy reports), [`secured`] (the TLS
 //! handshake), [`preface`] and [`http2`] (a connection that is shared by streams, each of which is a connection here),
 //! [`request`] (reading a head and deciding whose it is), [`misdirected`] (whose certificate the connection has), [`identity`] (its ids), [`health`] (health checks), [`login`] (its password), [`cached`] (answers from the
 //! response cache), [`upload`] (reading a body), [`timing`] (when its wait begins, and how long things took), [`answer`] (waiting for what a worker answers),
@@ -27,12 +27,12 @@ mod request;
 mod secured;
 mod server_close;
 mod timing;
+mod transaction;
 mod upload;
 mod web_socket;
 
 use std::cell::{RefCell, RefMut};
 use std::future::Future;
-use std::os::fd::OwnedFd;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -52,17 +52,16 @@ use output::Output;
 use preface::Beginning;
 use received::Received;
 use secured::Secured;
+use transaction::{Again, Transaction};
 
 use crate::access_log::{AccessLog, Entry, Outcome, CLIENT_LEFT};
 use crate::budget::{Account, Holder, Joint, Origin, Share};
 use crate::clock::now_us;
-use crate::compression::Stage;
 use crate::dispatch::Dispatcher;
 use crate::exchange::response::Progress;
 use crate::exchange::{Body, Exchange};
 use crate::figures::Moments;
 use crate::files::Pending;
-use crate::message::answer::AnswerEvents;
 use crate::message::refusal::Refusal;
 use crate::message::request_head::{Method, RequestHead};
 use crate::message::request_id::RequestId;
@@ -72,7 +71,7 @@ use crate::protocol::Protocol;
 use crate::refusals::failure::DevelopmentPages;
 use crate::refusals::failure::{Failure, Load};
 use crate::refusals::failure_pages::{Audience, Page};
-use crate::route::app_state::{AppState, Visit};
+use crate::route::app_state::AppState;
 use crate::shared::{Counted, Shared};
 use crate::transport::http2::Http2Stream;
 use crate::transport::stream::{Peer, Stream};
@@ -90,68 +89,36 @@ const PAGES_TIME: Duration = Duration::from_secs(5);
 struct Connection {
     stream: Stream,
     peer: Peer,
-    /// The peer itself, while a request is at hand whose client it reports.
-    proxy: Option<Box<Peer>>,
-    /// The client by the peer's address, for the budgets.
-    origin: Option<Origin>,
-    /// What the requests on this connection share, if they come at the same time.
-    streams: Option<Rc<Streams>>,
+    /// Whose share of the budgets the connection takes.
+    belongs: Belongs,
     shared: Rc<Shared>,
     counted: Counted,
-    /// The time for the answer to the request at hand.
-    limit: Option<Duration>,
     /// What was read and not used yet.
     buffer: Received,
     protocol: Protocol,
-    /// It is one without TLS at an address for HTTPS: nothing is served on it.
-    is_astray: bool,
-    head: RequestHead,
-    /// The request at hand, if it is to be routed again.
-    again: Option<Again>,
-    /// The application that the request at hand is for.
-    visit: Option<Visit>,
-    /// The request at hand and its answer.
-    exchange: Rc<Exchange>,
-    /// Whose the exchange was last, and the generation of each of the others that answered last on this connection.
-    last_app: Option<AppId>,
-    generations: Vec<(AppId, u32)>,
-    /// What was taken of the answer, to be written by the protocol to the output.
-    events: AnswerEvents,
-    /// What the application answers goes through this first, if the client asks for compression.
-    compression: Option<Box<Stage>>,
+    /// The request at hand.
+    request: Transaction,
+    served_by: ServedBy,
     output: Output,
     client: Client,
-    /// Whether the client takes what it is sent.
-    stalled: Stalled,
-    /// Whether the request at hand has the right password, if that had to be found out.
-    login: Option<Login>,
-    /// How often the request at hand has waited for another one's answer.
-    cache_waits: u8,
-    /// The user whose password came with the request at hand.
-    user: Option<Rc<[u8]>>,
-    /// The id of the request at hand, if requests get one.
-    request_id: Option<RequestId>,
-    /// The client gets to know how long the request at hand has waited and taken.
-    reports_timing: bool,
-    /// What the access log will say of the request at hand.
-    entry: Option<Entry>,
-    /// The request at hand is to be counted.
-    is_uncounted: bool,
-    /// The client has asked for a WebSocket.
-    wants_web_socket: bool,
-    /// The socket of the application, once that has taken the connection over.
-    taken_over: Option<OwnedFd>,
-    /// Who gets the page about a failure of the application.
-    audience: Audience,
 }
 
-/// A request that is to be routed again.
+/// Whose share of the budgets a connection takes.
 #[derive(Debug)]
-struct Again {
-    /// What its head has spans of.
-    text: Vec<u8>,
-    /// How often it has waited until more was known of a file.
-    waits: u8,
+struct Belongs {
+    /// The client by the peer's address.
+    origin: Option<Origin>,
+    /// What the requests on the connection share, if they come at the same time.
+    streams: Option<Rc<Streams>>,
+}
+
+/// The versions of applications that have answered on a connection.
+#[derive(Debug, Default)]
+struct ServedBy {
+    /// Application of the previous request; its generation is in the exchange.
+    last_app: Option<AppId>,
+    /// Per other application, the generation that last answered.
+    generations: Vec<(AppId, u32)>,
 }
 
 /// The client's side of the connection.
@@ -169,9 +136,10 @@ enum Client {
 }
 
 /// Whether a client takes what it is sent; if not, the deadline that counts again once it does, in milliseconds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Stalled {
     /// It does.
+    #[default]
     No,
     /// Not at the moment.
     Patient { before_ms: u64 },
@@ -294,7 +262,7 @@ async fn begin_tls(
         Secured::PlainHttp(stream, received) => {
             let protocol = Protocol::of(BindProtocol::Http);
             let mut connection = Connection::new(stream, peer, protocol, shared, counted);
-            connection.is_astray = true;
+            connection.peer.is_plain_http_on_tls_port = true;
             connection.buffer = Received::of(received);
             Begun::Requests(connection)
         }
@@ -329,16 +297,16 @@ async fn serve_stream(
     }
     let (stream, protocol) = (Stream::Http2(stream, socket), Protocol::Http2(http2));
     let mut connection = Connection::new(stream, peer, protocol, shared, counted);
-    connection.head = head;
-    connection.generations = running.streams().generations();
-    connection.streams = Some(Rc::clone(running.streams()));
-    if let Some((app, generation)) = connection.generations.pop() {
-        connection.last_app = Some(app);
-        connection.exchange = Rc::new(Exchange::after(generation));
+    connection.request.head = head;
+    connection.served_by.generations = running.streams().generations();
+    connection.belongs.streams = Some(Rc::clone(running.streams()));
+    if let Some((app, generation)) = connection.served_by.generations.pop() {
+        connection.served_by.last_app = Some(app);
+        connection.request.exchange = Rc::new(Exchange::after(generation));
     }
     let end = match read.and_then(|text| connection.learn_client(&text).map(|()| text)) {
         Ok(text) => {
-            connection.again = Some(Again { text, waits: 0 });
+            connection.request.again = Some(Again { text, waits: 0 });
             match connection.serve_all().await {
                 End::TakenOver => connection.relay().await,
                 end => end,
@@ -346,8 +314,8 @@ async fn serve_stream(
         }
         Err(refusal) => connection.refuse(refusal, false).await.err().unwrap_or(End::Done),
     };
-    let generation = connection.exchange.borrow().generation;
-    let answered = connection.last_app.map(|app| (app, generation)).filter(|_| generation > 0);
+    let generation = connection.request.exchange.borrow().generation;
+    let answered = connection.served_by.last_app.map(|app| (app, generation)).filter(|_| generation > 0);
     running.end(answered, end == End::Gone);
     connection.close(end).await;
 }
@@ -363,37 +331,16 @@ impl Connection {
     ) -> Box<Self> {
         Box::new(Connection {
             stream,
-            origin: Origin::of(&peer.remote_addr),
-            streams: None,
+            belongs: Belongs { origin: Origin::of(&peer.remote_addr), streams: None },
             peer,
-            proxy: None,
             shared,
             counted,
-            limit: None,
             buffer: Received::default(),
             protocol,
-            is_astray: false,
-            head: RequestHead::new(),
-            again: None,
-            visit: None,
-            exchange: Rc::new(Exchange::new()),
-            last_app: None,
-            generations: Vec::new(),
-            events: AnswerEvents::default(),
-            compression: None,
+            request: Transaction::new(),
+            served_by: ServedBy::default(),
             output: Output::default(),
             client: Client::Open,
-            stalled: Stalled::No,
-            login: None,
-            cache_waits: 0,
-            user: None,
-            request_id: None,
-            reports_timing: false,
-            entry: None,
-            is_uncounted: false,
-            wants_web_socket: false,
-            taken_over: None,
-            audience: Audience::Public,
         })
     }
 
@@ -419,14 +366,14 @@ impl Connection {
             if let Err(end) = served {
                 self.note_end_of_request(end);
             }
-            if self.taken_over.is_some() {
+            if self.request.taken_over.is_some() {
                 return End::TakenOver;
             }
             self.leave_app(Leave::MayFinish);
             match served {
                 Ok(true) => {}
                 // A client that wanted to go on may have sent its next request already.
-                Ok(false) if self.head.keep_alive || self.protocol.ends_requests_late() => {
+                Ok(false) if self.request.head.keep_alive || self.protocol.ends_requests_late() => {
                     return End::Linger;
                 }
                 Ok(false) => return End::Done,
@@ -441,7 +388,7 @@ impl Connection {
             Step::Refuse(refusal) => self.refuse(refusal, false).await,
             Step::Answer => {
                 self.shared.turn.step();
-                let (status, body_bytes) = self.events.summary();
+                let (status, body_bytes) = self.output.events.summary();
                 self.send_events().await?;
                 self.log(status, body_bytes);
                 Ok(self.protocol.keep_alive())
@@ -452,7 +399,7 @@ impl Connection {
                 Ok(true)
             }
             Step::Application(app) => {
-                if app.is_failed_for(self.audience) {
+                if app.is_failed_for(self.request.audience) {
                     return self.refuse(Refusal::AppFailed, false).await;
                 }
                 if let Some(refusal) = self.upload(&app).await? {
@@ -461,7 +408,7 @@ impl Connection {
                 self.shared.turn.activate(&app);
                 self.begin_wait(&app);
                 self.begin_limit(&app);
-                let submitted = app.submit(&self.exchange, self.audience);
+                let submitted = app.submit(&self.request.exchange, self.request.audience);
                 if let Err(refusal) = submitted {
                     return self.refuse(refusal, self.may_be_kept()).await;
                 }
@@ -473,17 +420,17 @@ impl Connection {
 
     /// Whether the connection can be kept after an answer that ends well.
     fn may_be_kept(&self) -> bool {
-        self.head.keep_alive && !self.shared.ends_connections()
+        self.request.head.keep_alive && !self.shared.ends_connections()
     }
 
     /// What a client whose request is refused gets beside the reason: facts for a developer, or the application's page.
     async fn page_of(&self, refusal: Refusal) -> Option<Rc<Page>> {
-        let app = self.visit.as_ref().filter(|_| refusal.is_of_the_application())?;
+        let app = self.request.visit.as_ref().filter(|_| refusal.is_of_the_application())?;
         let failure = (refusal != Refusal::AppFailed).then(|| self.failure(app, refusal));
         if let Some(failure) = &failure {
-            app.log(failure, self.limit, self.shared.apps.borrow().is_one());
+            app.log(failure, self.request.limit, self.shared.apps.borrow().is_one());
         }
-        let page = match (self.audience, failure) {
+        let page = match (self.request.audience, failure) {
             (Audience::Public, _) => None,
             (Audience::Unproven(form), _) => Some(Page::of_link(&refusal.in_words(), form)),
             (Audience::Developer(form), None) => app.page_of_failure(form),
@@ -500,8 +447,8 @@ impl Connection {
     fn failure(&self, app: &AppState, refusal: Refusal) -> Failure {
         let is_full = matches!(refusal, Refusal::QueueFull { .. });
         let load = if is_full { app.dispatcher.borrow().load() } else { Load::default() };
-        let id = self.request_id.as_ref().map(|id| id.as_str().to_owned());
-        Failure { request_id: id, ..Failure::of(refusal, &mut self.exchange.borrow(), load) }
+        let id = self.request.request_id.as_ref().map(|id| id.as_str().to_owned());
+        Failure { request_id: id, ..Failure::of(refusal, &mut self.request.exchange.borrow(), load) }
     }
 
     /// What those know who know more, for a developer.
@@ -520,31 +467,31 @@ impl Connection {
 
     async fn send_refusal(&mut self, refusal: Refusal, keep_alive: bool) -> Result<bool, End> {
         self.identify_unread();
-        self.is_uncounted = true;
-        if let (Some(app), Refusal::QueueFull { .. }) = (&self.visit, refusal) {
+        self.request.is_uncounted = true;
+        if let (Some(app), Refusal::QueueFull { .. }) = (&self.request.visit, refusal) {
             app.figures.borrow_mut().shed += 1;
         }
-        if self.entry.is_none() && self.access_log().is_some() {
-            self.entry = Some(Entry::unreadable());
+        if self.request.entry.is_none() && self.access_log().is_some() {
+            self.request.entry = Some(Entry::unreadable());
         }
         if matches!(refusal, Refusal::HeadTimeout | Refusal::BodyTimeout) {
             self.shared.note_unanswered(|unanswered| unanswered.incomplete += 1);
         }
         let page = self.page_of(refusal).await;
-        self.exchange.borrow().request.body = Body::None;
+        self.request.exchange.borrow().request.body = Body::None;
         if !keep_alive {
             self.protocol.end_connection();
         }
-        self.events.clear();
-        let is_head_method = self.head.method == Method::Head;
+        self.output.events.clear();
+        let is_head_method = self.request.head.method == Method::Head;
         match page {
-            Some(page) => refusal.answer_with(&page.content(), is_head_method, &mut self.events),
+            Some(page) => refusal.answer_with(&page.content(), is_head_method, &mut self.output.events),
             None => {
-                let id = self.request_id.as_ref().map(RequestId::as_str);
-                refusal.answer_in_words(id, is_head_method, &mut self.events);
+                let id = self.request.request_id.as_ref().map(RequestId::as_str);
+                refusal.answer_in_words(id, is_head_method, &mut self.output.events);
             }
         }
-        let (status, body_bytes) = self.events.summary();
+        let (status, body_bytes) = self.output.events.summary();
         self.send_events().await?;
         self.log(status, body_bytes);
         if keep_alive {
@@ -556,7 +503,7 @@ impl Connection {
 
     /// Where the request at hand is logged, if it is.
     fn access_log(&self) -> Option<Rc<AccessLog>> {
-        match &self.visit {
+        match &self.request.visit {
             Some(visit) => visit.access_log(),
             None => self.shared.access_log.as_ref().map(Rc::clone),
         }
@@ -564,17 +511,17 @@ impl Connection {
 
     fn log(&mut self, status: u16, body_bytes: u64) {
         let moments = self.count(status);
-        if let (Some(log), Some(entry)) = (self.access_log(), self.entry.take()) {
-            let settings = self.visit.as_ref().map(|app| app.settings());
+        if let (Some(log), Some(entry)) = (self.access_log(), self.request.entry.take()) {
+            let settings = self.request.visit.as_ref().map(|app| app.settings());
             let outcome = Outcome {
                 address: &self.peer.remote_addr,
-                user: self.user.as_deref(),
+                user: self.request.user.as_deref(),
                 is_tls: self.peer.is_tls,
                 app: settings.as_ref().map(|settings| &*settings.name),
                 status,
                 body_bytes,
                 moments,
-                id: self.request_id.as_ref().map(RequestId::as_str),
+                id: self.request.request_id.as_ref().map(RequestId::as_str),
                 now_us: now_us(),
             };
             log.add(&entry, &outcome, &self.shared.key);
@@ -583,12 +530,12 @@ impl Connection {
 
     /// Counts the request at hand, once. Returns when its steps were.
     fn count(&mut self, status: u16) -> Moments {
-        let moments = std::mem::take(&mut self.exchange.borrow().moments);
-        if !std::mem::take(&mut self.is_uncounted) {
+        let moments = std::mem::take(&mut self.request.exchange.borrow().moments);
+        if !std::mem::take(&mut self.request.is_uncounted) {
             return moments;
         }
-        let method = self.head.method;
-        match &self.visit {
+        let method = self.request.head.method;
+        match &self.request.visit {
             Some(app) => app.figures.borrow_mut().add(method, status, moments),
             None => self.shared.unrouted.borrow_mut().add(method, status),
         }
@@ -600,7 +547,7 @@ impl Connection {
     fn note_end_of_request(&mut self, end: End) {
         match end {
             End::Gone => {
-                if self.visit.is_some() {
+                if self.request.visit.is_some() {
                     self.shared.note_unanswered(|unanswered| unanswered.left += 1);
                 }
                 self.log_departure();
@@ -613,7 +560,7 @@ impl Connection {
     /// The client has left. If that was during a request, the access log has it.
     fn log_departure(&mut self) {
         let body_bytes = {
-            let response = &self.exchange.borrow().response;
+            let response = &self.request.exchange.borrow().response;
             if response.progress() == Progress::Streaming {
                 response.body_bytes
             } else {
@@ -625,12 +572,12 @@ impl Connection {
 
     /// The dispatcher of the application that the request at hand is for.
     fn dispatcher(&self) -> Option<RefMut<'_, Dispatcher>> {
-        self.visit.as_ref().map(|visit| visit.dispatcher.borrow_mut())
+        self.request.visit.as_ref().map(|visit| visit.dispatcher.borrow_mut())
     }
 
     /// What the client at hand may hold of an application's share.
     fn account(&self, share: &Arc<Share>) -> Account {
-        Account::new(share, self.origin)
+        Account::new(share, self.belongs.origin)
     }
 
     /// The same of memory, which the requests that share a connection have together.
@@ -639,18 +586,18 @@ impl Connection {
     }
 
     fn holder(&self, joint: impl Fn(&Streams) -> &Arc<Joint>) -> Holder {
-        let joint = self.streams.as_ref().map(|streams| Arc::clone(joint(streams)));
-        Holder { origin: self.origin, joint }
+        let joint = self.belongs.streams.as_ref().map(|streams| Arc::clone(joint(streams)));
+        Holder { origin: self.belongs.origin, joint }
     }
 
     /// The request at hand has ended: its worker or its place in the queue is released, whatever the reason.
     fn leave_app(&mut self, leave: Leave) {
-        let Some(visit) = self.visit.take() else { return };
+        let Some(visit) = self.request.visit.take() else { return };
         if leave == Leave::AtOnce || !self.leave_to_others(&visit) {
-            visit.dispatcher.borrow_mut().cancel(&self.exchange);
-            self.exchange.borrow().response.settle();
+            visit.dispatcher.borrow_mut().cancel(&self.request.exchange);
+            self.request.exchange.borrow().response.settle();
         }
-        if Rc::strong_count(&self.exchange) > 1 {
+        if Rc::strong_count(&self.request.exchange) > 1 {
             self.leave_exchange();
         }
     }
@@ -659,11 +606,11 @@ impl Connection {
     #[cold]
     fn leave_exchange(&mut self) {
         let generation = {
-            let mut inner = self.exchange.borrow();
+            let mut inner = self.request.exchange.borrow();
             inner.waker = None; // what comes of that answer is no news here
             inner.generation
         };
-        self.exchange = Rc::new(Exchange::after(generation));
+        self.request.exchange = Rc::new(Exchange::after(generation));
     }
 }
 

@@ -6,7 +6,8 @@ use std::rc::Rc;
 use std::task::{ready, Context, Poll};
 use std::time::Duration;
 
-use super::{Again, Client, Connection, End};
+use super::transaction::Again;
+use super::{Client, Connection, End};
 use crate::access_log::CLIENT_LEFT;
 use crate::clock::now_ms;
 use crate::exchange::response::Progress;
@@ -49,12 +50,12 @@ impl Connection {
     /// The time for the answer begins: how long it is depends on the path.
     pub(super) fn begin_limit(&mut self, app: &AppState) {
         let settings = app.settings();
-        let mut inner = self.exchange.borrow();
+        let mut inner = self.request.exchange.borrow();
         // Until its body was there.
         let waited_ms = inner.moments.queued_us.saturating_sub(inner.moments.received_us) / 1000;
         let head = &mut inner.request.head;
-        self.limit = settings.limits.time_for(|| path(head));
-        if let Some(limit) = self.limit {
+        self.request.limit = settings.limits.time_for(|| path(head));
+        if let Some(limit) = self.request.limit {
             let limit_ms = limit.as_millis() as u64;
             patch_limit(head, u32::try_from(waited_ms.saturating_add(limit_ms)).unwrap_or(u32::MAX));
             inner.limit_ms = Some(now_ms().saturating_add(limit_ms));
@@ -73,16 +74,16 @@ impl Connection {
             let kept = self.protocol.read_ahead(&ahead, limits).map_err(|_| End::Gone)?;
             self.buffer.add(kept);
         }
-        self.counted.deadline.set(self.limit);
+        self.counted.deadline.set(self.request.limit);
         let answered = poll_fn(|context| self.poll_answer(context, app)).await?;
         let (status, body_bytes) = {
-            let mut inner = self.exchange.borrow();
+            let mut inner = self.request.exchange.borrow();
             if !matches!(answered, Answered::Refused(_)) {
                 inner.request.body = Body::None;
             }
             (inner.response.status, inner.response.body_bytes)
         };
-        let compressed = self.compression.take().and_then(|stage| stage.sent());
+        let compressed = self.request.compression.take().and_then(|stage| stage.sent());
         let (status, body_bytes) = compressed.unwrap_or((status, body_bytes));
         match answered {
             Answered::Whole => {
@@ -95,8 +96,8 @@ impl Connection {
             }
             Answered::Refused(refusal) => self.refuse(refusal, false).await,
             Answered::GivenBack => {
-                let text = std::mem::take(&mut self.exchange.borrow().request.received);
-                self.again = Some(Again { text, waits: 0 });
+                let text = std::mem::take(&mut self.request.exchange.borrow().request.received);
+                self.request.again = Some(Again { text, waits: 0 });
                 Ok(true)
             }
             Answered::CutOff => {
@@ -115,15 +116,16 @@ impl Connection {
             return End::CutOff;
         }
         self.log_answer(app, status, body_bytes);
-        self.taken_over = Some(socket);
+        self.request.taken_over = Some(socket);
         End::TakenOver
     }
 
     /// In development the terminal gets no second line about a request that the application logs there itself.
     fn log_answer(&mut self, app: &AppState, status: u16, body_bytes: u64) {
-        let is_logged = self.exchange.borrow().response.is_logged_by_app && app.settings().is_development();
+        let is_logged =
+            self.request.exchange.borrow().response.is_logged_by_app && app.settings().is_development();
         if is_logged && self.access_log().is_some_and(|log| log.is_in_terminal()) {
-            self.entry = None;
+            self.request.entry = None;
             self.count(status);
         } else {
             let has_left = matches!(self.client, Client::EndedEarly | Client::Probed { .. });
@@ -132,23 +134,23 @@ impl Connection {
     }
 
     fn poll_answer(&mut self, context: &mut Context<'_>, app: &AppState) -> Poll<Result<Answered, End>> {
-        let may_go_on = self.exchange.borrow().response.may_go_on();
+        let may_go_on = self.request.exchange.borrow().response.may_go_on();
         if may_go_on {
-            app.dispatcher.borrow_mut().pull(&self.exchange);
+            app.dispatcher.borrow_mut().pull(&self.request.exchange);
         }
         loop {
             if let Some(answered) = ready!(self.poll_events(context))? {
                 return Poll::Ready(Ok(answered));
             }
-            if let Some(stage) = &mut self.compression {
-                if ready!(stage.poll_next(context, &mut self.events)) {
+            if let Some(stage) = &mut self.request.compression {
+                if ready!(stage.poll_next(context, &mut self.output.events)) {
                     continue;
                 }
             }
             if self.take_events(app) {
                 continue;
             }
-            let mut inner = self.exchange.borrow();
+            let mut inner = self.request.exchange.borrow();
             if !inner.waker.as_ref().is_some_and(|waker| waker.will_wake(context.waker())) {
                 inner.waker = Some(context.waker().clone());
             }
@@ -169,28 +171,28 @@ impl Connection {
     /// The worker took too long.
     #[cold]
     fn give_up(&mut self, app: &AppState) -> Refusal {
-        let worker = match self.exchange.borrow().place {
+        let worker = match self.request.exchange.borrow().place {
             Place::Worker(worker, _) => Some(worker),
             Place::Connection | Place::Queue => None,
         };
-        app.dispatcher.borrow_mut().cancel(&self.exchange);
+        app.dispatcher.borrow_mut().cancel(&self.request.exchange);
         Refusal::WorkerTimeout { worker }
     }
 
     /// Takes what has come of the answer by now. `false`: nothing.
     fn take_events(&mut self, app: &AppState) -> bool {
-        let mut inner = self.exchange.borrow();
-        inner.response.take_events(&mut self.events);
-        let news = !self.events.is_empty() || inner.response.caught_up();
+        let mut inner = self.request.exchange.borrow();
+        inner.response.take_events(&mut self.output.events);
+        let news = !self.output.events.is_empty() || inner.response.caught_up();
         // The worker may have more for which there was no room.
         let goes_on = news || inner.response.may_go_on();
         let more = goes_on && inner.place != Place::Connection;
         drop(inner);
         if more {
-            app.dispatcher.borrow_mut().pull(&self.exchange);
+            app.dispatcher.borrow_mut().pull(&self.request.exchange);
         }
-        if let Some(stage) = &mut self.compression {
-            stage.take_in(&mut self.events);
+        if let Some(stage) = &mut self.request.compression {
+            stage.take_in(&mut self.output.events);
         }
         goes_on
     }
@@ -220,7 +222,7 @@ impl Connection {
         if !self.protocol.may_be_half_closed() {
             return Err(End::Gone);
         }
-        let is_early = self.exchange.borrow().response.progress() == Progress::Waiting;
+        let is_early = self.request.exchange.borrow().response.progress() == Progress::Waiting;
         self.client = match is_early {
             true if self.is_queued() => self.probe()?,
             true => Client::EndedEarly,
@@ -236,7 +238,7 @@ impl Connection {
         if self.stream.is_closed() {
             return Err(End::Gone);
         }
-        self.events.push_front_head(100, false, None, |_| {});
+        self.output.events.push_front_head(100, false, None, |_| {});
         let before_ms = self.counted.deadline.at_ms();
         self.counted.deadline.at_most(PROBE);
         Ok(Client::Probed { before_ms })
@@ -255,6 +257,6 @@ impl Connection {
     }
 
     fn is_queued(&self) -> bool {
-        self.exchange.borrow().place == Place::Queue
+        self.request.exchange.borrow().place == Place::Queue
     }
 }

@@ -7,6 +7,7 @@ use std::task::{ready, Poll};
 use tokio::task::spawn_local;
 use tokio::time::{timeout, Duration};
 
+use super::transaction::Routed;
 use super::{Answered, Connection, End, Rare, Step};
 use crate::budget::Permit;
 use crate::cache::{AppCache, Asking, Bytes, Fill, Lookup, StoredAnswer, Watch};
@@ -40,44 +41,36 @@ pub(super) struct Kept {
 impl Connection {
     /// The next step of a request that the cache answers, or that waits for another one's answer. If there is none, the request
     /// goes to the application; `watch` is then what is done with the answer.
-    pub(super) fn ask_cache(
-        &mut self,
-        app: &Rc<AppState>,
-        prefix_bytes: usize,
-        bytes: &[u8],
-    ) -> Result<Option<Watch>, Step> {
+    pub(super) fn ask_cache(&mut self, routed: Routed<'_>) -> Result<Option<Watch>, Step> {
+        let app = routed.app;
         // An application for its users alone has no answers for all.
-        if !app.has_cache() || app.basic_auth().is_some() || self.user.is_some() {
+        if !app.has_cache() || app.basic_auth().is_some() || self.request.user.is_some() {
             return Ok(None);
         }
-        self.look_up(app, prefix_bytes, bytes)
+        self.look_up(routed)
     }
 
     #[inline(never)]
-    fn look_up(
-        &mut self,
-        app: &Rc<AppState>,
-        prefix_bytes: usize,
-        bytes: &[u8],
-    ) -> Result<Option<Watch>, Step> {
+    fn look_up(&mut self, routed: Routed<'_>) -> Result<Option<Watch>, Step> {
+        let Routed { app, bytes, .. } = routed;
         let Some(cache) = app.cache() else { return Ok(None) };
         let asking = Asking {
-            head: &self.head,
+            head: &self.request.head,
             buffer: bytes,
             is_tls: self.peer.is_tls,
-            waits: self.cache_waits,
+            waits: self.request.cache_waits,
             now_ms: now_ms(),
         };
         match cache.look_up(&asking) {
             Lookup::Forward(watch) => Ok(Some(watch)),
             Lookup::Unavailable => Err(self.refuse_to_forward()),
             Lookup::Wait(pending) => {
-                self.cache_waits += 1;
+                self.request.cache_waits += 1;
                 Err(Step::Wait(pending))
             }
             Lookup::Hit(answer) => Err(self.keep(app, &answer, &cache, bytes)),
             Lookup::Refresh(answer, fill) => {
-                self.refresh(app, fill, prefix_bytes, bytes);
+                self.refresh(routed, fill);
                 Err(self.keep(app, &answer, &cache, bytes))
             }
         }
@@ -85,8 +78,8 @@ impl Connection {
 
     /// The client wants no answer but a stored one.
     fn refuse_to_forward(&mut self) -> Step {
-        let is_head = self.head.method == Method::Head;
-        self.events.push_whole(
+        let is_head = self.request.head.method == Method::Head;
+        self.output.events.push_whole(
             504,
             is_head,
             b"504 Gateway Timeout: there is no stored response\n",
@@ -102,17 +95,17 @@ impl Connection {
     /// Begins to send a stored answer.
     fn keep(&mut self, app: &AppState, answer: &StoredAnswer, cache: &Rc<AppCache>, bytes: &[u8]) -> Step {
         let before = self.generation_of(app.id);
-        self.exchange.borrow().generation = before.max(cache.generation());
-        let (now_ms, is_head) = (now_ms(), self.head.method == Method::Head);
+        self.request.exchange.borrow().generation = before.max(cache.generation());
+        let (now_ms, is_head) = (now_ms(), self.request.head.method == Method::Head);
         let says = answer.hit(now_ms);
-        let asked = Received { head: &self.head, buffer: bytes };
+        let asked = Received { head: &self.request.head, buffer: bytes };
         let has_it =
             answer.status() == 200 && conditions::judge(&asked, answer.known_by()) == Verdict::NotModified;
         let compresses = app.settings().compress && !has_it;
         let encoded =
-            compresses.then(|| answer.encoded(&self.head, bytes, cache, &app.compression)).flatten();
-        self.compression = if encoded.is_some() { None } else { self.stage_of(app, bytes) };
-        let Ok(head) = self.events.push_head::<std::convert::Infallible>(|lines| {
+            compresses.then(|| answer.encoded(&self.request.head, bytes, cache, &app.compression)).flatten();
+        self.request.compression = if encoded.is_some() { None } else { self.stage_of(app, bytes) };
+        let Ok(head) = self.output.events.push_head::<std::convert::Infallible>(|lines| {
             Ok(match &encoded {
                 Some(encoded) => answer.write_encoded_head(encoded, &says, now_ms, is_head, lines),
                 None if has_it => answer.write_not_modified(&says, now_ms, lines),
@@ -121,7 +114,7 @@ impl Connection {
         });
         let body = encoded.map_or_else(|| Rc::clone(answer.plain()), |(_, bytes)| bytes);
         let sent = (!has_it && !is_head).then_some(0);
-        self.entry.iter_mut().for_each(|entry| entry.is_hit = true);
+        self.request.entry.iter_mut().for_each(|entry| entry.is_hit = true);
         let permit = Permit::new(self.buffers(app));
         Step::Kept(Kept { body, sent, permit, status: head.status })
     }
@@ -129,7 +122,7 @@ impl Connection {
     pub(super) fn stage_of(&self, app: &AppState, bytes: &[u8]) -> Option<Box<Stage>> {
         let is_on = app.settings().compress;
         let client = || self.holder(|streams| &streams.encoders);
-        is_on.then(|| Stage::new(&self.head, bytes, &app.compression, client())).flatten()
+        is_on.then(|| Stage::new(&self.request.head, bytes, &app.compression, client())).flatten()
     }
 
     /// Sends a stored answer. `true`: the connection can be kept.
@@ -140,32 +133,32 @@ impl Connection {
 
     async fn send_pieces(&mut self, mut kept: Kept) -> Result<bool, End> {
         self.shared.turn.step();
-        kept.push_next(&mut self.events);
+        kept.push_next(&mut self.output.events);
         let mut is_all = kept.is_at_end();
-        if let Some(stage) = &mut self.compression {
-            stage.take_in(&mut self.events);
+        if let Some(stage) = &mut self.request.compression {
+            stage.take_in(&mut self.output.events);
         }
         let answered = poll_fn(|context| loop {
             if let Some(answered) = ready!(self.poll_events(context))? {
                 return Poll::Ready(Ok(answered));
             }
-            if let Some(stage) = &mut self.compression {
-                if ready!(stage.poll_next(context, &mut self.events)) {
+            if let Some(stage) = &mut self.request.compression {
+                if ready!(stage.poll_next(context, &mut self.output.events)) {
                     continue;
                 }
             }
             if is_all {
                 return Poll::Ready(Ok(Answered::CutOff)); // the end was sent before
             }
-            kept.push_next(&mut self.events);
+            kept.push_next(&mut self.output.events);
             is_all = kept.is_at_end();
-            if let Some(stage) = &mut self.compression {
-                stage.take_in(&mut self.events);
+            if let Some(stage) = &mut self.request.compression {
+                stage.take_in(&mut self.output.events);
             }
         })
         .await?;
         let whole = (kept.status, kept.sent.unwrap_or(0) as u64);
-        let compressed = self.compression.take().and_then(|stage| stage.sent());
+        let compressed = self.request.compression.take().and_then(|stage| stage.sent());
         let (status, body_bytes) = compressed.unwrap_or(whole);
         self.log(status, body_bytes);
         match answered {
@@ -175,8 +168,9 @@ impl Connection {
     }
 
     /// Asks the application for a newer answer than the one that this client gets.
-    fn refresh(&mut self, app: &Rc<AppState>, fill: Box<Fill>, prefix_bytes: usize, bytes: &[u8]) {
-        let mut head = self.head.clone();
+    fn refresh(&mut self, routed: Routed<'_>, fill: Box<Fill>) {
+        let Routed { app, prefix_bytes, bytes } = routed;
+        let mut head = self.request.head.clone();
         head.drop_known(known_key::IF_NONE_MATCH);
         head.drop_known(known_key::IF_MODIFIED_SINCE);
         let exchange = Rc::new(Exchange::new());
@@ -204,10 +198,10 @@ impl Connection {
     /// Has the answer to the request at hand come in to the end, for those that wait for it, although its client has left.
     /// `false`: none waits.
     pub(super) fn leave_to_others(&self, app: &Rc<AppState>) -> bool {
-        let is_awaited = self.exchange.borrow().response.is_awaited();
+        let is_awaited = self.request.exchange.borrow().response.is_awaited();
         if is_awaited {
             self.shared.turn.activate(app);
-            let exchange = Rc::clone(&self.exchange);
+            let exchange = Rc::clone(&self.request.exchange);
             finish_without_client(exchange, Rc::clone(app), |exchange| {
                 exchange.borrow().response.is_awaited()
             });

@@ -19,21 +19,22 @@ impl Connection {
     pub(super) fn learn_client(&mut self, bytes: &[u8]) -> Result<(), Refusal> {
         let networks = &self.shared.settings.trusted_proxies;
         if networks.is_empty() {
-            self.head.drop_fields(bytes, is_about_sending);
+            self.request.head.drop_fields(bytes, is_about_sending);
             return Ok(());
         }
         if !self.stream.is_trusted(&self.peer, networks) {
-            self.head.drop_fields(bytes, |name| is_report(name) || is_about_sending(name));
+            self.request.head.drop_fields(bytes, |name| is_report(name) || is_about_sending(name));
             if self.shared.settings.request_id {
-                self.head.drop_known(known_key::X_REQUEST_ID); // visitors could have their requests pass for others
+                self.request.head.drop_known(known_key::X_REQUEST_ID); // visitors could have their requests pass for others
             }
             return Ok(());
         }
         let is_trusted = |address| Network::any_contains(networks, address);
-        let reported = reported(&self.head, bytes, is_trusted).map_err(|Malformed| Refusal::BadForwarded)?;
-        if !is_by_forwarded(&self.head, bytes) {
+        let reported =
+            reported(&self.request.head, bytes, is_trusted).map_err(|Malformed| Refusal::BadForwarded)?;
+        if !is_by_forwarded(&self.request.head, bytes) {
             // Frameworks that prefer it would believe what the client has sent.
-            self.head.drop_fields(bytes, |name| name.eq_ignore_ascii_case(b"forwarded"));
+            self.request.head.drop_fields(bytes, |name| name.eq_ignore_ascii_case(b"forwarded"));
         }
         if reported != Reported::default() {
             let mut client = Peer { is_reported: true, ..self.peer.clone() };
@@ -52,7 +53,9 @@ impl Connection {
         match networks.is_empty() {
             true => Recipient::Unknown,
             // Only a trusted proxy reports another client.
-            false if self.proxy.is_some() || self.stream.is_trusted(&self.peer, networks) => Recipient::Proxy,
+            false if self.request.proxy.is_some() || self.stream.is_trusted(&self.peer, networks) => {
+                Recipient::Proxy
+            }
             false => Recipient::Client,
         }
     }
@@ -61,15 +64,15 @@ impl Connection {
     pub(super) fn become_client(&mut self, client: Peer) {
         let peer = std::mem::replace(&mut self.peer, client);
         // A proxy may be another's client.
-        self.proxy.get_or_insert_with(|| Box::new(peer));
-        self.origin = Origin::of(&self.peer.remote_addr);
+        self.request.proxy.get_or_insert_with(|| Box::new(peer));
+        self.belongs.origin = Origin::of(&self.peer.remote_addr);
     }
 
     /// The peer is the other end of the connection again: the next request may be another client's.
     pub(super) fn forget_client(&mut self) {
-        if let Some(proxy) = self.proxy.take() {
+        if let Some(proxy) = self.request.proxy.take() {
             self.peer = *proxy;
-            self.origin = Origin::of(&self.peer.remote_addr);
+            self.belongs.origin = Origin::of(&self.peer.remote_addr);
         }
     }
 }

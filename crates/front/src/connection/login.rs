@@ -5,13 +5,13 @@ use std::rc::Rc;
 
 use highball_config::AppId;
 
+use super::transaction::Routed;
 use super::{Connection, Step};
 use crate::basic_auth::{is_open, BasicAuth, Judged, Verdict};
 use crate::files::Pending;
 use crate::message::refusal::Refusal;
 use crate::message::request_head::{BodyFraming, Method};
 use crate::refusals::answers::Content;
-use crate::route::app_state::AppState;
 
 /// A password that is being checked.
 #[derive(Debug)]
@@ -30,31 +30,26 @@ impl Login {
 
 impl Connection {
     /// The next step of a request that may not reach the application, or not yet.
-    pub(super) fn log_in(&mut self, app: &Rc<AppState>, prefix_bytes: usize, bytes: &[u8]) -> Option<Step> {
-        self.user = None;
-        let auth = app.basic_auth()?;
-        self.judge_login(app, &auth, prefix_bytes, bytes)
+    pub(super) fn log_in(&mut self, routed: Routed<'_>) -> Option<Step> {
+        self.request.user = None;
+        let auth = routed.app.basic_auth()?;
+        self.judge_login(routed, &auth)
     }
 
     #[inline(never)]
-    fn judge_login(
-        &mut self,
-        app: &Rc<AppState>,
-        auth: &Rc<BasicAuth>,
-        prefix_bytes: usize,
-        bytes: &[u8],
-    ) -> Option<Step> {
-        if is_open(&self.head, bytes, prefix_bytes, &app.settings().process.probe_path) {
+    fn judge_login(&mut self, routed: Routed<'_>, auth: &Rc<BasicAuth>) -> Option<Step> {
+        let Routed { app, prefix_bytes, bytes } = routed;
+        if is_open(&self.request.head, bytes, prefix_bytes, &app.settings().process.probe_path) {
             return None;
         }
-        let checked = self.login.as_ref().filter(|login| login.app == app.id);
+        let checked = self.request.login.as_ref().filter(|login| login.app == app.id);
         let verdict = match checked.and_then(|login| login.verdict.get()) {
             Some(verdict) => verdict.clone(),
-            None => match auth.judge(&self.head, bytes, self.origin) {
+            None => match auth.judge(&self.request.head, bytes, self.belongs.origin) {
                 Judged::At(verdict) => verdict,
                 Judged::Later(question) => {
                     let verdict = Rc::new(OnceCell::new());
-                    self.login = Some(Login { app: app.id, verdict: Rc::clone(&verdict) });
+                    self.request.login = Some(Login { app: app.id, verdict: Rc::clone(&verdict) });
                     let auth = Rc::clone(auth);
                     let found_out = async move {
                         let _ = verdict.set(auth.find_out(question).await); // nothing else sets it
@@ -65,7 +60,7 @@ impl Connection {
         };
         match verdict {
             Verdict::User(name) => {
-                self.user = Some(name);
+                self.request.user = Some(name);
                 None
             }
             Verdict::Refused(refusal) => Some(self.refuse_login(refusal, auth)),
@@ -74,7 +69,7 @@ impl Connection {
 
     /// The connection is kept where it can be: browsers ask again on it, with a password.
     fn refuse_login(&mut self, refusal: Refusal, auth: &BasicAuth) -> Step {
-        if self.head.framing != BodyFraming::None {
+        if self.request.head.framing != BodyFraming::None {
             self.protocol.end_connection(); // the body would stand before the next request
         }
         let mut fields = "cache-control: no-store\r\n".to_owned();
@@ -84,7 +79,7 @@ impl Connection {
         let body = refusal.in_words() + "\n";
         let content =
             Content { content_type: "text/plain; charset=utf-8", fields: &fields, body: body.as_bytes() };
-        refusal.answer_with(&content, self.head.method == Method::Head, &mut self.events);
+        refusal.answer_with(&content, self.request.head.method == Method::Head, &mut self.output.events);
         Step::Answer
     }
 }

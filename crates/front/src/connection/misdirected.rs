@@ -8,7 +8,7 @@ impl Connection {
     /// Whether the client should ask for this host on another connection. Trusted proxies choose the name of a connection for
     /// themselves, and clients that name none in the handshake get a certificate in spite of that.
     pub(super) fn is_misdirected(&self, bytes: &[u8]) -> bool {
-        let (Some(https), Some(host)) = (&self.shared.https, self.head.host()) else { return false };
+        let (Some(https), Some(host)) = (&self.shared.https, self.request.head.host()) else { return false };
         let host = host.name(bytes);
         let host = host.strip_suffix(b".").unwrap_or(host);
         self.stream.look_at_server_name(|name| {

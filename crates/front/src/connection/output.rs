@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::{timing, Answered, Connection, End, Stalled};
 use crate::aside::file_reads::FileProgress;
-use crate::message::answer::{AnswerEvent, FilePart};
+use crate::message::answer::{AnswerEvent, AnswerEvents, FilePart};
 use crate::message::request_id::RequestId;
 
 /// The largest part of a file whose first bytes share a segment with those before it. Loopback, 25 connections: that saves a
@@ -28,6 +28,9 @@ pub(super) struct Output {
     bytes: Vec<u8>,
     written: usize,
     behind: Behind,
+    /// What was taken of the response, to be written by the protocol to the bytes.
+    pub(super) events: AnswerEvents,
+    pub(super) stalled: Stalled,
 }
 
 /// What is to be sent behind the bytes.
@@ -104,7 +107,7 @@ impl Connection {
 
     /// Sends the events that were taken. `None`: the answer goes on.
     pub(super) fn poll_events(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<Answered>, End>> {
-        if self.output.is_unused() && self.events.is_unused() && !self.protocol.has_replies() {
+        if self.output.is_unused() && self.output.events.is_unused() && !self.protocol.has_replies() {
             return Poll::Ready(Ok(None));
         }
         loop {
@@ -119,7 +122,7 @@ impl Connection {
                 Encoded::Ended(answered) => Some(answered),
             };
             self.output.give_back(&self.shared.spare_output);
-            self.events.clear();
+            self.output.events.clear();
             return Poll::Ready(Ok(answered));
         }
     }
@@ -139,20 +142,25 @@ impl Connection {
             self.begin_file(rest);
             return Encoded::Written;
         }
-        while let Some(event) = self.events.take_unless(|event| ends(event) && !self.output.bytes.is_empty())
+        while let Some(event) =
+            self.output.events.take_unless(|event| ends(event) && !self.output.bytes.is_empty())
         {
             match event {
                 AnswerEvent::Interim(head) | AnswerEvent::Head(head) => {
                     if self.shared.ends_connections() {
                         self.protocol.end_connection();
                     }
-                    let lines = self.events.take_bytes(head.field_bytes);
+                    let lines = self.output.events.take_bytes(head.field_bytes);
                     let (date, out) = (&self.shared.date, &mut self.output.bytes);
                     let https = self.shared.https.as_ref().filter(|_| self.peer.is_tls && !head.is_interim());
                     let hsts = https.and_then(|https| https.hsts_beside(lines));
-                    let id = self.request_id.as_ref().filter(|_| !head.has_request_id && !head.is_interim());
-                    let timing = if self.reports_timing && !head.is_interim() {
-                        timing::server_timing(self.exchange.borrow().moments)
+                    let id = self
+                        .request
+                        .request_id
+                        .as_ref()
+                        .filter(|_| !head.has_request_id && !head.is_interim());
+                    let timing = if self.request.reports_timing && !head.is_interim() {
+                        timing::server_timing(self.request.exchange.borrow().moments)
                     } else {
                         Vec::new()
                     };
@@ -162,7 +170,7 @@ impl Connection {
                     }
                 }
                 AnswerEvent::Bytes(length) => {
-                    self.protocol.write_bytes(self.events.take_bytes(length), &mut self.output.bytes);
+                    self.protocol.write_bytes(self.output.events.take_bytes(length), &mut self.output.bytes);
                 }
                 AnswerEvent::File(part) => {
                     self.begin_file(part);
@@ -196,7 +204,7 @@ impl Connection {
     /// Sends the output.
     fn poll_send(&mut self, context: &mut Context<'_>) -> Poll<Result<(), End>> {
         while !self.output.is_sent() {
-            let Output { bytes, written, behind } = &mut self.output;
+            let Output { bytes, written, behind, .. } = &mut self.output;
             let rest = &bytes[*written..];
             let is_at_file = rest.is_empty();
             let polled = match behind {
@@ -231,7 +239,7 @@ impl Connection {
 
     /// The client has taken something.
     fn resume(&mut self) {
-        match std::mem::replace(&mut self.stalled, Stalled::No) {
+        match std::mem::replace(&mut self.output.stalled, Stalled::No) {
             Stalled::No => {}
             Stalled::Patient { before_ms } | Stalled::Spooling { before_ms } => {
                 self.counted.deadline.put_back(before_ms);
@@ -245,24 +253,26 @@ impl Connection {
     fn poll_stalled(&mut self, context: &mut Context<'_>) -> Poll<Result<(), End>> {
         let limits = &self.shared.settings.limits;
         let deadline = &self.counted.deadline;
-        if self.stalled == Stalled::No {
-            self.stalled = Stalled::Patient { before_ms: deadline.at_ms() };
+        if self.output.stalled == Stalled::No {
+            self.output.stalled = Stalled::Patient { before_ms: deadline.at_ms() };
             let others_wait = self.dispatcher().is_some_and(|dispatcher| dispatcher.queue_length() > 0);
-            let is_urgent = others_wait || self.exchange.borrow().response.is_out_of_memory();
+            let is_urgent = others_wait || self.request.exchange.borrow().response.is_out_of_memory();
             let patience = if is_urgent { Duration::ZERO } else { PATIENCE };
             deadline.set(Some(patience.min(limits.send_timeout)));
         }
         if !deadline.has_passed(context) {
             return Poll::Pending;
         }
-        let Stalled::Patient { before_ms } = self.stalled else { return Poll::Ready(Err(End::CutOff)) };
-        self.stalled = Stalled::Spooling { before_ms };
+        let Stalled::Patient { before_ms } = self.output.stalled else {
+            return Poll::Ready(Err(End::CutOff));
+        };
+        self.output.stalled = Stalled::Spooling { before_ms };
         deadline.set(Some(limits.send_timeout.saturating_sub(PATIENCE)));
         if limits.response_spool_bytes > 0 {
-            if let Some(app) = &self.visit {
+            if let Some(app) = &self.request.visit {
                 let account = self.account(&app.spool);
-                self.exchange.borrow().response.spool_in(&limits.spool_dir, &account, context);
-                app.dispatcher.borrow_mut().pull(&self.exchange);
+                self.request.exchange.borrow().response.spool_in(&limits.spool_dir, &account, context);
+                app.dispatcher.borrow_mut().pull(&self.request.exchange);
             }
         }
         Poll::Pending

@@ -108,7 +108,7 @@ struct Application(UnixStream);
 impl Connection {
     /// Relays between the client and the application's socket until both have ended. Returns the connection's end.
     pub(super) async fn relay(&mut self) -> End {
-        let Some(socket) = self.taken_over.take() else { return End::Linger };
+        let Some(socket) = self.request.taken_over.take() else { return End::Linger };
         self.counted.hijack();
         self.counted.deadline.set(None);
         self.stream.keep_looking_for_peer();
@@ -184,15 +184,15 @@ impl Connection {
 
     /// Once the worker has ended its answer, nothing needs the request, and the connection may be open for days.
     fn forget_request(&mut self, context: &Context<'_>) {
-        let mut inner = self.exchange.borrow();
+        let mut inner = self.request.exchange.borrow();
         if inner.place != Place::Connection {
             inner.waker = Some(context.waker().clone());
         } else if !inner.request.head.is_empty() {
             inner.waker = None;
             inner.request = Request::default();
-            self.head = RequestHead::new();
-            self.request_id = None;
-            self.user = None;
+            self.request.head = RequestHead::new();
+            self.request.request_id = None;
+            self.request.user = None;
         }
     }
 
@@ -224,7 +224,7 @@ impl Connection {
 
     /// Where the frames of a WebSocket begin, if it is one.
     fn server_frames(&self) -> ServerFrames {
-        match (self.wants_web_socket, self.exchange.borrow().response.status) {
+        match (self.request.wants_web_socket, self.request.exchange.borrow().response.status) {
             (true, 101) => ServerFrames::BEGIN,
             (true, 0) => ServerFrames::HEAD,
             _ => ServerFrames::Foreign,
@@ -232,8 +232,9 @@ impl Connection {
     }
 
     fn is_to_leave(&self) -> bool {
-        let leaves = |app: &AppState| app.is_leaving() || app.dispatcher.borrow().is_leaving(&self.exchange);
-        self.visit.as_ref().is_some_and(|visit| leaves(visit))
+        let leaves =
+            |app: &AppState| app.is_leaving() || app.dispatcher.borrow().is_leaving(&self.request.exchange);
+        self.request.visit.as_ref().is_some_and(|visit| leaves(visit))
     }
 }
 

@@ -7,7 +7,8 @@ use std::task::{ready, Context, Poll};
 
 use highball_config::{AppId, ShowDiagnosis};
 
-use super::{Again, Client, Connection, End, Login, Step};
+use super::transaction::{Again, Routed};
+use super::{Client, Connection, End, Login, Step};
 use crate::access_log::Entry;
 use crate::cache::{Fill, Watch};
 use crate::clock::{now_ms, turn_us};
@@ -39,13 +40,11 @@ type Examined = Result<Step, End>;
 impl Connection {
     /// Reads the next request's head and decides its next step.
     pub(super) async fn next_request(&mut self) -> Result<Step, End> {
-        if let Some(again) = self.again.take() {
+        if let Some(again) = self.request.again.take() {
             return Ok(self.route_again(again));
         }
         self.forget_client();
-        (self.request_id, self.login, self.user) = (None, None, None);
-        self.reports_timing = false;
-        self.cache_waits = 0;
+        self.request.begin();
         self.protocol.finish().map_err(|_| End::Done)?;
         self.counted.rest(self.shared.settings.limits.idle_timeout);
         if !self.buffer.is_empty() {
@@ -115,7 +114,7 @@ impl Connection {
 
     /// A connection that has nothing to do keeps little memory: most of those that are open are idle.
     fn become_idle(&mut self) {
-        let mut inner = self.exchange.borrow();
+        let mut inner = self.request.exchange.borrow();
         if inner.request.head.capacity() > IDLE_BYTES {
             inner.request.head = Vec::new();
         }
@@ -159,7 +158,7 @@ impl Connection {
     /// Reads the head at the start of `bytes`. Returns the request's next step, and the number of bytes that are used
     /// up.
     fn examine(&mut self, bytes: &[u8]) -> (Option<Examined>, usize) {
-        let read = self.protocol.read_head(bytes, &self.shared.settings.limits, &mut self.head);
+        let read = self.protocol.read_head(bytes, &self.shared.settings.limits, &mut self.request.head);
         let used = match read {
             Ok(BytesRead { used, is_complete: true }) => used,
             Ok(BytesRead { used, is_complete: false }) => return (None, used),
@@ -168,7 +167,7 @@ impl Connection {
             }
             Err(Unreadable::Gone) => return (Some(Err(End::Gone)), bytes.len()),
         };
-        self.protocol.begin_answer(&self.head);
+        self.protocol.begin_answer(&self.request.head);
         let text = self.protocol.take_head_text(&self.peer).map(|(text, client)| {
             self.become_client(client);
             text
@@ -181,7 +180,8 @@ impl Connection {
             None => {
                 let step = self.route(&bytes[..used], 0);
                 if let Step::Wait(_) = step {
-                    self.again = Some(Again { text: bytes[..used].to_vec(), waits: self.waits_after(0) });
+                    self.request.again =
+                        Some(Again { text: bytes[..used].to_vec(), waits: self.waits_after(0) });
                 }
                 step
             }
@@ -193,14 +193,14 @@ impl Connection {
     fn route_again(&mut self, Again { text, waits }: Again) -> Step {
         let step = self.route(&text, waits);
         if let Step::Wait(_) = step {
-            self.again = Some(Again { text, waits: self.waits_after(waits) });
+            self.request.again = Some(Again { text, waits: self.waits_after(waits) });
         }
         step
     }
 
     /// How often the request at hand has waited for a file, now that it waits again.
     fn waits_after(&self, waits: u8) -> u8 {
-        waits + u8::from(!self.login.as_ref().is_some_and(Login::is_open))
+        waits + u8::from(!self.request.login.as_ref().is_some_and(Login::is_open))
     }
 
     /// Refuses a request whose head could not be read: what stands in `head` is of the one before. No body follows if the
@@ -208,10 +208,10 @@ impl Connection {
     #[cold]
     fn refuse_unread(&mut self, bytes: &[u8], refusal: Refusal) -> Step {
         let is_head = bytes.trim_ascii_start().starts_with(b"HEAD ");
-        self.head.method = if is_head { Method::Head } else { Method::default() };
-        self.head.version = Version::Http11;
-        self.head.keep_alive = false;
-        self.protocol.begin_answer(&self.head);
+        self.request.head.method = if is_head { Method::Head } else { Method::default() };
+        self.request.head.version = Version::Http11;
+        self.request.head.keep_alive = false;
+        self.protocol.begin_answer(&self.request.head);
         Step::Refuse(refusal)
     }
 
@@ -219,23 +219,24 @@ impl Connection {
     /// of neither. It has waited this often until more was known of a file.
     fn route(&mut self, bytes: &[u8], waits: u8) -> Step {
         self.identify(bytes);
-        self.is_uncounted = true;
+        self.request.is_uncounted = true;
         if self.shared.https.is_some() {
             if let Some(step) = self.answer_for_https(bytes) {
                 return step;
             }
         }
         let found = self.find_app(bytes);
-        self.visit = found.as_ref().map(|(app, _)| Visit::new(Rc::clone(app)));
+        self.request.visit = found.as_ref().map(|(app, _)| Visit::new(Rc::clone(app)));
         if let Some(step) = self.follow_link(bytes) {
             return step;
         }
-        self.note(self.head.target(bytes), bytes);
+        self.note(self.request.head.target(bytes), bytes);
         if self.is_misdirected(bytes) {
             return Step::Refuse(Refusal::Misdirected);
         }
         let Some((app, prefix_bytes)) = found else { return self.no_app(bytes) };
-        if let Some(step) = self.check_health(&app, prefix_bytes, bytes) {
+        let routed = Routed { app: &app, prefix_bytes, bytes };
+        if let Some(step) = self.check_health(routed) {
             return step;
         }
         let (is_development, most_bytes) = {
@@ -244,18 +245,18 @@ impl Connection {
         };
         self.hide_key(is_development, bytes);
         let rule = app.settings().show_diagnosis;
-        self.audience = if is_development { self.audience_of(rule, bytes) } else { Audience::Public };
-        if let Some(step) = self.log_in(&app, prefix_bytes, bytes) {
+        self.request.audience = if is_development { self.audience_of(rule, bytes) } else { Audience::Public };
+        if let Some(step) = self.log_in(routed) {
             return step;
         }
-        if self.head.framing.is_beyond(most_bytes) {
+        if self.request.head.framing.is_beyond(most_bytes) {
             return Step::Refuse(Refusal::BodyTooLarge);
         }
-        if let Some(step) = self.look_for_file(&app, prefix_bytes, bytes, waits < MOST_WAITS) {
+        if let Some(step) = self.look_for_file(routed, waits < MOST_WAITS) {
             return step;
         }
-        match self.ask_cache(&app, prefix_bytes, bytes) {
-            Ok(watch) => self.prepare_exchange(&app, prefix_bytes, bytes, watch),
+        match self.ask_cache(routed) {
+            Ok(watch) => self.prepare_exchange(routed, watch),
             Err(step) => return step,
         }
         Step::Application(app)
@@ -263,16 +264,16 @@ impl Connection {
 
     /// The application, and how many bytes at the beginning of the path are its prefix.
     fn find_app(&self, bytes: &[u8]) -> Option<(Rc<AppState>, usize)> {
-        let host = self.head.host().map(|host| host.name(bytes));
+        let host = self.request.head.host().map(|host| host.name(bytes));
         let apps = self.shared.apps.borrow();
-        let (app, prefix_bytes) = apps.route(host, self.head.path(bytes))?;
+        let (app, prefix_bytes) = apps.route(host, self.request.head.path(bytes))?;
         Some((Rc::clone(app), prefix_bytes))
     }
 
     fn evidence<'a>(&'a self, bytes: &'a [u8]) -> Evidence<'a> {
         let (settings, key) = (&self.shared.settings, &*self.shared.key);
         let (remote_addr, is_tls) = (self.peer.direct_addr(), self.peer.is_tls);
-        Evidence { head: &self.head, bytes, remote_addr, is_tls, binds: &settings.binds, key }
+        Evidence { head: &self.request.head, bytes, remote_addr, is_tls, binds: &settings.binds, key }
     }
 
     fn audience_of(&self, rule: ShowDiagnosis, bytes: &[u8]) -> Audience {
@@ -282,7 +283,7 @@ impl Connection {
     /// What certificates and the way to HTTPS need, before it is looked whose request it is.
     #[inline(never)]
     fn answer_for_https(&mut self, bytes: &[u8]) -> Option<Step> {
-        if self.is_astray {
+        if self.peer.is_plain_http_on_tls_port {
             return Some(self.lead_back(bytes));
         }
         self.answer_challenge(bytes).or_else(|| self.send_to_https(bytes))
@@ -291,10 +292,11 @@ impl Connection {
     /// The link that shows that a browser is a developer's: it gets its cookie, and is sent to the same address without
     /// what only the link has. No application and no log sees that; neither where the link proves nothing.
     fn follow_link(&mut self, bytes: &[u8]) -> Option<Step> {
-        if self.head.target(bytes).len() < LINK_KEY_BYTES {
+        if self.request.head.target(bytes).len() < LINK_KEY_BYTES {
             return None; // most are shorter
         }
-        let followed = self.shared.key.followed(self.head.path(bytes), self.head.query(bytes))?;
+        let followed =
+            self.shared.key.followed(self.request.head.path(bytes), self.request.head.query(bytes))?;
         Some(self.welcome_developer(&followed, bytes))
     }
 
@@ -302,10 +304,12 @@ impl Connection {
     /// in between may repeat a target.
     fn hide_key(&mut self, is_development: bool, bytes: &[u8]) {
         let is_in = |value: &[u8]| self.shared.key.is_in(value);
-        let is_referer =
-            || self.head.has(known_key::REFERER) && self.head.values_of(known_key::REFERER, bytes).any(is_in);
+        let is_referer = || {
+            self.request.head.has(known_key::REFERER)
+                && self.request.head.values_of(known_key::REFERER, bytes).any(is_in)
+        };
         if is_development || is_referer() {
-            self.head.drop_values(bytes, is_in);
+            self.request.head.drop_values(bytes, is_in);
         }
     }
 
@@ -317,23 +321,23 @@ impl Connection {
         let is_ours =
             followed.is_link && evidence.may_be_developer() && self.stream.is_of_trusted_user(key.user());
         let cookie = is_ours.then(|| key.set_cookie(evidence.host()));
-        if self.head.framing != BodyFraming::None {
+        if self.request.head.framing != BodyFraming::None {
             self.protocol.end_connection(); // the body would stand before the next request
         }
-        redirect(&followed.target, cookie, &mut self.events);
+        redirect(&followed.target, cookie, &mut self.output.events);
         Step::Answer
     }
 
     /// An authority that looks whether a name is ours.
     fn answer_challenge(&mut self, bytes: &[u8]) -> Option<Step> {
-        let https = self.shared.https.as_ref().filter(|_| self.head.method.is_idempotent())?;
-        let answer = https.tls.challenges().answer(self.head.path(bytes))?;
-        self.visit = None;
-        self.note(self.head.target(bytes), bytes);
-        if self.head.framing != BodyFraming::None {
+        let https = self.shared.https.as_ref().filter(|_| self.request.head.method.is_idempotent())?;
+        let answer = https.tls.challenges().answer(self.request.head.path(bytes))?;
+        self.request.visit = None;
+        self.note(self.request.head.target(bytes), bytes);
+        if self.request.head.framing != BodyFraming::None {
             self.protocol.end_connection(); // the body would stand before the next request
         }
-        self.events.push_whole(200, self.head.method == Method::Head, &answer, |fields| {
+        self.output.events.push_whole(200, self.request.head.method == Method::Head, &answer, |fields| {
             fields.add(b"content-type", b"application/octet-stream");
         });
         Some(Step::Answer)
@@ -345,14 +349,15 @@ impl Connection {
         if !self.stream.is_tcp() || matches!(self.protocol, Protocol::Gateway(_)) {
             return None;
         }
-        let to = https.url_of(&self.head, &self.peer.server_name, bytes);
-        self.visit = None;
-        self.note(self.head.target(bytes), bytes);
-        if self.head.framing != BodyFraming::None {
+        let to = https.url_of(&self.request.head, &self.peer.server_name, bytes);
+        self.request.visit = None;
+        self.note(self.request.head.target(bytes), bytes);
+        if self.request.head.framing != BodyFraming::None {
             self.protocol.end_connection(); // the body would stand before the next request
         }
-        self.events
-            .push_whole(308, self.head.method == Method::Head, b"", |fields| fields.add(b"location", &to));
+        self.output.events.push_whole(308, self.request.head.method == Method::Head, b"", |fields| {
+            fields.add(b"location", &to)
+        });
         Some(Step::Answer)
     }
 
@@ -362,15 +367,15 @@ impl Connection {
     fn lead_back(&mut self, bytes: &[u8]) -> Step {
         const WRONG: &[u8] = b"This address is for HTTPS: write https:// instead of http://.\n";
         let Some(https) = &self.shared.https else { return Step::Refuse(Refusal::NoApp) };
-        let to = https.url_of(&self.head, &self.peer.server_name, bytes);
-        self.visit = None;
-        self.note(self.head.target(bytes), bytes);
+        let to = https.url_of(&self.request.head, &self.peer.server_name, bytes);
+        self.request.visit = None;
+        self.note(self.request.head.target(bytes), bytes);
         self.protocol.end_connection();
-        let is_head = self.head.method == Method::Head;
-        if is_head || self.head.method == Method::Get {
-            self.events.push_whole(307, is_head, b"", |fields| fields.add(b"location", &to));
+        let is_head = self.request.head.method == Method::Head;
+        if is_head || self.request.head.method == Method::Get {
+            self.output.events.push_whole(307, is_head, b"", |fields| fields.add(b"location", &to));
         } else {
-            self.events.push_whole(400, false, WRONG, |fields| {
+            self.output.events.push_whole(400, false, WRONG, |fields| {
                 fields.add(b"content-type", b"text/plain; charset=utf-8");
             });
         }
@@ -385,7 +390,7 @@ impl Connection {
         let is_development = apps.reached().any(|app| app.settings().is_development());
         let rule = apps.reached().map(|app| app.settings().show_diagnosis).max().unwrap_or_default();
         let audience = if is_development { self.audience_of(rule, bytes) } else { Audience::Public };
-        if self.head.framing != BodyFraming::None {
+        if self.request.head.framing != BodyFraming::None {
             return Step::Refuse(Refusal::NoApp);
         }
         let form = match audience {
@@ -397,9 +402,10 @@ impl Connection {
             Audience::Developer(form) => form,
         };
         let key = &self.shared.key;
-        let answer = app_list::Answer::new(apps.reached().map(|app| &**app), form, key, &self.head, bytes);
+        let answer =
+            app_list::Answer::new(apps.reached().map(|app| &**app), form, key, &self.request.head, bytes);
         drop(apps);
-        answer.push(self.head.method == Method::Head, &mut self.events);
+        answer.push(self.request.head.method == Method::Head, &mut self.output.events);
         Step::Answer
     }
 
@@ -407,33 +413,25 @@ impl Connection {
     fn hint_at_link(&mut self, form: Form) -> Step {
         let refusal = Refusal::NoApp;
         let page = Page::of_link(&refusal.in_words(), form);
-        refusal.answer_with(&page.content(), self.head.method == Method::Head, &mut self.events);
+        refusal.answer_with(
+            &page.content(),
+            self.request.head.method == Method::Head,
+            &mut self.output.events,
+        );
         Step::Answer
     }
 
-    fn look_for_file(
-        &mut self,
-        app: &AppState,
-        prefix_bytes: usize,
-        bytes: &[u8],
-        may_wait: bool,
-    ) -> Option<Step> {
-        let statics = app.statics.borrow().as_ref().map(Rc::clone)?;
-        self.find_file(&statics, prefix_bytes, bytes, may_wait)
+    fn look_for_file(&mut self, routed: Routed<'_>, may_wait: bool) -> Option<Step> {
+        let statics = routed.app.statics.borrow().as_ref().map(Rc::clone)?;
+        self.find_file(routed, &statics, may_wait)
     }
 
     #[inline(never)]
-    fn find_file(
-        &mut self,
-        statics: &StaticFiles,
-        prefix_bytes: usize,
-        bytes: &[u8],
-        may_wait: bool,
-    ) -> Option<Step> {
-        let path = &self.head.path(bytes)[prefix_bytes..];
-        let request = StaticRequest { head: &self.head, buffer: bytes, path, now_ms: now_ms(), may_wait };
-        let answer = match statics.lookup(&request, &mut self.events) {
-            StaticAnswer::NotMine => match statics.not_found(&request, &mut self.events)? {
+    fn find_file(&mut self, routed: Routed<'_>, statics: &StaticFiles, may_wait: bool) -> Option<Step> {
+        let (head, buffer) = (&self.request.head, routed.bytes);
+        let request = StaticRequest { head, buffer, path: routed.path(head), now_ms: now_ms(), may_wait };
+        let answer = match statics.lookup(&request, &mut self.output.events) {
+            StaticAnswer::NotMine => match statics.not_found(&request, &mut self.output.events)? {
                 Ok(answer) => answer,
                 Err(refusal) => return Some(Step::Refuse(refusal)),
             },
@@ -458,8 +456,8 @@ impl Connection {
             server_port: self.peer.server_port,
             script_name: prefix,
             prefix_bytes,
-            remote_user: self.user.as_deref(),
-            request_id: self.request_id.as_ref().and_then(RequestId::made),
+            remote_user: self.request.user.as_deref(),
+            request_id: self.request.request_id.as_ref().and_then(RequestId::made),
             https: self.peer.is_tls,
             takeover: self.protocol.can_be_taken_over_whole(),
             received_us,
@@ -467,43 +465,44 @@ impl Connection {
         }
     }
 
-    fn prepare_exchange(&mut self, app: &AppState, prefix_bytes: usize, bytes: &[u8], watch: Option<Watch>) {
-        let upgrade = || self.head.field(known_key::UPGRADE, bytes);
+    fn prepare_exchange(&mut self, routed: Routed<'_>, watch: Option<Watch>) {
+        let Routed { app, prefix_bytes, bytes } = routed;
+        let upgrade = || self.request.head.field(known_key::UPGRADE, bytes);
         let is_web_socket = |protocol: &[u8]| protocol.eq_ignore_ascii_case(b"websocket");
-        self.wants_web_socket = self.head.upgrade && upgrade().is_some_and(is_web_socket);
+        self.request.wants_web_socket = self.request.head.upgrade && upgrade().is_some_and(is_web_socket);
         let generation = self.generation_of(app.id);
         let settings = app.settings();
         let recipient = self.recipient();
         let received_us = turn_us();
         if !settings.sendfile.is_empty() {
             // Highball sends the files, whatever a proxy in front could do.
-            self.head.drop_fields(bytes, is_about_sending);
+            self.request.head.drop_fields(bytes, is_about_sending);
         }
         let moments = self.moments_of(&settings, recipient, received_us, bytes);
         let fill = watch.as_ref().and_then(Watch::fill);
-        let asked = Conditions::of(&self.head, bytes);
+        let asked = Conditions::of(&self.request.head, bytes);
         if fill.is_some_and(Fill::has_conditions) {
-            self.head.drop_known(known_key::IF_NONE_MATCH);
-            self.head.drop_known(known_key::IF_MODIFIED_SINCE);
+            self.request.head.drop_known(known_key::IF_NONE_MATCH);
+            self.request.head.drop_known(known_key::IF_MODIFIED_SINCE);
         }
-        self.compression = self.stage_of(app, bytes);
-        let mut inner = self.exchange.borrow();
+        self.request.compression = self.stage_of(app, bytes);
+        let mut inner = self.request.exchange.borrow();
         inner.generation = generation;
         inner.moments = moments;
         let context = self.ring_context(&settings.prefix, prefix_bytes, received_us);
-        self.head.encode_for_ring(bytes, &context, &mut inner.request.head);
+        self.request.head.encode_for_ring(bytes, &context, &mut inner.request.head);
         fill.iter().for_each(|fill| fill.add_conditions(&mut inner.request.head));
         inner.response.assign_to(&app.reads, self.buffers(app));
-        inner.request.repeatable = self.head.method.is_idempotent();
-        inner.request.is_for_web_socket = self.wants_web_socket;
+        inner.request.repeatable = self.request.head.method.is_idempotent();
+        inner.request.is_for_web_socket = self.request.wants_web_socket;
         inner.request.repeated = false;
         inner.request.received.clear();
-        if self.head.may_be_for_file() && !app.knows_files() {
+        if self.request.head.may_be_for_file() && !app.knows_files() {
             inner.request.received.extend_from_slice(bytes);
         }
         inner.response.reset(HeadContext {
-            head_method: self.head.method == Method::Head,
-            upgrade: self.head.upgrade,
+            head_method: self.request.head.method == Method::Head,
+            upgrade: self.request.head.upgrade,
             recipient,
             ..HeadContext::default()
         });
@@ -514,13 +513,13 @@ impl Connection {
     /// The generation of this application that answered last on this connection, 0 before its first answer. From now on
     /// the exchange is this application's.
     pub(super) fn generation_of(&mut self, app: AppId) -> u32 {
-        let generation = self.exchange.borrow().generation;
-        let Some(before) = self.last_app.replace(app).filter(|before| *before != app) else {
+        let generation = self.request.exchange.borrow().generation;
+        let Some(before) = self.served_by.last_app.replace(app).filter(|before| *before != app) else {
             return generation;
         };
-        self.generations.push((before, generation));
-        let known = self.generations.iter().position(|(other, _)| *other == app);
-        known.map_or(0, |at| self.generations.swap_remove(at).1)
+        self.served_by.generations.push((before, generation));
+        let known = self.served_by.generations.iter().position(|(other, _)| *other == app);
+        known.map_or(0, |at| self.served_by.generations.swap_remove(at).1)
     }
 
     /// Remembers what the access log will say of a request for this target.
@@ -532,7 +531,7 @@ impl Connection {
 
     #[inline(never)]
     fn begin_entry(&mut self, target: &[u8], bytes: &[u8]) {
-        let head = &self.head;
+        let head = &self.request.head;
         let version = match head.version {
             Version::Http10 => "HTTP/1.0",
             Version::Http11 => "HTTP/1.1",
@@ -547,8 +546,8 @@ impl Connection {
             field(known_key::HOST),
         ];
         // A request that has waited began before it did.
-        let begun_us = self.entry.take().map_or_else(turn_us, |entry| entry.begun_us);
-        self.entry = Some(Entry::new(texts, version, begun_us));
+        let begun_us = self.request.entry.take().map_or_else(turn_us, |entry| entry.begun_us);
+        self.request.entry = Some(Entry::new(texts, version, begun_us));
     }
 }
 

@@ -20,10 +20,10 @@ impl Connection {
         received_us: u64,
         bytes: &[u8],
     ) -> Moments {
-        self.reports_timing = settings.server_timing;
+        self.request.reports_timing = settings.server_timing;
         // Reports of others have been dropped, unless no proxies are known: then they are the application's to judge.
         let is_believed = recipient == Recipient::Proxy;
-        let proxies_us = if is_believed { request_start::waited_us(&self.head, bytes) } else { 0 };
+        let proxies_us = if is_believed { request_start::waited_us(&self.request.head, bytes) } else { 0 };
         let is_logged = self.access_log().is_some_and(|log| log.measures_requests());
         Moments {
             are_measured: self.shared.measures || settings.server_timing || is_logged,
@@ -37,15 +37,15 @@ impl Connection {
     /// The body of the request at hand is there: it waits for a worker from now on. What a client takes to send it is no wait
     /// for a worker.
     pub(super) fn begin_wait(&mut self, app: &AppState) {
-        let mut inner = self.exchange.borrow();
-        if self.head.framing != BodyFraming::None {
+        let mut inner = self.request.exchange.borrow();
+        if self.request.head.framing != BodyFraming::None {
             inner.moments.queued_us = turn_us();
         }
         let Moments { received_us, proxies_us, queued_us, .. } = inner.moments;
         if queued_us != received_us || proxies_us > 0 {
             patch_wait(&mut inner.request.head, queued_us.saturating_sub(proxies_us));
         }
-        if app.settings().request_start && !request_start::is_reported(&self.head) {
+        if app.settings().request_start && !request_start::is_reported(&self.request.head) {
             append_field(
                 &mut inner.request.head,
                 known_key::X_REQUEST_START,

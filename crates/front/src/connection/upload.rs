@@ -59,8 +59,8 @@ fn refusal_for_room(room: &SpoolRoom, account: &Account, length: u64) -> Option<
 impl Connection {
     /// Reads the body of the request at hand into its exchange. `Some`: it is refused.
     pub(super) async fn upload(&mut self, app: &AppState) -> Result<Option<Refusal>, End> {
-        if self.head.framing == BodyFraming::None {
-            self.exchange.borrow().request.body = Body::None;
+        if self.request.head.framing == BodyFraming::None {
+            self.request.exchange.borrow().request.body = Body::None;
             return Ok(None);
         }
         self.upload_body(app).await
@@ -73,7 +73,7 @@ impl Connection {
 
     async fn read_body(&mut self, app: &AppState) -> Result<Option<Refusal>, End> {
         let limits = &self.shared.settings.limits;
-        let expected = match self.head.framing {
+        let expected = match self.request.head.framing {
             BodyFraming::Length(length) => Some(length),
             BodyFraming::None | BodyFraming::Unknown => None,
         };
@@ -89,12 +89,12 @@ impl Connection {
         } else if expected.is_none() {
             self.shared.spool_room.look_later();
         }
-        if self.head.expect_continue && self.buffer.is_empty() {
-            self.events.push_front_head(100, false, None, |_| {});
+        if self.request.head.expect_continue && self.buffer.is_empty() {
+            self.output.events.push_front_head(100, false, None, |_| {});
             self.send_events().await?;
         }
         let limits = &self.shared.settings.limits;
-        self.protocol.begin_body(self.head.framing, limits, app.settings().limits.body_bytes);
+        self.protocol.begin_body(self.request.head.framing, limits, app.settings().limits.body_bytes);
         let mut upload = Upload { sink, begun_ms: now_ms(), waiting_since_ms: None };
         self.extend_deadline(&upload);
         let mut refused = poll_fn(|context| self.poll_upload(context, &mut upload)).await?;
@@ -103,8 +103,8 @@ impl Connection {
             refused = poll_fn(|context| self.poll_stored(context, &mut upload)).await;
         }
         if refused.is_none() {
-            let mut inner = self.exchange.borrow();
-            if self.head.framing == BodyFraming::Unknown {
+            let mut inner = self.request.exchange.borrow();
+            if self.request.head.framing == BodyFraming::Unknown {
                 append_content_length(&mut inner.request.head, upload.sink.length());
             }
             inner.request.body = upload.sink.into_body();

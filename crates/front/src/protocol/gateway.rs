@@ -86,6 +86,7 @@ impl Gateway {
             server_port: read.server_port.unwrap_or(peer.server_port),
             is_tls: read.https,
             is_reported: true,
+            is_plain_http_on_tls_port: false,
         };
         (read.take_buffer(), client)
     }

@@ -376,6 +376,7 @@ impl Acceptor {
                     server_port: local.port(),
                     is_tls: false,
                     is_reported: false,
+                    is_plain_http_on_tls_port: false,
                 };
                 Ok((Stream::Tcp(stream), peer))
             }
@@ -387,6 +388,7 @@ impl Acceptor {
                     server_port: 80,
                     is_tls: false,
                     is_reported: false,
+                    is_plain_http_on_tls_port: false,
                 };
                 Ok((Stream::Unix(stream), peer))
             }

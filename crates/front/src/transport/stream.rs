@@ -42,6 +42,8 @@ pub(crate) struct Peer {
     pub(crate) is_tls: bool,
     /// Whether this is what a proxy reports.
     pub(crate) is_reported: bool,
+    /// Whether the client speaks HTTP without TLS at an address for HTTPS: it is sent away.
+    pub(crate) is_plain_http_on_tls_port: bool,
 }
 
 impl Peer {
