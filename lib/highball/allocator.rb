@@ -23,7 +23,7 @@ module Highball
 
     # {name: "jemalloc 5.3.1"}, also where the user has preloaded one, or {off: why}.
     def description
-      version = Native.allocator_version
+      version = Native.allocator_version if defined?(Native.allocator_version)
       return { name: "jemalloc #{version}" } if version
 
       { off: @decision == PRELOADED ? "the library could not be preloaded" : @decision }.compact

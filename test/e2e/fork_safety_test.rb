@@ -88,7 +88,7 @@ class ForkSafetyTest < ReforkTestCase
       assert_operator answer["files"], :>, 0
       assert_operator answer["visits"], :>, 0
     end
-    assert_equal 12, @hub.users.length
+    assert_equal 15, @hub.users.length, "of all workers, and of those that served while a mold was made"
     @hub.users.each { |number, pids| assert_equal 1, pids.length, "connection #{number} is used by #{pids}" }
     numbers = answers.flat_map { |answer| answer["random"] }
     assert_equal numbers.uniq, numbers, "random numbers are repeated"

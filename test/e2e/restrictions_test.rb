@@ -148,7 +148,7 @@ class RestrictionsTest < E2ETest
       "bind 'unix://@abstract'" => /abstract sockets are not bound/,
       "bind 'unix:///no/such/folder/x.sock'" => %r{no/such/folder},
       "bind 'fd://5'" => /is not an address/, "bind 'gopher://127.0.0.1:1'" => /is not an address/,
-      "bind nil" => /is not an address/, "bind_to_activated_sockets" => /sockets of systemd/,
+      "bind nil" => /is not an address/, "bind_to_activated_sockets" => /systemd \.socket unit/,
       "ssl_bnd '127.0.0.1', 9292" => /Did you mean ssl_bind/, "allowed_hosts 'x'" => /This statement is not known/,
       "port 3000, 'no.such.host'" => /host names are not looked up/,
       "rackup '/no/such/protected.ru'" => /is not loaded from/ }.each do |statement, message|

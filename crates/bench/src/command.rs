@@ -108,48 +108,38 @@ fn turns(options: &Options, matches: &ArgMatches, named: &ArgMatches) -> applica
     }
 }
 
-fn command() -> clap::Command {
-    let size = |name: &'static str, default: &'static str, help: &'static str| {
-        Arg::new(name)
-            .long(name)
-            .value_name("N")
-            .default_value(default)
-            .value_parser(value_parser!(u32).range(1..))
-            .help(help)
-            .global(true)
-    };
-    let text = |name: &'static str, metavar: &'static str, help: &'static str| {
-        Arg::new(name).long(name).value_name(metavar).help(help).global(true)
-    };
-    let folder = |name: &'static str, help: &'static str| {
-        Arg::new(name).long(name).value_parser(value_parser!(PathBuf)).help(help)
-    };
+/// A global option with a text.
+fn text(name: &'static str, metavar: &'static str, help: &'static str) -> Arg {
+    Arg::new(name).long(name).value_name(metavar).help(help).global(true)
+}
+
+/// A global option without a value.
+fn flag(name: &'static str, help: &'static str) -> Arg {
+    Arg::new(name).long(name).action(ArgAction::SetTrue).help(help).global(true)
+}
+
+fn folder(name: &'static str, help: &'static str) -> Arg {
+    Arg::new(name).long(name).value_parser(value_parser!(PathBuf)).help(help)
+}
+
+/// What is measured by a command of its name, without an application.
+fn subcommands() -> Vec<clap::Command> {
     let requests = Arg::new("requests")
         .long("requests")
         .value_name("N")
         .default_value("10000")
         .value_parser(value_parser!(u32).range(1..))
         .help("Requests of each server, in --rounds turns [10], after a tenth as many that are not measured");
-    clap::Command::new("highball bench")
-        .about("Measures ways to deploy a Ruby application, side by side")
-        .subcommand(clap::Command::new("schemes").about("Measure every way to deploy that is known here"))
-        .subcommand(
-            clap::Command::new("fairness")
+    vec![
+        clap::Command::new("schemes").about("Measure every way to deploy that is known here"),
+        clap::Command::new("fairness")
                 .about("How long do short requests wait when a few others take long?"),
-        )
-        .subcommand(
-            clap::Command::new("idle")
+        clap::Command::new("idle")
                 .about("How much memory do 10,000 idle connections take, and who comes then?"),
-        )
-        .subcommand(
-            clap::Command::new("isolation")
+        clap::Command::new("isolation")
                 .about("What do seven applications notice of three others on their server that burn?"),
-        )
-        .subcommand(
-            clap::Command::new("memory").about("How much memory does one more worker of Redmine take?"),
-        )
-        .subcommand(
-            clap::Command::new("origins")
+        clap::Command::new("memory").about("How much memory does one more worker of Redmine take?"),
+        clap::Command::new("origins")
                 .about("Three real applications under four servers, in turns, as in 2008: what is missing in --output")
                 .arg(requests.clone())
                 .arg(
@@ -158,9 +148,7 @@ fn command() -> clap::Command {
                         .action(ArgAction::SetTrue)
                         .help("Give the other servers YJIT and jemalloc, as people do by hand"),
                 ),
-        )
-        .subcommand(
-            clap::Command::new("runtime")
+        clap::Command::new("runtime")
                 .about("What does each way in which Highball has Ruby run bring for an application?")
                 .arg(requests)
                 .arg(
@@ -174,15 +162,11 @@ fn command() -> clap::Command {
                         .allow_hyphen_values(true)
                         .action(ArgAction::Append),
                 ),
-        )
-        .subcommand(clap::Command::new("pstore").about(
+        clap::Command::new("pstore").about(
             "How many transactions a second do Highball's PStore and Ruby's make? (--seconds, --rounds)",
-        ))
-        .subcommand(
-            clap::Command::new("list").about("Name the schemes and workloads, and what is missing for them"),
-        )
-        .subcommand(
-            clap::Command::new("report").about("Show kept results again, as Markdown").arg(
+        ),
+        clap::Command::new("list").about("Name the schemes and workloads, and what is missing for them"),
+        clap::Command::new("report").about("Show kept results again, as Markdown").arg(
                 Arg::new("results")
                     .value_name("RESULTS.JSON")
                     .value_parser(value_parser!(PathBuf))
@@ -190,7 +174,22 @@ fn command() -> clap::Command {
                     .num_args(1..)
                     .help("What runs wrote: shown one after the other"),
             ),
-        )
+    ]
+}
+
+fn command() -> clap::Command {
+    let size = |name: &'static str, default: &'static str, help: &'static str| {
+        Arg::new(name)
+            .long(name)
+            .value_name("N")
+            .default_value(default)
+            .value_parser(value_parser!(u32).range(1..))
+            .help(help)
+            .global(true)
+    };
+    clap::Command::new("highball bench")
+        .about("Measures ways to deploy a Ruby application, side by side")
+        .subcommands(subcommands())
         .subcommand_required(false)
         .args_override_self(true)
         .arg(
@@ -216,11 +215,7 @@ fn command() -> clap::Command {
                 .value_parser(value_parser!(u32).range(1..10_000))
                 .default_value("25"),
         )
-        .arg(
-            text("no-keep-alive", "", "A new connection for every request")
-                .num_args(0)
-                .action(ArgAction::SetTrue),
-        )
+        .arg(flag("no-keep-alive", "A new connection for every request"))
         .arg(size("rounds", "3", "Turns of every scheme"))
         .arg(size("seconds", "1", "Length of a sample"))
         .arg(size("warm-up", "1", "Seconds of load before each sample, not measured"))
@@ -236,16 +231,8 @@ fn command() -> clap::Command {
             .require_equals(true)
             .default_missing_value("best"),
         )
-        .arg(
-            text("no-counts", "", "Count neither system calls nor objects")
-                .num_args(0)
-                .action(ArgAction::SetTrue),
-        )
-        .arg(
-            text("install", "", "Install the Debian packages that are missing")
-                .num_args(0)
-                .action(ArgAction::SetTrue),
-        )
+        .arg(flag("no-counts", "Count neither system calls nor objects"))
+        .arg(flag("install", "Install the Debian packages that are missing"))
         .arg(
             text("output", "FOLDER", "Where results.json, report.html and RESULTS.md go")
                 .value_parser(value_parser!(PathBuf))

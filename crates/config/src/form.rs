@@ -117,7 +117,10 @@ impl Form {
     /// # Errors
     /// One of them cannot be understood, or cannot be; where it was given.
     pub(crate) fn store(&self, raws: &[Raw], to: &mut Fields, place: &Place<'_>) -> Result<(), ConfigError> {
-        let path = |raw: &Raw| raw.path(&place.current);
+        let at_most = |most: usize, what: &str| match raws.get(most) {
+            Some(raw) => Err(raw.wrong(format!("there are more than {most} {what}"))),
+            None => Ok(()),
+        };
         match self {
             Form::Addresses(set) => {
                 let folder = |raw: &Raw| raw.folder(&place.current).to_owned();
@@ -132,22 +135,70 @@ impl Form {
             Form::Variables(set) => set(to, all(raws, |raw| value::variable(&raw.text))?),
             Form::VariableNames(set) => set(to, all(raws, |raw| value::variable_name(&raw.text))?),
             Form::PathTimeouts(set) => {
-                if let Some(raw) = raws.get(value::PATH_TIMEOUTS) {
-                    return Err(raw.wrong(format!("there are more than {} paths", value::PATH_TIMEOUTS)));
-                }
+                at_most(value::PATH_TIMEOUTS, "paths")?;
                 set(to, all(raws, |raw| value::path_timeout(&raw.text))?);
             }
+            Form::SentFolders(set) => {
+                at_most(value::SENT_FOLDERS, "folders")?;
+                set(to, all(raws, |raw| value::sent_folder(&raw.text))?);
+            }
+            Form::Paths(set) => set(to, all(raws, |raw| raw.path(&place.current))?),
+            Form::UrlPaths(set) => set(to, all(raws, |raw| value::url_path(&raw.text))?),
+            _ => self.store_last(raws, to, place)?,
+        }
+        Ok(())
+    }
+
+    /// The same for an option that does not repeat.
+    fn store_last(&self, raws: &[Raw], to: &mut Fields, place: &Place<'_>) -> Result<(), ConfigError> {
+        let path = |raw: &Raw| raw.path(&place.current);
+        match self {
             Form::LineFormat(set) => {
                 put(raws, |raw| access_format::line_format(&raw.text), |value| set(to, value))?;
             }
-            Form::Share(set) => put(raws, |raw| access_format::share(&raw.text), |value| set(to, value))?,
             Form::HeaderOrNone(set) => put(raws, |raw| value::header_key(&raw.text), |key| set(to, key))?,
-            Form::SentFolders(set) => {
-                if let Some(raw) = raws.get(value::SENT_FOLDERS) {
-                    return Err(raw.wrong(format!("there are more than {} folders", value::SENT_FOLDERS)));
-                }
-                set(to, all(raws, |raw| value::sent_folder(&raw.text))?);
+            Form::Path(set) => put(raws, path, |value| set(to, value))?,
+            Form::PathOrNone(set) => {
+                put(raws, |raw| unless_none(&raw.text, |_| path(raw)), |value| set(to, value))?;
             }
+            Form::Phrase(set) => put(raws, |raw| value::phrase(&raw.text), |value| set(to, value))?,
+            Form::WritableFolder(set) => {
+                put(raws, |raw| value::writable_folder(path(raw)?), |value| set(to, value))?
+            }
+            Form::Program(set) => {
+                put(raws, |raw| value::program(&raw.text, path(raw)?, place.env), |value| set(to, value))?;
+            }
+            Form::LogFile(set) => {
+                put(raws, |raw| Ok(value::log_file(&raw.text, path(raw)?)), |value| set(to, value))?
+            }
+            Form::Word(set) | Form::Environment(set) => {
+                put(raws, |raw| value::word(&raw.text), |value| set(to, value))?
+            }
+            Form::User(set) => put(raws, |raw| Starter::now().runs_as(&raw.text), |value| set(to, value))?,
+            Form::UrlPath(set) => put(raws, |raw| value::url_path(&raw.text), |value| set(to, value))?,
+            Form::OneOf(choices) => {
+                put(raws, |raw| self.chosen(choices, &raw.text), |choice| (choice.set)(to))?
+            }
+            Form::Switch(set) | Form::Flag(set) => {
+                put(raws, |raw| value::switch(&raw.text), |value| set(to, value))?
+            }
+            Form::Refork(range, set) => {
+                put(
+                    raws,
+                    |raw| Ok((value::refork_after(&raw.text, range)?, &raw.origin)),
+                    |(after, origin)| set(to, after, origin),
+                )?;
+            }
+            Form::Prefix(set) => put(raws, |raw| value::prefix(&raw.text), |value| set(to, value))?,
+            _ => self.store_number(raws, to)?,
+        }
+        Ok(())
+    }
+
+    /// The same for a number: a count, a size or a time.
+    fn store_number(&self, raws: &[Raw], to: &mut Fields) -> Result<(), ConfigError> {
+        match self {
+            Form::Share(set) => put(raws, |raw| access_format::share(&raw.text), |value| set(to, value))?,
             Form::Count(range, set) => one(raws, |raw| set(to, value::count(&raw.text, range)?))?,
             Form::CountOrRange(range, set) => {
                 one(raws, |raw| set(to, value::count_or_range(&raw.text, range)?))?;
@@ -181,41 +232,7 @@ impl Form {
                     |value| set(to, value),
                 )?;
             }
-            Form::Path(set) => put(raws, path, |value| set(to, value))?,
-            Form::PathOrNone(set) => {
-                put(raws, |raw| unless_none(&raw.text, |_| path(raw)), |value| set(to, value))?;
-            }
-            Form::Phrase(set) => put(raws, |raw| value::phrase(&raw.text), |value| set(to, value))?,
-            Form::Paths(set) => set(to, all(raws, path)?),
-            Form::WritableFolder(set) => {
-                put(raws, |raw| value::writable_folder(path(raw)?), |value| set(to, value))?
-            }
-            Form::Program(set) => {
-                put(raws, |raw| value::program(&raw.text, path(raw)?, place.env), |value| set(to, value))?;
-            }
-            Form::LogFile(set) => {
-                put(raws, |raw| Ok(value::log_file(&raw.text, path(raw)?)), |value| set(to, value))?
-            }
-            Form::Word(set) | Form::Environment(set) => {
-                put(raws, |raw| value::word(&raw.text), |value| set(to, value))?
-            }
-            Form::User(set) => put(raws, |raw| Starter::now().runs_as(&raw.text), |value| set(to, value))?,
-            Form::UrlPath(set) => put(raws, |raw| value::url_path(&raw.text), |value| set(to, value))?,
-            Form::UrlPaths(set) => set(to, all(raws, |raw| value::url_path(&raw.text))?),
-            Form::OneOf(choices) => {
-                put(raws, |raw| self.chosen(choices, &raw.text), |choice| (choice.set)(to))?
-            }
-            Form::Switch(set) | Form::Flag(set) => {
-                put(raws, |raw| value::switch(&raw.text), |value| set(to, value))?
-            }
-            Form::Refork(range, set) => {
-                put(
-                    raws,
-                    |raw| Ok((value::refork_after(&raw.text, range)?, &raw.origin)),
-                    |(after, origin)| set(to, after, origin),
-                )?;
-            }
-            Form::Prefix(set) => put(raws, |raw| value::prefix(&raw.text), |value| set(to, value))?,
+            _ => unreachable!("`store` and `store_last` have read it"),
         }
         Ok(())
     }

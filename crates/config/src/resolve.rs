@@ -470,6 +470,41 @@ fn file_notes(app: &App, puma: &Source, layer: &Layer, origins: &Origins<'_>) ->
     notes
 }
 
+/// # Errors
+/// An option for one application is given for all of several.
+fn none_is_of_one(cli_and_env: &Given, top: &Given) -> Result<(), ConfigError> {
+    let is_of_one = Scope::is_of_one;
+    let mut of_one = cli_and_env.of_scope(is_of_one).chain(top.of_scope(is_of_one));
+    of_one.next().map_or(Ok(()), |origin| {
+        let problem = "there are several applications, and this is for one; write it into its [[app]], or into its own \
+                       config/highball.toml";
+        Err(ConfigError::Value { origin: origin.clone(), problem: problem.into() })
+    })
+}
+
+/// # Errors
+/// There is a `basic_auth_realm`, and no file of users that could log in.
+fn realm_has_users(fields: &AppFields, given: &Given) -> Result<(), ConfigError> {
+    match given.first_of("basic_auth_realm") {
+        Some(raw) if fields.basic_auth.is_none() && !given.names("basic_auth") => {
+            let problem = "it is for `basic_auth`, which names no file of users: name one, or remove this";
+            Err(raw.wrong(problem.into()))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn range_of_pool(fields: &AppFields) -> PoolRange {
+    PoolRange::new(Cpus::of_process().at_most(fields.cpu_max), fields.min_workers, fields.max_workers)
+}
+
+fn certificate_without_hosts(name: &str) -> ConfigError {
+    ConfigError::Usage(format!(
+        "{name} has a `tls_certificate`, which counts for its `hosts` alone, and is reached by every host: name its `hosts`, or \
+         give the certificate for the server"
+    ))
+}
+
 /// One application.
 fn app(
     app: &Where,
@@ -481,12 +516,7 @@ fn app(
 ) -> Result<App, ConfigError> {
     let given = merged(own, cli_and_env, top, many);
     if many {
-        let is_of_one = Scope::is_of_one;
-        if let Some(origin) = cli_and_env.of_scope(is_of_one).chain(top.of_scope(is_of_one)).next() {
-            let problem = "there are several applications, and this is for one; write it into its [[app]], or into its own \
-                           config/highball.toml";
-            return Err(ConfigError::Value { origin: origin.clone(), problem: problem.into() });
-        }
+        none_is_of_one(cli_and_env, top)?;
     }
     let fields = given.fields(place, |option| match option.scope {
         Scope::Start | Scope::Server => false,
@@ -500,30 +530,17 @@ fn app(
     let access_log_rules = log_rules(&fields);
     let access_log =
         fields.access_log.map_or(AccessLog::OfServer, |log| log.map_or(AccessLog::Off, AccessLog::Own));
-    if let Some(origin) = rules_without_log(own) {
-        let problem = "it is for a log of the application's own: give it an `access_log`, too";
-        return Err(ConfigError::Value { origin: origin.clone(), problem: problem.into() });
-    }
+    rules_have_log(own)?;
     let fields = fields.app;
     agree(&fields)?;
-    if let (None, Some(raw)) = (&fields.basic_auth, given.first_of("basic_auth_realm")) {
-        if !given.names("basic_auth") {
-            let problem = "it is for `basic_auth`, which names no file of users: name one, or remove this";
-            return Err(raw.wrong(problem.into()));
-        }
-    }
+    realm_has_users(&fields, &given)?;
     let name = fields.name.clone().unwrap_or_else(|| app.name());
     let prefix = fields.prefix.clone().unwrap_or_default();
     let hosts = hosts(fields.hosts.clone(), many && prefix.is_empty(), &name);
     if hosts.is_empty() && !certificates.is_empty() {
-        return Err(ConfigError::Usage(format!(
-            "{name} has a `tls_certificate`, which counts for its `hosts` alone, and is reached by every host: name its `hosts`, or \
-             give the certificate for the server"
-        )));
+        return Err(certificate_without_hosts(&name));
     }
-    let range =
-        || PoolRange::new(Cpus::of_process().at_most(fields.cpu_max), fields.min_workers, fields.max_workers);
-    let pool = fields.workers.is_none().then(range);
+    let pool = fields.workers.is_none().then(|| range_of_pool(&fields));
     let runs_unasked = || Starter::now().runs_unasked(app.owner.user.clone());
     Ok(App {
         id: AppId::next(),
@@ -579,14 +596,18 @@ fn log_rules(fields: &Fields) -> LogRules {
     }
 }
 
-/// Where an application says how lines are written in a log that is the server's: others read them there, and have to
-/// be able to rely on their form.
-fn rules_without_log(own: &Given) -> Option<&Origin> {
+/// # Errors
+/// An application says how lines are written in a log that is the server's: others read them there, and have to be able to
+/// rely on their form.
+fn rules_have_log(own: &Given) -> Result<(), ConfigError> {
     let of_rules = |option: &Opt| matches!(option.form, Form::LineFormat(_) | Form::Share(_));
-    if own.names("access_log") {
-        return None;
+    match own.of_options(of_rules).next() {
+        Some(origin) if !own.names("access_log") => {
+            let problem = "it is for a log of the application's own: give it an `access_log`, too";
+            Err(ConfigError::Value { origin: origin.clone(), problem: problem.into() })
+        }
+        _ => Ok(()),
     }
-    own.of_options(of_rules).next()
 }
 
 /// What is wrong with values that only shows beside others.

@@ -1,5 +1,5 @@
 //! The requests that a worker has to answer before clients' requests go to it, if it is of a new release or takes the place of a worker
-//! that serves until then. By the first of them it shows that it answers. The others prepare it: the first request of a worker takes
+//! that serves until then, in a refork. By the first of them it shows that it answers. The others prepare it: the first request of a worker takes
 //! longer.
 
 use std::rc::Rc;

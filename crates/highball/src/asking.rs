@@ -112,7 +112,22 @@ fn look(places: &ControlPlaces, enough: &impl Fn(&Status) -> bool) -> Looked {
         Err(error) => looked.problems.push(format!("no server can be asked: {error}")),
     }
     looked.found.sort_by_key(|instance| instance.status.pid);
+    note_successors(&mut looked.found);
     looked
+}
+
+/// A process may have answered before it knew that another of its user serves in its place, which has answered as well.
+fn note_successors(found: &mut [Instance]) {
+    let succession =
+        |instance: &Instance| Some((instance.status.predecessor?, instance.other_user, instance.status.pid));
+    let successions: Vec<_> = found.iter().filter_map(succession).collect();
+    for (predecessor, user, successor) in successions {
+        let is_it =
+            |instance: &&mut Instance| instance.status.pid == predecessor && instance.other_user == user;
+        if let Some(instance) = found.iter_mut().find(is_it) {
+            instance.status.successor.get_or_insert(successor);
+        }
+    }
 }
 
 /// Asks instances for their status, side by side, and waits for all of them no longer than `limit`.
@@ -357,12 +372,31 @@ mod tests {
         assert_eq!(value["apps"][0]["last_failure"], "one\ntwo\\r\\u{202e}");
     }
 
+    const STATUS: &str = r#"{"type":"status","pid":1,"version":"","phase":"","uptime_seconds":0,"binds":[],"ports":[],
+        "connections":0,"hijacked":0,"upgrade":null,"predecessor":null,"successor":null,"apps":[]}"#;
+
+    #[test]
+    fn a_process_that_does_not_know_of_its_successor_yet_has_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let instance = |pid: i32, predecessor: Option<i32>, other_user: Option<u32>| {
+            let Ok(Answer::Status(mut status)) = serde_json::from_str(STATUS) else {
+                unreachable!("it is one")
+            };
+            (status.pid, status.predecessor) = (pid, predecessor);
+            let place = Place::open_to_find(&folder.path().join(pid.to_string())).unwrap();
+            Instance { address: Address { place, whose: Whose::Named }, status: *status, other_user }
+        };
+        // The last one says that it is the successor of another user's.
+        let mut found = [instance(1, None, None), instance(2, Some(1), None), instance(3, Some(2), Some(7))];
+        note_successors(&mut found);
+        let successors = found.map(|instance| instance.status.successor);
+        assert_eq!(successors, [Some(2), None, None]);
+    }
+
     #[test]
     fn a_status_is_believed_of_no_other_process() {
-        let status = r#"{"type":"status","pid":1,"version":"","phase":"","uptime_seconds":0,"binds":[],"ports":[],
-            "connections":0,"hijacked":0,"upgrade":null,"predecessor":null,"successor":null,"apps":[]}"#;
         let read =
-            |pid| read(status.as_bytes(), Peer { pid, uid: 0 }).map(drop).map_err(|error| error.to_string());
+            |pid| read(STATUS.as_bytes(), Peer { pid, uid: 0 }).map(drop).map_err(|error| error.to_string());
         assert_eq!(read(Some(1)), Ok(()));
         assert!(read(Some(2)).unwrap_err().contains("but it is 2"));
         assert!(read(None).unwrap_err().contains("another container"));

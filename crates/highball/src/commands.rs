@@ -568,8 +568,6 @@ fn expiry(at: u64, now: SystemTime) -> String {
 /// One application.
 fn app_table(app: &AppStatus) -> String {
     let mut text = String::new();
-    let framework = app.framework.as_deref().unwrap_or("not booted yet");
-    let ruby = app.ruby.as_ref().map(|ruby| format!(", Ruby {ruby}")).unwrap_or_default();
     let restarts = match app.restartable {
         Some(false) => "not available: the application was given as an object",
         _ => "available",
@@ -579,17 +577,7 @@ fn app_table(app: &AppStatus) -> String {
     if let Some(link) = &app.browser_link {
         fact(&mut text, "browser", link);
     }
-    let jit = app.jit.as_ref().map(|jit| format!(", {}", jit.of_compiler())).unwrap_or_default();
-    fact(&mut text, "runs on", &format!("{framework}{ruby}{jit}"));
-    if let Some(gc) = &app.gc {
-        fact(&mut text, "collector", &gc.of_collector());
-    }
-    if let Some(allocator) = &app.allocator {
-        fact(&mut text, "allocator", &allocator.of_allocator());
-    }
-    if let Some(cache) = &app.boot_cache {
-        fact(&mut text, "boot cache", &cache.of_boot_cache());
-    }
+    ruby_facts(&mut text, app);
     fact(&mut text, "version", &format!("generation {}; restarts {restarts}", app.generation));
     let no_mold = if app.mold_rests { "none: it boots when another worker is needed" } else { "none" };
     fact(&mut text, "mold", &app.mold.as_ref().map_or(no_mold.into(), mold_line));
@@ -607,30 +595,8 @@ fn app_table(app: &AppStatus) -> String {
     if let Some(cache) = &app.cache {
         fact(&mut text, "cache", &cache_line(cache));
     }
-    if let Some(restart) = app.restarts.last() {
-        fact(&mut text, "restart", &restart_line(restart));
-    }
-    if let Some(refork) = &app.refork {
-        fact(&mut text, "refork", &refork_line(refork));
-    }
-    if let Some(why) = &app.no_refork {
-        fact(&mut text, "reforks", &format!("none of this version: {why}"));
-    }
-    if let Some(problem) = &app.log_problem {
-        fact(&mut text, "access log", problem);
-    }
-    if let Some(CrashLoopStatus { what, remedy, .. }) = &app.crash_loop {
-        fact(&mut text, "crash loop", &format!("{what}\n{remedy}"));
-    }
-    for overrun in &app.overruns {
-        fact(&mut text, "timed out", &overrun_lines(overrun));
-    }
-    if let Some(failure) = &app.last_failure {
-        fact(&mut text, "last failure", failure);
-    }
-    if let Some(diagnosis) = app.diagnosis.as_ref().filter(|_| app.phase != "serving") {
-        let _ = writeln!(text, "\n{diagnosis}");
-    }
+    change_facts(&mut text, app);
+    failure_facts(&mut text, app);
     if app.phase == "asleep" {
         return text;
     }
@@ -643,6 +609,55 @@ fn app_table(app: &AppStatus) -> String {
         let _ = writeln!(text, "{}", row(worker));
     }
     text
+}
+
+/// What the application runs on, and how Highball has it work.
+fn ruby_facts(text: &mut String, app: &AppStatus) {
+    let framework = app.framework.as_deref().unwrap_or("not booted yet");
+    let ruby = app.ruby.as_ref().map(|ruby| format!(", Ruby {ruby}")).unwrap_or_default();
+    let jit = app.jit.as_ref().map(|jit| format!(", {}", jit.of_compiler())).unwrap_or_default();
+    fact(text, "runs on", &format!("{framework}{ruby}{jit}"));
+    if let Some(gc) = &app.gc {
+        fact(text, "collector", &gc.of_collector());
+    }
+    if let Some(allocator) = &app.allocator {
+        fact(text, "allocator", &allocator.of_allocator());
+    }
+    if let Some(cache) = &app.boot_cache {
+        fact(text, "boot cache", &cache.of_boot_cache());
+    }
+}
+
+/// The last restart and refork.
+fn change_facts(text: &mut String, app: &AppStatus) {
+    if let Some(restart) = app.restarts.last() {
+        fact(text, "restart", &restart_line(restart));
+    }
+    if let Some(refork) = &app.refork {
+        fact(text, "refork", &refork_line(refork));
+    }
+    if let Some(why) = &app.no_refork {
+        fact(text, "reforks", &format!("none of this version: {why}"));
+    }
+}
+
+/// What is wrong with the application, and what was.
+fn failure_facts(text: &mut String, app: &AppStatus) {
+    if let Some(problem) = &app.log_problem {
+        fact(text, "access log", problem);
+    }
+    if let Some(CrashLoopStatus { what, remedy, .. }) = &app.crash_loop {
+        fact(text, "crash loop", &format!("{what}\n{remedy}"));
+    }
+    for overrun in &app.overruns {
+        fact(text, "timed out", &overrun_lines(overrun));
+    }
+    if let Some(failure) = &app.last_failure {
+        fact(text, "last failure", failure);
+    }
+    if let Some(diagnosis) = app.diagnosis.as_ref().filter(|_| app.phase != "serving") {
+        let _ = writeln!(text, "\n{diagnosis}");
+    }
 }
 
 /// A request that exceeded its time limit: where it was, as far as that is known.
@@ -818,6 +833,56 @@ mod tests {
         }
     }
 
+    fn a_restart() -> RestartStatus {
+        RestartStatus {
+            generation: 2,
+            asked_by: "USR1".into(),
+            state: "done".into(),
+            seconds: 3.25,
+            failure: None,
+            mold: None,
+        }
+    }
+
+    fn a_refork() -> ReforkStatus {
+        ReforkStatus {
+            number: 4,
+            asked_by: "100 requests".into(),
+            worker: Some(7),
+            state: "done".into(),
+            seconds: 0.5,
+            failure: None,
+            mold: None,
+        }
+    }
+
+    fn a_worker() -> WorkerStatus {
+        WorkerStatus {
+            worker: 1,
+            generation: 2,
+            pid: Some(44),
+            state: "serving".into(),
+            threads: 3,
+            uptime_seconds: 59,
+            in_flight: 2,
+            served: 1000,
+            memory_bytes: Some(70 << 20),
+        }
+    }
+
+    fn some_limits() -> KernelLimitsStatus {
+        KernelLimitsStatus {
+            cpu_max: Some(1.5),
+            periods: 100,
+            throttled_periods: 25,
+            throttled_ms: 2500,
+            memory_max_bytes: Some(2 << 30),
+            memory_bytes: Some(200 << 20),
+            oom_kills: 1,
+            ..KernelLimitsStatus::default()
+        }
+    }
+
     fn an_app() -> AppStatus {
         AppStatus {
             id: 1,
@@ -847,17 +912,7 @@ mod tests {
             mold_rests: false,
             workers_wanted: 1,
             sizing: None,
-            workers: vec![WorkerStatus {
-                worker: 1,
-                generation: 2,
-                pid: Some(44),
-                state: "serving".into(),
-                threads: 3,
-                uptime_seconds: 59,
-                in_flight: 2,
-                served: 1000,
-                memory_bytes: Some(70 << 20),
-            }],
+            workers: vec![a_worker()],
             request_times: RequestTimesStatus::default(),
             crash_loop: Some(CrashLoopStatus {
                 deaths: 32,
@@ -874,23 +929,8 @@ mod tests {
                 bytes: 1 << 20,
                 max_bytes: 64 << 20,
             }),
-            restarts: vec![RestartStatus {
-                generation: 2,
-                asked_by: "USR1".into(),
-                state: "done".into(),
-                seconds: 3.25,
-                failure: None,
-                mold: None,
-            }],
-            refork: Some(ReforkStatus {
-                number: 4,
-                asked_by: "100 requests".into(),
-                worker: Some(7),
-                state: "done".into(),
-                seconds: 0.5,
-                failure: None,
-                mold: None,
-            }),
+            restarts: vec![a_restart()],
+            refork: Some(a_refork()),
             no_refork: None,
             log_problem: Some("/srv/blog/log/access.log cannot be opened: it is a pipe".into()),
             memory: AppMemoryStatus {
@@ -901,16 +941,7 @@ mod tests {
                 replaced: 3,
                 oom_kills: 0,
             },
-            kernel_limits: Some(KernelLimitsStatus {
-                cpu_max: Some(1.5),
-                periods: 100,
-                throttled_periods: 25,
-                throttled_ms: 2500,
-                memory_max_bytes: Some(2 << 30),
-                memory_bytes: Some(200 << 20),
-                oom_kills: 1,
-                ..KernelLimitsStatus::default()
-            }),
+            kernel_limits: Some(some_limits()),
             overruns: vec![OverrunStatus {
                 worker: 3,
                 request: "GET /report".into(),

@@ -179,22 +179,7 @@ impl Play {
         match event {
             "a request" => self.tell_app(AppEvent::Wanted),
             "idle" => self.tell_app(AppEvent::Idle),
-            "mold booted" => {
-                let boot = self.booting()?;
-                self.tell_app(AppEvent::MoldBooted { boot, app: Some(Arc::new(samples::booted(true))) });
-            }
-            "boot fails" => {
-                let boot = self.booting()?;
-                self.tell_app(AppEvent::MoldFailed { boot, failure: Box::new(samples::boot_failure()) });
-                self.ends(Process::Mold(boot));
-            }
-            "diagnosed" => {
-                let diagnoses = |action: &AppAction| matches!(action, AppAction::Diagnose { .. });
-                let place = self.pending.iter().position(diagnoses)?;
-                let AppAction::Diagnose { ticket, .. } = self.pending.remove(place) else { return None };
-                let (diagnosis, files) = (Arc::new(samples::diagnosis()), None);
-                self.tell_app(AppEvent::Diagnosed { ticket, diagnosis, files });
-            }
+            "mold booted" | "boot fails" | "diagnosed" => return self.boot_ends(event),
             "files changed" => return self.files_change(),
             "mold dies" => {
                 let boot = self.app().current.mold.as_ref()?.boot;
@@ -246,6 +231,28 @@ impl Play {
             "removed" => self.tell_app(AppEvent::Remove),
             "time limits" => return self.time_passes(),
             event => panic!("{event} is no event"),
+        }
+        Some(())
+    }
+
+    fn boot_ends(&mut self, event: &str) -> Option<()> {
+        match event {
+            "mold booted" => {
+                let boot = self.booting()?;
+                self.tell_app(AppEvent::MoldBooted { boot, app: Some(Arc::new(samples::booted(true))) });
+            }
+            "boot fails" => {
+                let boot = self.booting()?;
+                self.tell_app(AppEvent::MoldFailed { boot, failure: Box::new(samples::boot_failure()) });
+                self.ends(Process::Mold(boot));
+            }
+            _ => {
+                let diagnoses = |action: &AppAction| matches!(action, AppAction::Diagnose { .. });
+                let place = self.pending.iter().position(diagnoses)?;
+                let AppAction::Diagnose { ticket, .. } = self.pending.remove(place) else { return None };
+                let (diagnosis, files) = (Arc::new(samples::diagnosis()), None);
+                self.tell_app(AppEvent::Diagnosed { ticket, diagnosis, files });
+            }
         }
         Some(())
     }

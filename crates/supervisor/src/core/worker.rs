@@ -19,7 +19,7 @@ pub(crate) enum WorkerState {
     /// It exists, and runs its hooks and starts its threads.
     Starting,
     /// It has the front's own requests to answer before clients' requests go to it: it is of a new version, or takes the place of
-    /// another that serves until then.
+    /// another that serves until then, in a refork.
     Probing,
     /// The front gives it requests.
     Serving,

@@ -95,6 +95,24 @@ pub(super) fn of_app(log: &AppLog, app: &AppSupervisor) {
         | AppLog::ReforkOutcome { .. }
         | AppLog::NoRoomForRefork { .. }
         | AppLog::Unfit { .. } => of_refork(log, app),
+        AppLog::Misbehaved { .. }
+        | AppLog::OutOfTurn { .. }
+        | AppLog::Configured { .. }
+        | AppLog::Removed
+        | AppLog::MoldRests
+        | AppLog::FallsAsleep
+        | AppLog::WakesUp
+        | AppLog::GivenUp { .. }
+        | AppLog::FolderChanged
+        | AppLog::TriesAgain
+        | AppLog::Unsettled
+        | AppLog::DrainTimeOver => of_life(log, app),
+    }
+}
+
+/// About the life of an application as a whole, and processes that break the protocol.
+fn of_life(log: &AppLog, app: &AppSupervisor) {
+    match log {
         AppLog::Misbehaved { process, error } => {
             error!(who = ?process, %error, "a process is killed after a protocol error");
         }
@@ -125,7 +143,7 @@ pub(super) fn of_app(log: &AppLog, app: &AppSupervisor) {
         AppLog::Unsettled => {
             error!("the state of the application does not settle: this is a bug in Highball")
         }
-        AppLog::DrainTimeOver => warn!("requests were still in flight when the time for draining was over"),
+        _ => warn!("requests were still in flight when the time for draining was over"),
     }
 }
 

@@ -256,11 +256,11 @@ impl App {
         self.notify(FrontNews::WorkerReady { worker: number, generation });
     }
 
-    /// Whether a worker that is ready may be prepared before it serves, for as many as are wanted serve without it: it takes the
-    /// place of one that serves until then.
+    /// Whether a worker that is ready may be prepared before it serves: in a refork it takes the place of one that serves until
+    /// then. (One that is replaced for what is wrong with it may serve nothing at all.)
     fn is_spare(&self) -> bool {
         let tally = self.tally();
-        !self.is_asleep() && tally.serving + tally.others_serving >= usize::from(self.staff.wanted)
+        self.reforks.going.is_some() && tally.serving + tally.others_serving >= usize::from(self.staff.wanted)
     }
 
     /// Whether it is known which application this worker has loaded: its mold has reported it, or a worker.
