@@ -95,7 +95,7 @@ class BenchTest < E2ETest
     also = "--jit on RUBY_GC_HEAP_INIT_SLOTS=100000"
     text, log, status = bench("runtime", "--app", app, "--requests", "200", "--also", also, "--workers", "1")
     assert_predicate status, :success?, log
-    ["by default", "jit off", "gc off", "all off", also].each do |variant|
+    ["by default", "jit off", "gc off", "jemalloc off", "all off", also].each do |variant|
       assert_match(/^\| #{Regexp.escape(variant)} \|(?: [\d,.]+(?: \([\d,.–]+\))? \|){8} 0 \|$/, text)
     end
     assert_includes File.read(File.join(@output, "RUNTIME.md")), "200 requests of 100 clients at a time"

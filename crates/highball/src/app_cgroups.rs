@@ -50,7 +50,7 @@ pub(crate) fn join() {
 
 /// Makes cgroups where there is no spawner, and logs which limits are not kept.
 pub(crate) fn begin(settings: &Settings, launcher: &Launcher) {
-    if crate::is_given_as_object() {
+    if crate::app_source::is_given_as_object() {
         let _ = PROBLEM.set("the application was loaded before Highball was started".into());
     } else if let Launcher::Direct = launcher {
         set_up(settings.apps.iter().map(|app| app.kernel_limits()));

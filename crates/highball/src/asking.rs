@@ -3,6 +3,7 @@
 //! terminal would obey, and an instance is the process that really is at the other end.
 
 use crate::control_places::{connect, pid_of, ControlFolder, ControlPlaces, Peer, Whose};
+use crate::event_loop::event_loop;
 use crate::instance::{Answer, Question, Status};
 use crate::listening::ports_of;
 use crate::output::complain;
@@ -88,8 +89,7 @@ pub(crate) fn look_for(places: &ControlPlaces, enough: impl Fn(&Status) -> bool)
         }
         // One that closes connections is about to end, most likely.
         if looked.found.is_empty() && !looked.unanswered.is_empty() {
-            let _ = crate::event_loop()
-                .map(|event_loop| event_loop.block_on(async { sleep(CLOSING_TIME).await }));
+            let _ = event_loop().map(|event_loop| event_loop.block_on(async { sleep(CLOSING_TIME).await }));
         }
     }
     std::mem::take(&mut looked.problems).into_iter().for_each(complain);
@@ -136,7 +136,7 @@ fn ask_all(
     limit: Option<Duration>,
     enough: &impl Fn(&Status) -> bool,
 ) -> io::Result<Vec<Exchanged>> {
-    crate::event_loop()?.block_on(async {
+    event_loop()?.block_on(async {
         let mut left = addresses.into_iter();
         let (mut asked, mut answers) = (JoinSet::new(), Vec::new());
         let mut deadline = limit.map(|limit| Instant::now() + limit);
@@ -262,7 +262,7 @@ impl std::fmt::Display for Address {
 
 /// Asks an instance; waits no longer than it may take.
 pub(crate) fn ask(address: &Address, question: Question) -> io::Result<Answer> {
-    crate::event_loop()?.block_on(ask_in_time(address, question)).map(|(answer, _)| answer)
+    event_loop()?.block_on(ask_in_time(address, question)).map(|(answer, _)| answer)
 }
 
 /// The same, beside other things that this process does.

@@ -128,7 +128,8 @@ pub(crate) fn read_here() -> Result<Invocation, ConfigError> {
 /// The same; `may_look` learns which application is looked at, and may have it left out: see [`Callbacks::may_look`].
 fn read_with(may_look: &dyn Fn(&Path) -> bool) -> Result<Invocation, ConfigError> {
     // An application that was given as an object is loaded already, with what configures it.
-    let ask: Option<AskRuby<'_>> = if crate::is_given_as_object() { None } else { Some(&puma::ask) };
+    let ask: Option<AskRuby<'_>> =
+        if crate::app_source::is_given_as_object() { None } else { Some(&puma::ask) };
     let callbacks = Callbacks { ask_ruby: ask, may_look };
     let asked = highball_config::parse_with(std::env::args_os(), &variable, callbacks);
     // A variable that is no text may be the reason for another error.

@@ -177,7 +177,8 @@ impl Configuration {
 async fn blueprint(limits: &Limits, app: &Arc<App>) -> Option<Box<AppBlueprint>> {
     let geometry = geometry(limits, app.threads);
     let of_app = Arc::clone(app);
-    let look = spawn_blocking(move || crate::mold_source(&of_app).map_err(|error| error.to_string()));
+    let look =
+        spawn_blocking(move || crate::app_source::mold_source(&of_app).map_err(|error| error.to_string()));
     let source = match timeout(READING_TIME, look).await {
         Ok(Ok(source)) => source,
         Ok(Err(error)) => Err(error.to_string()),
@@ -227,7 +228,7 @@ fn cannot_follow(new: &Settings, old: &Settings, launcher: &Launcher) -> Option<
             "no [[app]] is left in the configuration file; to end the last application, stop the server";
         return Some(why.into());
     }
-    if let Some(why) = crate::one_too_many(new) {
+    if let Some(why) = crate::app_source::one_too_many(new) {
         return Some(why.into());
     }
     if let Some(app) = needs_spawner(new, launcher) {
@@ -241,7 +242,7 @@ fn cannot_follow(new: &Settings, old: &Settings, launcher: &Launcher) -> Option<
         let user = app.runs_as.another().map_or_else(String::new, ToString::to_string);
         return Some(root_policy::shares_user(&user, &app.name));
     }
-    let is_site = |app: &App| matches!(crate::mold_source(app), Ok(MoldSource::Site));
+    let is_site = |app: &App| matches!(crate::app_source::mold_source(app), Ok(MoldSource::Site));
     let turned = new.apps.iter().find(|app| {
         old.apps.iter().any(|before| {
             before.name == app.name

@@ -133,7 +133,7 @@ fn examine(settings: &Arc<Settings>, app: &Arc<App>) -> Result<Examination, Box<
     checks.extend(spool_folder(settings, &running));
     checks.extend(users(app));
     checks.extend(domain_check::check_all(settings));
-    let diagnosis = match crate::mold_source(app)? {
+    let diagnosis = match crate::app_source::mold_source(app)? {
         MoldSource::Site if app.fault.is_none() => {
             checks.push(Check::ok("application", "a static site: its files are served without Ruby".into()));
             None
@@ -224,9 +224,9 @@ fn unread(app: &App) -> Vec<Check> {
 
 /// The user that it runs as, where there is a choice.
 fn user(app: &App) -> Option<Check> {
-    if crate::is_root_by_chance(app) {
-        let what = format!("the application {}", crate::ROOT_BY_CHANCE);
-        let remedy = Some(crate::remedy_for_root(app));
+    if crate::root_by_chance::is_root_by_chance(app) {
+        let what = format!("the application {}", crate::root_by_chance::ROOT_BY_CHANCE);
+        let remedy = Some(crate::root_by_chance::remedy_for_root(app));
         return Some(Check { state: State::Warning, remedy, ..Check::ok("runs_as_root", what) });
     }
     app.runs_as.another().map(|user| Check::ok("user", format!("it runs as {user}")))
@@ -395,7 +395,7 @@ fn boot(
     };
     let supervisor = Supervisor::new(blueprint, notify);
     let mut booted = None;
-    let runtime = crate::event_loop()?;
+    let runtime = crate::event_loop::event_loop()?;
     let outcome = runtime.block_on(async {
         let listen = async {
             while let Some(notice) = notices.recv().await {

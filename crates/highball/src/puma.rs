@@ -1,7 +1,7 @@
 //! Evaluating a Puma configuration: the application's Ruby does it, in a separate process. Its time and its output
 //! are limited.
 
-use crate::gem_lib;
+use crate::app_source::gem_lib;
 use highball_config::{PumaAnswer, PumaQuestion, Settings};
 use highball_supervisor::ruby_command;
 use rustix::io::Errno;

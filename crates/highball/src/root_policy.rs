@@ -1,12 +1,14 @@
 //! Where root starts the server: the process that stays root, and what it may be ordered to do.
 
 use crate::app_cgroups;
+use crate::app_source::is_given_as_object;
 use crate::at_root::{pass_at_last, passed, read_configuration, variable};
 use crate::control_places::ControlPlaces;
+use crate::event_loop::event_loop;
 use crate::instance::{InstanceSocket, MadeSocket};
 use crate::output::complain;
 use crate::pidfile::Pidfile;
-use crate::{is_given_as_object, service_notification, started_path};
+use crate::{service_notification, started_path};
 use highball_config::{
     asks_to_serve, root_table, why_not_roots, Bind, RootTable, RunsAs, Settings, TableApp, User,
 };
@@ -190,7 +192,7 @@ impl RootPolicy {
     /// Runs a temporary event loop: the other side may be another server, which answers at once.
     fn make_control_socket(&self) -> io::Result<(OwnedFd, Option<MadeSocket>)> {
         let predecessor = getppid().filter(|_| self.succeeds).map(Pid::as_raw_pid);
-        let made = crate::event_loop()?.block_on(async {
+        let made = event_loop()?.block_on(async {
             InstanceSocket::open(&ControlPlaces::of_server(), predecessor).await?.into_parts()
         })?;
         Ok(made)

@@ -50,7 +50,9 @@ pub(crate) fn top(display: Display, selector: &Selector) -> Result<(), CommandEr
             Ok(print(&(json::pretty(&overview) + "\n"))?)
         }
         Display::Once { backtraces } => once(&instance, &apps, backtraces),
-        Display::Live if is_live => Ok(crate::event_loop()?.block_on(Top::new(instance, apps).follow())?),
+        Display::Live if is_live => {
+            Ok(crate::event_loop::event_loop()?.block_on(Top::new(instance, apps).follow())?)
+        }
         Display::Live => once(&instance, &apps, false),
     }
 }
@@ -79,7 +81,7 @@ fn token(instance: &Instance) -> Result<(), CommandError> {
 fn once(instance: &Instance, apps: &[u32], backtraces: bool) -> Result<(), CommandError> {
     let mut history = History::default();
     history.add(ask_overview(instance, apps, false)?);
-    crate::event_loop()?.block_on(async { sleep(BETWEEN).await });
+    crate::event_loop::event_loop()?.block_on(async { sleep(BETWEEN).await });
     history.add(ask_overview(instance, apps, true)?);
     Ok(print(&picture::text(&history, backtraces))?)
 }

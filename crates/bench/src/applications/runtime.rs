@@ -13,8 +13,9 @@ use crate::scheme::Scheme;
 use crate::workload::Workload;
 use crate::{app, Failure};
 
-/// Options that can be off, each turned off alone.
-const SETTINGS: [&str; 2] = ["jit", "gc"];
+/// What can be off, and the option that turns it off: each alone, and all of them.
+const SETTINGS: [(&str, [&str; 2]); 3] =
+    [("jit", ["--jit", "off"]), ("gc", ["--gc", "off"]), ("jemalloc", ["--allocator", "system"])];
 
 /// Measures Highball with its defaults, without each setting, without all of them, and as `also` has it.
 ///
@@ -49,14 +50,14 @@ pub(crate) fn run(
 
 /// The first is that with the defaults.
 fn variants(scheme: &Scheme, also: &[String]) -> Vec<Scheme> {
-    let off = |names: &[&str]| {
-        names.iter().flat_map(|name| [format!("--{name}"), "off".to_owned()]).collect::<Vec<String>>()
+    let off = |settings: &[(&str, [&str; 2])]| {
+        settings.iter().flat_map(|(_, option)| *option).map(str::to_owned).collect::<Vec<String>>()
     };
     let with = |arguments: &[String], env: &[(&str, &str)], title: &str| {
         scheme.clone().with(arguments, env, title.to_owned())
     };
     let mut all = vec![with(&[], &[], "by default")];
-    all.extend(SETTINGS.iter().map(|name| with(&off(&[name]), &[], &format!("{name} off"))));
+    all.extend(SETTINGS.map(|setting| with(&off(&[setting]), &[], &format!("{} off", setting.0))));
     all.push(with(&off(&SETTINGS), &[], "all off"));
     all.extend(also.iter().map(|words| {
         let (env, arguments): (Vec<&str>, Vec<&str>) =

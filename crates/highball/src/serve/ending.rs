@@ -1,0 +1,57 @@
+//! How a server ends: what it logs, and its exit code.
+
+use std::process::ExitCode;
+
+use highball_front as front;
+use highball_supervisor::Outcome;
+use tokio::runtime::Runtime;
+use tracing::{error, info, warn};
+
+/// Why a process that was to take over has ended instead.
+pub(super) fn why_not(outcome: &Outcome) -> String {
+    match outcome {
+        Outcome::BootFailed(failure) => failure.in_brief(),
+        Outcome::BootLoop(why) => format!("the application does not come up: {why}"),
+        Outcome::Drained | Outcome::Stopped | Outcome::Halted => {
+            "the new process got a signal to stop".into()
+        }
+        Outcome::CallerGone | Outcome::HandedOver(_) => "the new process has ended".into(),
+    }
+}
+
+/// Logs how many requests got no whole answer, each kind where there are some.
+fn log_unanswered(unanswered: front::Unanswered) {
+    let front::Unanswered { incomplete, left, cut_off, in_flight } = unanswered;
+    let some = |count: usize| Some(count).filter(|count| *count > 0);
+    warn!(
+        not_received_in_time = some(incomplete),
+        clients_left = some(left),
+        answers_cut_off = some(cut_off),
+        unfinished = some(in_flight),
+        "some requests got no complete answer while the server was stopping"
+    );
+}
+
+/// Logs how the run ended, and returns the exit code. A process that was succeeded may still have to stay as the
+/// service's pid.
+pub(super) fn conclude(outcome: Outcome, unanswered: front::Unanswered, runtime: &Runtime) -> ExitCode {
+    let is_complete = unanswered == front::Unanswered::default();
+    // Ctrl-C in development waits for none.
+    if !is_complete && !matches!(outcome, Outcome::Stopped) {
+        log_unanswered(unanswered);
+    }
+    match outcome {
+        Outcome::Drained if is_complete => info!("stopped; every request was answered"),
+        Outcome::Drained | Outcome::Stopped => info!("stopped"),
+        Outcome::Halted => warn!("stopped; what had not ended in time was killed"),
+        Outcome::BootFailed(_) => {} // the supervisor has logged why
+        Outcome::BootLoop(ref why) => error!(why, "giving up: the application does not come up"),
+        Outcome::CallerGone => error!("giving up: the process that holds the application has gone"),
+        Outcome::HandedOver(_) => info!("finished what was left after the hot restart"),
+    }
+    match outcome {
+        Outcome::Drained | Outcome::Stopped => ExitCode::SUCCESS,
+        Outcome::HandedOver(pid_proxy) => ExitCode::from(runtime.block_on(pid_proxy.stay())),
+        _ => ExitCode::FAILURE,
+    }
+}

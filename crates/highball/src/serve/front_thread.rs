@@ -1,0 +1,55 @@
+//! The front on its thread.
+
+use std::io;
+use std::sync::mpsc::RecvTimeoutError;
+use std::sync::Arc;
+
+use highball_config::Settings;
+use highball_front as front;
+use highball_front::developer_key::DeveloperKey;
+use highball_front::Opening;
+use tokio::sync::mpsc;
+use tracing::{error, warn};
+
+use super::EXIT_TIMEOUT;
+
+/// The front on its thread.
+pub(super) struct FrontThread {
+    thread: std::thread::JoinHandle<()>,
+    ended: std::sync::mpsc::Receiver<front::Unanswered>,
+}
+
+pub(super) fn start_front(
+    settings: Arc<Settings>,
+    key: Arc<DeveloperKey>,
+    tls: Option<Arc<front::Tls>>,
+    listeners: Vec<front::Listener>,
+    opening: Opening,
+    commands: mpsc::Receiver<front::Command>,
+    events: mpsc::UnboundedSender<front::Event>,
+) -> io::Result<FrontThread> {
+    let (end, ended) = std::sync::mpsc::sync_channel(1);
+    let run = move || {
+        let unanswered = front::run(settings, key, tls, listeners, opening, commands, events);
+        let unanswered = unanswered.unwrap_or_else(|error| {
+            error!(%error, "the front has no event loop");
+            front::Unanswered::default()
+        });
+        let _ = end.send(unanswered); // the receiver is gone when the run has ended first
+    };
+    let thread = std::thread::Builder::new().name("front".into()).spawn(run)?;
+    Ok(FrontThread { thread, ended })
+}
+
+impl FrontThread {
+    /// Waits for the end of the front, which comes when its commands' sender is dropped; but not for ever.
+    pub(super) fn end(self) -> front::Unanswered {
+        let ended = self.ended.recv_timeout(EXIT_TIMEOUT);
+        if let Err(RecvTimeoutError::Timeout) = ended {
+            warn!("the front did not end in time");
+        } else if self.thread.join().is_err() {
+            error!("the front has panicked");
+        }
+        ended.unwrap_or_default()
+    }
+}
