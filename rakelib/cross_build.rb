@@ -6,10 +6,11 @@ require "fileutils"
 # allows, so that what is built here runs on older systems. What it builds is stripped, and names no folder of this
 # machine.
 class CrossBuild
-  Platform = Struct.new(:name, :target, :debian)
+  # lg_page:: the largest page of memory that kernels for the platform have, as a power of two.
+  Platform = Struct.new(:name, :target, :debian, :lg_page)
   PLATFORMS = [
-    Platform.new("x86_64-linux", "x86_64-unknown-linux-gnu", "amd64"),
-    Platform.new("aarch64-linux", "aarch64-unknown-linux-gnu", "arm64")
+    Platform.new("x86_64-linux", "x86_64-unknown-linux-gnu", "amd64", 12),
+    Platform.new("aarch64-linux", "aarch64-unknown-linux-gnu", "arm64", 16)
   ].to_h { |platform| [platform.name, platform] }.freeze
   GLIBC = "2.17"
   # zig's compiler of C refuses AVX-512 in libdeflate, which then uses AVX2.
@@ -41,6 +42,7 @@ class CrossBuild
     profile = "CARGO_PROFILE_#{@profile.upcase}"
     { "#{profile}_STRIP" => "symbols", "#{profile}_DEBUG" => "false", "CARGO_ENCODED_RUSTFLAGS" => flags.join("\x1F"),
       "CFLAGS_#{@platform.target.tr('-', '_')}" => DEFINES.join(" "),
+      "JEMALLOC_SYS_WITH_LG_PAGE" => @platform.lg_page.to_s,
       "CARGO_TARGET_DIR" => @target, "PATH" => "#{zig}/bin:#{ENV.fetch('PATH')}",
       "CARGO_ZIGBUILD_CACHE_DIR" => File.join(@cache, "zigbuild"),
       "ZIG_GLOBAL_CACHE_DIR" => File.join(@cache, "zig-cache"),

@@ -1,7 +1,7 @@
 //! A client's connection: one request after the other, each read, answered and, if the client likes, followed
 //! by the next.
 //!
-//! In reading order: [`serve`] (the life of a connection), [`transaction`] (what is known of a request), [`proxied`] (the client that a proxy reports), [`secured`] (the TLS
+//! In reading order: [`serve`] (the life of a connection), [`transaction`] (what is known of a request), [`routed`] (where it goes), [`proxied`] (the client that a proxy reports), [`secured`] (the TLS
 //! handshake), [`preface`] and [`http2`] (a connection that is shared by streams, each of which is a connection here),
 //! [`request`] (reading a head and deciding whose it is), [`misdirected`] (whose certificate the connection has), [`identity`] (its ids), [`health`] (health checks), [`login`] (its password), [`cached`] (answers from the
 //! response cache), [`upload`] (reading a body), [`timing`] (when its wait begins, and how long things took), [`answer`] (waiting for what a worker answers),
@@ -24,6 +24,7 @@ mod proxied;
 mod received;
 mod relay;
 mod request;
+mod routed;
 mod secured;
 mod server_close;
 mod timing;

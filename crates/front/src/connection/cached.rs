@@ -7,7 +7,7 @@ use std::task::{ready, Poll};
 use tokio::task::spawn_local;
 use tokio::time::{timeout, Duration};
 
-use super::transaction::Routed;
+use super::routed::Routed;
 use super::{Answered, Connection, End, Rare, Step};
 use crate::budget::Permit;
 use crate::cache::{AppCache, Asking, Bytes, Fill, Lookup, StoredAnswer, Watch};

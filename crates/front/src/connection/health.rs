@@ -1,7 +1,7 @@
 //! Health checks of an application at the addresses for clients (option `health_path`): the front answers them by itself, also
 //! while all threads of the application are busy.
 
-use super::transaction::Routed;
+use super::routed::Routed;
 use super::{Connection, Step};
 use crate::message::request_head::{BodyFraming, Method};
 use crate::route::app_state::AppState;

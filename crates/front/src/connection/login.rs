@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use highball_config::AppId;
 
-use super::transaction::Routed;
+use super::routed::Routed;
 use super::{Connection, Step};
 use crate::basic_auth::{is_open, BasicAuth, Judged, Verdict};
 use crate::files::Pending;

@@ -7,7 +7,8 @@ use std::task::{ready, Context, Poll};
 
 use highball_config::{AppId, ShowDiagnosis};
 
-use super::transaction::{Again, Routed};
+use super::routed::Routed;
+use super::transaction::Again;
 use super::{Client, Connection, End, Login, Step};
 use crate::access_log::Entry;
 use crate::cache::{Fill, Watch};

@@ -11,7 +11,7 @@ use crate::exchange::Exchange;
 use crate::message::request_head::RequestHead;
 use crate::message::request_id::RequestId;
 use crate::refusals::failure_pages::Audience;
-use crate::route::app_state::{AppState, Visit};
+use crate::route::app_state::Visit;
 use crate::transport::stream::Peer;
 
 /// A request.
@@ -60,23 +60,6 @@ pub(super) struct Again {
     pub(super) text: Vec<u8>,
     /// Number of times that it has waited until more was known of a file.
     pub(super) waits: u8,
-}
-
-/// Where a request goes: it was routed to an application.
-#[derive(Clone, Copy)]
-pub(super) struct Routed<'a> {
-    pub(super) app: &'a Rc<AppState>,
-    /// Length of the application's prefix in the path.
-    pub(super) prefix_bytes: usize,
-    /// What the head has spans of.
-    pub(super) bytes: &'a [u8],
-}
-
-impl<'a> Routed<'a> {
-    /// The path as the application knows it.
-    pub(super) fn path(&self, head: &RequestHead) -> &'a [u8] {
-        &head.path(self.bytes)[self.prefix_bytes..]
-    }
 }
 
 impl Transaction {
