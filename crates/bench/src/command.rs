@@ -122,71 +122,55 @@ fn folder(name: &'static str, help: &'static str) -> Arg {
     Arg::new(name).long(name).value_parser(value_parser!(PathBuf)).help(help)
 }
 
+/// A global option with a number.
+fn size(name: &'static str, default: &'static str, help: &'static str) -> Arg {
+    text(name, "N", help).default_value(default).value_parser(value_parser!(u32).range(1..))
+}
+
 /// What is measured by a command of its name, without an application.
 fn subcommands() -> Vec<clap::Command> {
-    let requests = Arg::new("requests")
-        .long("requests")
-        .value_name("N")
-        .default_value("10000")
-        .value_parser(value_parser!(u32).range(1..))
-        .help("Requests of each server, in --rounds turns [10], after a tenth as many that are not measured");
+    let command = |name: &'static str, about: &'static str| clap::Command::new(name).about(about);
+    let requests = size(
+        "requests",
+        "10000",
+        "Requests of each server, in --rounds turns [10], after a tenth as many that are not measured",
+    )
+    .global(false);
+    let tuned = flag("tuned", "Give the other servers YJIT and jemalloc, as people do by hand").global(false);
+    let app = folder("folder", "The application [default: the examples blog and shop, and Redmine]");
+    let also = text("also", "WORDS", "Measure Highball with these options and NAME=VALUE variables, too")
+        .global(false)
+        .allow_hyphen_values(true)
+        .action(ArgAction::Append);
+    let results = Arg::new("results")
+        .value_name("RESULTS.JSON")
+        .value_parser(value_parser!(PathBuf))
+        .required(true)
+        .num_args(1..)
+        .help("What runs wrote: shown one after the other");
     vec![
-        clap::Command::new("schemes").about("Measure every way to deploy that is known here"),
-        clap::Command::new("fairness")
-                .about("How long do short requests wait when a few others take long?"),
-        clap::Command::new("idle")
-                .about("How much memory do 10,000 idle connections take, and who comes then?"),
-        clap::Command::new("isolation")
-                .about("What do seven applications notice of three others on their server that burn?"),
-        clap::Command::new("memory").about("How much memory does one more worker of Redmine take?"),
-        clap::Command::new("origins")
-                .about("Three real applications under four servers, in turns, as in 2008: what is missing in --output")
-                .arg(requests.clone())
-                .arg(
-                    Arg::new("tuned")
-                        .long("tuned")
-                        .action(ArgAction::SetTrue)
-                        .help("Give the other servers YJIT and jemalloc, as people do by hand"),
-                ),
-        clap::Command::new("runtime")
-                .about("What does each way in which Highball has Ruby run bring for an application?")
-                .arg(requests)
-                .arg(
-                    folder("folder", "The application [default: the examples blog and shop, and Redmine]")
-                        .long("app")
-                        .value_name("PATH"),
-                )
-                .arg(
-                    text("also", "WORDS", "Measure Highball with these options and NAME=VALUE variables, too")
-                        .global(false)
-                        .allow_hyphen_values(true)
-                        .action(ArgAction::Append),
-                ),
-        clap::Command::new("pstore").about(
+        command("schemes", "Measure every way to deploy that is known here"),
+        command("fairness", "How long do short requests wait when a few others take long?"),
+        command("idle", "How much memory do 10,000 idle connections take, and who comes then?"),
+        command("isolation", "What do seven applications notice of three others on their server that burn?"),
+        command("memory", "How much memory does one more worker of Redmine take?"),
+        command(
+            "origins",
+            "Three real applications under four servers, in turns, as in 2008: what is missing in --output",
+        )
+        .args([requests.clone(), tuned]),
+        command("runtime", "What does each way in which Highball has Ruby run bring for an application?")
+            .args([requests, app.long("app").value_name("PATH"), also]),
+        command(
+            "pstore",
             "How many transactions a second do Highball's PStore and Ruby's make? (--seconds, --rounds)",
         ),
-        clap::Command::new("list").about("Name the schemes and workloads, and what is missing for them"),
-        clap::Command::new("report").about("Show kept results again, as Markdown").arg(
-                Arg::new("results")
-                    .value_name("RESULTS.JSON")
-                    .value_parser(value_parser!(PathBuf))
-                    .required(true)
-                    .num_args(1..)
-                    .help("What runs wrote: shown one after the other"),
-            ),
+        command("list", "Name the schemes and workloads, and what is missing for them"),
+        command("report", "Show kept results again, as Markdown").arg(results),
     ]
 }
 
 fn command() -> clap::Command {
-    let size = |name: &'static str, default: &'static str, help: &'static str| {
-        Arg::new(name)
-            .long(name)
-            .value_name("N")
-            .default_value(default)
-            .value_parser(value_parser!(u32).range(1..))
-            .help(help)
-            .global(true)
-    };
     clap::Command::new("highball bench")
         .about("Measures ways to deploy a Ruby application, side by side")
         .subcommands(subcommands())

@@ -144,13 +144,39 @@ impl Form {
             }
             Form::Paths(set) => set(to, all(raws, |raw| raw.path(&place.current))?),
             Form::UrlPaths(set) => set(to, all(raws, |raw| value::url_path(&raw.text))?),
-            _ => self.store_last(raws, to, place)?,
+            Form::Share(_)
+            | Form::Count(..)
+            | Form::CountOrRange(..)
+            | Form::CountOrAuto(..)
+            | Form::Size(..)
+            | Form::SizeOrNone(..)
+            | Form::CpusOrNone(_)
+            | Form::Memory(..)
+            | Form::Duration(..)
+            | Form::DurationOrNone(..) => self.store_number(raws, to)?,
+            Form::LineFormat(_)
+            | Form::HeaderOrNone(_)
+            | Form::Path(_)
+            | Form::PathOrNone(_)
+            | Form::Phrase(_)
+            | Form::WritableFolder(_)
+            | Form::Program(_)
+            | Form::LogFile(_)
+            | Form::Word(_)
+            | Form::Environment(_)
+            | Form::User(_)
+            | Form::UrlPath(_)
+            | Form::OneOf(_)
+            | Form::Switch(_)
+            | Form::Flag(_)
+            | Form::Refork(..)
+            | Form::Prefix(_) => self.store_word(raws, to, place)?,
         }
         Ok(())
     }
 
-    /// The same for an option that does not repeat.
-    fn store_last(&self, raws: &[Raw], to: &mut Fields, place: &Place<'_>) -> Result<(), ConfigError> {
+    /// The same for what is no number, and does not repeat.
+    fn store_word(&self, raws: &[Raw], to: &mut Fields, place: &Place<'_>) -> Result<(), ConfigError> {
         let path = |raw: &Raw| raw.path(&place.current);
         match self {
             Form::LineFormat(set) => {
@@ -190,7 +216,7 @@ impl Form {
                 )?;
             }
             Form::Prefix(set) => put(raws, |raw| value::prefix(&raw.text), |value| set(to, value))?,
-            _ => self.store_number(raws, to)?,
+            _ => unreachable!("`store` has read it"),
         }
         Ok(())
     }
@@ -232,7 +258,7 @@ impl Form {
                     |value| set(to, value),
                 )?;
             }
-            _ => unreachable!("`store` and `store_last` have read it"),
+            _ => unreachable!("`store` has read it"),
         }
         Ok(())
     }

@@ -42,7 +42,7 @@ pub(crate) fn version() -> Option<String> {
 }
 
 /// `Native.separate_heap -> nil`: this process, which was forked, allocates apart from what it shares with its mold from now on: this
-/// thread does, and others by [`share`].
+/// thread does, and others by [`join`].
 pub(crate) fn separate() {
     let mut arena: u32 = 0;
     if read(c"arenas.create", &mut arena).is_some() {
@@ -73,25 +73,29 @@ pub(crate) fn trim() {
     });
 }
 
-/// `None`: the allocator is another than jemalloc, or does not know the name.
+/// Reads what has this name. `None`: the allocator is another than jemalloc, or does not know the name.
 fn read<T>(name: &CStr, to: &mut T) -> Option<()> {
     let mut size = size_of::<T>();
-    // SAFETY: what is read fits in `to`, or jemalloc refuses.
-    let result =
-        unsafe { mallctl()?(name.as_ptr(), ptr::from_mut(to).cast(), &raw mut size, ptr::null_mut(), 0) };
-    (result == 0).then_some(())
+    control(name, ptr::from_mut(to).cast(), &raw mut size, ptr::null_mut(), 0)
 }
 
 fn write<T>(name: &CStr, value: &mut T) -> Option<()> {
-    let value = ptr::from_mut(value).cast();
-    // SAFETY: jemalloc refuses a value of another size.
-    let result =
-        unsafe { mallctl()?(name.as_ptr(), ptr::null_mut(), ptr::null_mut(), value, size_of::<T>()) };
-    (result == 0).then_some(())
+    control(name, ptr::null_mut(), ptr::null_mut(), ptr::from_mut(value).cast(), size_of::<T>())
 }
 
 fn act(name: &CStr) -> Option<()> {
-    // SAFETY: it takes no argument and returns no value.
-    let result = unsafe { mallctl()?(name.as_ptr(), ptr::null_mut(), ptr::null_mut(), ptr::null_mut(), 0) };
+    control(name, ptr::null_mut(), ptr::null_mut(), ptr::null_mut(), 0)
+}
+
+/// `old` and `new` are null, or lead to as many bytes as the sizes beside them say.
+fn control(
+    name: &CStr,
+    old: *mut c_void,
+    old_size: *mut libc::size_t,
+    new: *mut c_void,
+    new_size: libc::size_t,
+) -> Option<()> {
+    // SAFETY: the callers are above and pass such arguments; jemalloc touches no more than these bytes.
+    let result = unsafe { mallctl()?(name.as_ptr(), old, old_size, new, new_size) };
     (result == 0).then_some(())
 }

@@ -15,8 +15,9 @@ pub(crate) type Environment = BTreeMap<OsString, OsString>;
 
 /// What the service manager tells Highball, and what Highball was started with. A process that believed them would take
 /// descriptors for sockets that are something else, or speak to the service manager in Highball's name.
-const HIGHBALLS_OWN: [&str; 14] = [
+const HIGHBALLS_OWN: [&str; 15] = [
     "FDSTORE",
+    COMPILER,
     "HIGHBALL_LAUNCHER",
     "HIGHBALL_LAUNCHER_RUBY",
     "HIGHBALL_LEAST_FREE_SLOTS",
@@ -31,6 +32,9 @@ const HIGHBALLS_OWN: [&str; 14] = [
     "WATCHDOG_PID",
     "WATCHDOG_USEC",
 ];
+
+/// Whether Ruby's compiler is to be on, for the mold; not there where the environment decides.
+pub(super) const COMPILER: &str = "HIGHBALL_COMPILER";
 
 /// What applications of other users get of Highball's environment: language and time, the ways into the network, how
 /// much Ruby and Rails may take, and Highball's own code.
@@ -277,7 +281,8 @@ mod tests {
             ("RUBYOPT", "-W0  -v"),
         ];
         assert_eq!(left(&app(None, &[]), "/srv", &server), environment(&server));
-        assert!(left(&app(None, &[]), "/srv", &[("LISTEN_FDS", "1"), ("WATCHDOG_USEC", "1")]).is_empty());
+        let highballs = [("LISTEN_FDS", "1"), ("WATCHDOG_USEC", "1"), (COMPILER, "on")];
+        assert!(left(&app(None, &[]), "/srv", &highballs).is_empty());
     }
 
     /// What `bundle exec` sets with Bundler 2.3.

@@ -1,6 +1,6 @@
 //! How Highball has an application's Ruby work: the variables that tell its mold, and the interpreter.
 
-use super::environment::Environment;
+use super::environment::{Environment, COMPILER};
 use highball_config::{Allocator, App, Jit};
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -20,9 +20,6 @@ const BYTES_WITH_ROOM: u64 = 512 << 20;
 
 /// `on`, or why the boot cache is off, for the mold.
 const BOOT_CACHE: &str = "HIGHBALL_COMPILED_FILES";
-
-/// Whether Ruby's compiler is to be on, for the mold.
-const JIT: &str = "HIGHBALL_COMPILER";
 
 /// `jemalloc`, which is preloaded, or why not, for the mold.
 const ALLOCATOR: &str = "HIGHBALL_ALLOCATOR";
@@ -112,7 +109,7 @@ fn choose_compiler(environment: &mut Environment, app: &App) -> &'static [&'stat
         None if has_options => ("on".into(), &[]),
         None => ("again".into(), &["--disable-gems"]),
     };
-    environment.insert(JIT.into(), decision.into());
+    environment.insert(COMPILER.into(), decision.into());
     options
 }
 
@@ -239,7 +236,7 @@ mod tests {
             let mut environment = environment(variables);
             let options = choose_compiler(&mut environment, app);
             (
-                environment.remove(OsStr::new(JIT)).map(|decision| decision.into_string().unwrap()),
+                environment.remove(OsStr::new(COMPILER)).map(|decision| decision.into_string().unwrap()),
                 options.len(),
             )
         };

@@ -196,7 +196,7 @@ impl App {
     }
 
     /// Whether a restart waits for the answer of this version.
-    fn decides(&self, generation: u32) -> bool {
+    pub(super) fn decides(&self, generation: u32) -> bool {
         let probing = |restart: &Restart| restart.stage == Stage::Probing;
         self.is_next(generation) && self.restarts.going.as_ref().is_some_and(probing)
     }

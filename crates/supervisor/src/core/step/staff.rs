@@ -247,7 +247,7 @@ impl App {
         self.log(AppLog::WorkerReady { worker: number, took, is_usual });
         if is_probed {
             self.notify(FrontNews::CanaryReady { worker: number, generation });
-            if is_new && self.restarts.going.as_ref().is_some_and(|restart| restart.stage == Stage::Probing) {
+            if self.decides(generation) {
                 self.checkpoint("restart.canary_ready");
             }
             return;
