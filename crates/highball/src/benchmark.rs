@@ -7,7 +7,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::started_path;
+use crate::process::started_path;
 use rustix::fs::{access, Access};
 use thiserror::Error;
 

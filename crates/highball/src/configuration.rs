@@ -1,10 +1,10 @@
 //! The current configuration, and reloading it after HUP.
 
-use crate::app_cgroups;
-use crate::at_root;
+use crate::apps::cgroups;
 use crate::certificates;
-use crate::root_policy;
-use crate::wiring::CHANNEL_CAPACITY;
+use crate::root::at_root;
+use crate::root::policy;
+use crate::serve::wiring::CHANNEL_CAPACITY;
 use highball_config::{App, AppId, Changes, Invocation, Limits, Named, Settings};
 use highball_front::{geometry, Command, Tls};
 use highball_spawner::ServiceState;
@@ -149,7 +149,7 @@ impl Configuration {
         let gone: Vec<_> = old.apps.iter().filter(|app| removed.contains(&app.id)).map(Arc::clone).collect();
         let (limits, all, launcher) = (settings.limits.clone(), settings.clone(), self.launcher.clone());
         // The kernel may free memory meanwhile, so a thread waits for it.
-        spawn_blocking(move || app_cgroups::change(&all, &gone, &launcher));
+        spawn_blocking(move || cgroups::change(&all, &gone, &launcher));
         // First of all, so that every part that gets an application's number finds it.
         self.follow(settings);
         for app in removed {
@@ -178,7 +178,7 @@ async fn blueprint(limits: &Limits, app: &Arc<App>) -> Option<Box<AppBlueprint>>
     let geometry = geometry(limits, app.threads);
     let of_app = Arc::clone(app);
     let look =
-        spawn_blocking(move || crate::app_source::mold_source(&of_app).map_err(|error| error.to_string()));
+        spawn_blocking(move || crate::apps::source::mold_source(&of_app).map_err(|error| error.to_string()));
     let source = match timeout(READING_TIME, look).await {
         Ok(Ok(source)) => source,
         Ok(Err(error)) => Err(error.to_string()),
@@ -215,7 +215,7 @@ fn needs_spawner<'a>(new: &'a Settings, launcher: &Launcher) -> Option<&'a App> 
 }
 
 fn runs_as_server(app: &App) -> bool {
-    root_policy::is_user(&app.runs_as, geteuid().as_raw())
+    policy::is_user(&app.runs_as, geteuid().as_raw())
 }
 
 /// Why this configuration cannot take the place of the one that is followed.
@@ -228,7 +228,7 @@ fn cannot_follow(new: &Settings, old: &Settings, launcher: &Launcher) -> Option<
             "no [[app]] is left in the configuration file; to end the last application, stop the server";
         return Some(why.into());
     }
-    if let Some(why) = crate::app_source::one_too_many(new) {
+    if let Some(why) = crate::apps::source::one_too_many(new) {
         return Some(why.into());
     }
     if let Some(app) = needs_spawner(new, launcher) {
@@ -240,9 +240,9 @@ fn cannot_follow(new: &Settings, old: &Settings, launcher: &Launcher) -> Option<
     }
     if let (Launcher::Spawner(_), Some(app)) = (launcher, new.apps.iter().find(|app| runs_as_server(app))) {
         let user = app.runs_as.another().map_or_else(String::new, ToString::to_string);
-        return Some(root_policy::shares_user(&user, &app.name));
+        return Some(policy::shares_user(&user, &app.name));
     }
-    let is_site = |app: &App| matches!(crate::app_source::mold_source(app), Ok(MoldSource::Site));
+    let is_site = |app: &App| matches!(crate::apps::source::mold_source(app), Ok(MoldSource::Site));
     let turned = new.apps.iter().find(|app| {
         old.apps.iter().any(|before| {
             before.name == app.name

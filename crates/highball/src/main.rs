@@ -1,76 +1,39 @@
 //! The binary: parse, build, run, drain.
 //!
-//! In reading order: this file, `serve` (the whole life of `highball serve`), `app_source` (where applications come from), `wiring` (how the front and the supervisor are
-//! joined), `root_policy` (the process that stays root), `at_root` (requests to it) and `openers` (processes that open
-//! files), `process_list` (other processes of the machine), `confinement` (what the kernel denies the server where root has
-//! started it), `configuration` (which HUP reloads), `certificates` (for HTTPS), `certificate_watch`
-//! (their files change), `acme` (they come from an authority), `authority` (which issues them in development), `puma` (which has
-//! Ruby evaluate a `config/puma.rb`), `readiness` (when a server reports that it serves), `reports` (of front and supervisor),
-//! `admin` (health checks and metrics), `app_cgroups` (limits that the kernel keeps), `kernel_limits` (what applications
-//! use of them), `domain_check`, `thread_advice` and `limit_advice` (for `highball doctor`), `log`, `pidfile`,
-//! `other_servers` (files that Highball does not read), `callers` (the connections at listeners that are not the clients'), `instance` (the control socket of a running Highball),
-//! `control_places` (where those sockets are, and who may be at the other end), `asking` (finding instances, and one
-//! question to one), `listening` (the ports that an instance really listens on), `elsewhere` (how to ask instances that
-//! were not found), `commands` (`status`, `restart`, `refork`, `upgrade` and `stop`), `output` (of commands),
-//! `developer_key` (by which a developer's browser is known), `diagnosis_page` (what a browser shows of a failed boot),
-//! `doctor` (which boots without serving), `init` (which writes the files of a deployment), `memory` (the figures of
-//! `highball memory`), `overview` (what the server does at this moment), `top` (which shows that in a terminal), `actions` (what operators
-//! do with it), `handover` (taking over from an older process, in a hot restart), `started_path` (what the next one
-//! is started from), `service_notification` (telling systemd), `benchmark` (`highball bench`, which another program does).
+//! In reading order: this file, `serve` (the whole life of `highball serve`), `apps` (where applications come from), `configuration`
+//! (which HUP reloads), `certificates` (for HTTPS), `root` (the process that stays root, requests to it, and what the kernel denies
+//! the others), `admin` (health checks, metrics, dashboard), `status` (what a server reports about itself), `control` (its control
+//! socket, and asking by it), `commands` (`status`, `restart`, `refork`, `upgrade` and `stop`), `top`, `memory`, `doctor` and `deploy`
+//! (`init`), `development` (for the browsers of developers), `process` (processes as the system sees them), `log`, `output` (of
+//! commands), `benchmark` (`highball bench`, which another program does).
 
-mod acme;
-mod actions;
 mod admin;
-mod app_cgroups;
-mod app_source;
-mod asking;
-mod at_root;
-mod authority;
+mod apps;
 mod benchmark;
-mod callers;
-mod certificate_watch;
 mod certificates;
 mod commands;
 mod configuration;
-mod confinement;
-mod control_places;
-mod developer_key;
-mod diagnosis_page;
+mod control;
+mod deploy;
+mod development;
 mod doctor;
-mod domain_check;
-mod elsewhere;
-mod event_loop;
-mod handover;
-mod init;
-mod instance;
-mod kernel_limits;
-mod limit_advice;
-mod listening;
 mod log;
 mod memory;
-mod open_files;
-mod openers;
-mod other_servers;
 mod output;
-mod overview;
-mod pidfile;
-mod process_list;
-mod puma;
-mod readiness;
-mod reports;
-mod root_by_chance;
-mod root_policy;
+mod process;
+mod root;
 mod serve;
-mod service_notification;
-mod started_path;
-mod thread_advice;
+mod status;
 mod top;
-mod wiring;
 
+use apps::cgroups;
+use deploy::init;
 use highball_config::{Deployment, Invocation};
 use highball_spawner::{exec, Role, READER, TABLE, WATCHER};
 use highball_supervisor::{become_mold, Client, Launcher, Predecessor};
 use output::{complain, print};
+use process::started_path;
+use root::{at_root, certificate_watch, policy};
 use std::error::Error;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -95,11 +58,11 @@ fn main() -> ExitCode {
         }
     };
     if let Launcher::Direct = launcher {
-        if let Some(code) = root_policy::stay_root() {
+        if let Some(code) = policy::stay_root() {
             return code;
         }
     } else {
-        app_cgroups::join();
+        cgroups::join();
     }
     let predecessor = match Predecessor::from_environment() {
         Ok(predecessor) => predecessor,
@@ -150,7 +113,7 @@ fn serve_the_spawner() -> Option<ExitCode> {
         (Ok(Some(socket)), ..) => Some(become_mold(socket)),
         (_, Ok(Some(socket)), ..) => Some(highball_tenant::serve(socket)),
         (_, _, Ok(Some(socket)), ..) => Some(at_root::read_for_server(socket)),
-        (.., Ok(Some(socket)), _) => Some(root_policy::read_for_spawner(&socket)),
+        (.., Ok(Some(socket)), _) => Some(policy::read_for_spawner(&socket)),
         (.., Ok(Some(socket))) => Some(certificate_watch::watch_for_server(socket)),
         _ => Some(ExitCode::FAILURE),
     }

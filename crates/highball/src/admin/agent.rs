@@ -14,7 +14,7 @@
 use super::health::{self, AppHealth};
 use super::weight::{Gauge, Observed};
 use super::Sources;
-use crate::callers::Caller;
+use crate::control::callers::Caller;
 use highball_config::AppId;
 use highball_front::figures::Times;
 use highball_front::{AppLoad, Report};
@@ -206,7 +206,7 @@ fn time_and_number(new: &Times, old: &Times) -> (f64, f64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::callers::{Callers, Source};
+    use crate::control::callers::{Callers, Source};
     use highball_front::figures::Figures;
     use highball_front::{Condition, WorkerReport};
 

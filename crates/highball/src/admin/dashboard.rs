@@ -7,9 +7,9 @@
 use super::request::{Request, Response};
 use super::token::random_digits;
 use super::Sources;
-use crate::actions::Action;
-use crate::overview::report::{Overview, RequestOverview};
-use crate::overview::{Detail, Key};
+use crate::control::actions::Action;
+use crate::status::overview::report::{Overview, RequestOverview};
+use crate::status::overview::{Detail, Key};
 use highball_config::AppId;
 use highball_front::refusals::page;
 use highball_text::json;

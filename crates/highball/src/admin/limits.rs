@@ -1,7 +1,7 @@
 //! Metrics of the limits that the kernel keeps applications within. There are samples of those that have such a limit.
 
 use super::exposition::Exposition;
-use crate::kernel_limits::{KernelLimitsStatus, CPU_MAX, MEMORY_MAX};
+use crate::status::kernel_limits::{KernelLimitsStatus, CPU_MAX, MEMORY_MAX};
 
 /// A metric: its name, type and help, and its value, if there is one.
 type Row = (&'static str, &'static str, &'static str, fn(&KernelLimitsStatus) -> Option<f64>);

@@ -3,7 +3,7 @@
 //! separate limit, beyond which an older one ends for a new one ([`Callers`]). One whose client does not read ends, too.
 
 use super::{dashboard, Sources};
-use crate::callers::{Callers, Source};
+use crate::control::callers::{Callers, Source};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};

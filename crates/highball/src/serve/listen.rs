@@ -12,13 +12,14 @@ use highball_supervisor::{AppBlueprint, Launcher, Predecessor, TicketKeys, Upgra
 use tracing::warn;
 use zeroize::Zeroizing;
 
-use crate::app_source::{blueprints, is_given_as_object, one_too_many};
-use crate::pidfile::Pidfile;
-use crate::root_by_chance::warn_of_root;
-use crate::{
-    acme, admin, app_cgroups, at_root, certificates, configuration, confinement, log, open_files, puma,
-    root_policy, started_path,
-};
+use crate::apps::source::{blueprints, is_given_as_object, one_too_many};
+use crate::apps::{cgroups, puma};
+use crate::certificates::{self, acme};
+use crate::process::pidfile::Pidfile;
+use crate::process::{open_files, started_path};
+use crate::root::by_chance::warn_of_root;
+use crate::root::{at_root, confinement, policy};
+use crate::{admin, configuration, log};
 
 /// A server that listens, before it boots and serves.
 pub(super) struct ListeningServer {
@@ -56,7 +57,7 @@ impl ListeningServer {
         if certificates.is_some() {
             certificates::keep_out_of_core_files();
         }
-        app_cgroups::begin(&settings, &launcher);
+        cgroups::begin(&settings, &launcher);
         confinement::confine(&settings, &launcher);
         log::write_aside();
         warn_of_root(&settings);
@@ -118,7 +119,7 @@ fn may_be_served(settings: &mut Settings, launcher: &Launcher) -> Result<(), Box
         settings.apps.iter_mut().for_each(|app| Arc::make_mut(app).runs_as = RunsAs::Starter);
     } else if let Some(why) = configuration::none_is_named(settings) {
         return Err(why.into());
-    } else if let Some(why) = root_policy::cannot_become_server_user(settings, launcher) {
+    } else if let Some(why) = policy::cannot_become_server_user(settings, launcher) {
         return Err(why.into());
     }
     if let Some(why) = at_root::why_no_spool_files(settings, launcher) {

@@ -4,9 +4,9 @@
 
 use super::rates::History;
 use super::terminal::{Line, Size, Style};
-use crate::actions::Action;
-use crate::kernel_limits::{KernelLimitsStatus, CPU_MAX};
-use crate::overview::report::{AppOverview, Overview, RequestOverview, WorkerOverview};
+use crate::control::actions::Action;
+use crate::status::kernel_limits::{KernelLimitsStatus, CPU_MAX};
+use crate::status::overview::report::{AppOverview, Overview, RequestOverview, WorkerOverview};
 use highball_text::visible;
 use std::time::Instant;
 

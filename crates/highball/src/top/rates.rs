@@ -1,6 +1,6 @@
 //! What two reports say together: requests a second, the share of a processor, times of the last seconds.
 
-use crate::overview::report::{AppOverview, Overview, WorkerOverview};
+use crate::status::overview::report::{AppOverview, Overview, WorkerOverview};
 use std::collections::VecDeque;
 
 /// Reports that are kept: rates are those of some seconds.
@@ -79,7 +79,7 @@ impl History {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::overview::report::TimesOverview;
+    use crate::status::overview::report::TimesOverview;
 
     fn overview(at_ms: u64, answered: u64, counts: [u64; 2], cpu_ms: u64) -> Overview {
         let worker = WorkerOverview { pid: Some(7), cpu_ms: Some(cpu_ms), ..WorkerOverview::default() };

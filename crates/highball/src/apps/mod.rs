@@ -1,0 +1,6 @@
+//! The applications: where they come from (`source`), what a `config/puma.rb` configures (`puma`), and the cgroups by which the
+//! kernel keeps their limits (`cgroups`).
+
+pub(crate) mod cgroups;
+pub(crate) mod puma;
+pub(crate) mod source;

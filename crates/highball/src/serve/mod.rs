@@ -1,0 +1,353 @@
+//! `highball serve`: listen, build, run, drain.
+//!
+//! In reading order: [`listen`] (checks and sockets, before there are threads), this file (the parts, and how long each of them
+//! lives), [`front_thread`] (the thread of the front), [`wiring`] (how the front and the supervisor are joined), [`readiness`] (when the
+//! server reports that it serves), [`handover`] (taking over from an older process, in a hot restart), [`ending`] (what is logged at
+//! the end, and the exit code).
+
+mod ending;
+mod front_thread;
+pub(crate) mod handover;
+mod listen;
+pub(crate) mod readiness;
+pub(crate) mod wiring;
+
+use std::error::Error;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use highball_config::{AppId, Settings};
+use highball_front as front;
+use highball_front::developer_key::DeveloperKey;
+use highball_front::Opening;
+use highball_supervisor::{
+    AppBlueprint, Blueprint, Launcher, Notice, Order, Outcome, Predecessor, Purpose, Supervisor,
+    UpgradeContext,
+};
+use tokio::sync::{mpsc, watch};
+use tracing::{error, warn};
+
+use crate::admin::AdminThread;
+use crate::apps::cgroups;
+use crate::certificates::acme;
+use crate::configuration::Configuration;
+use crate::process::event_loop::event_loop;
+use crate::process::pidfile::Pidfile;
+use crate::process::service_notification;
+use crate::root::{at_root, certificate_watch};
+use crate::serve::handover::{Candidate, Handover, News};
+use crate::serve::readiness::Readiness;
+use crate::serve::wiring::{tell_front, tell_supervisor, ControlHandler, CHANNEL_CAPACITY};
+use crate::status::overview::Observer;
+use crate::{admin, log};
+use ending::{conclude, why_not};
+use front_thread::{start_front, FrontThread};
+use highball_acme::Keeping;
+use listen::ListeningServer;
+
+/// Time for the last messages between front and supervisor at the end.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// The life of a server. The error that keeps a successor from taking over goes to its predecessor as well.
+pub(crate) fn serve(
+    settings: Settings,
+    mut predecessor: Option<Predecessor>,
+    launcher: Launcher,
+) -> Result<ExitCode, Box<dyn Error>> {
+    let server = ListeningServer::listen(settings, predecessor.as_mut(), launcher.clone());
+    let predecessor = predecessor.map(Arc::new);
+    let done = server.and_then(|server| Server::build(server, predecessor.clone())?.run());
+    cgroups::end(&launcher);
+    if let (Err(error), Some(predecessor)) = (&done, predecessor) {
+        predecessor.failed(&error.to_string());
+    }
+    done
+}
+
+/// What the parts of a server have in common.
+struct Common {
+    configuration: Configuration,
+    started: Instant,
+    /// Addresses, as they are shown.
+    binds: Vec<String>,
+    key: Arc<DeveloperKey>,
+    tls: Option<Arc<front::Tls>>,
+    launcher: Launcher,
+    front: mpsc::Sender<front::Command>,
+    supervisor: mpsc::Sender<Order>,
+}
+
+/// The parts of a server that look at the others: for operators and load balancers.
+struct Watchers {
+    admin: AdminThread,
+    observer: Arc<Observer>,
+    token: Arc<admin::Token>,
+}
+
+/// A server with all its parts: its front waits for connections, its supervisor for its run.
+struct Server {
+    common: Common,
+    front: FrontThread,
+    supervisor: Supervisor,
+    admin: AdminThread,
+    control: Arc<ControlHandler>,
+    handover: Handover,
+    readiness: Readiness,
+    candidate: Candidate,
+    keeping: Option<Keeping>,
+    pidfile: Option<Pidfile>,
+    predecessor: Option<Arc<Predecessor>>,
+    /// True when connections are accepted.
+    serving: watch::Receiver<bool>,
+    orders: mpsc::Receiver<Order>,
+    notices: mpsc::Receiver<Notice>,
+    events: mpsc::UnboundedReceiver<front::Event>,
+}
+
+impl Server {
+    fn build(
+        listening: ListeningServer,
+        predecessor: Option<Arc<Predecessor>>,
+    ) -> Result<Server, Box<dyn Error>> {
+        let ListeningServer {
+            settings,
+            started,
+            apps,
+            pidfile,
+            listeners,
+            admin,
+            tls,
+            upgrade_context,
+            launcher,
+        } = listening;
+        let binds: Vec<String> = listeners.iter().map(front::Listener::address).collect();
+        let ports = listeners.iter().filter_map(front::Listener::port).collect();
+        let inherited = listeners.iter().chain(admin.iter()).filter(|listener| listener.is_inherited());
+        let kept = inherited.map(front::Listener::address).collect();
+        let configuration = Configuration::new(Arc::clone(&settings), tls.clone(), launcher.clone());
+        let keeping = acme::keep_certificates(&configuration, tls.as_ref(), predecessor.is_some())?;
+        let key = Arc::new(at_root::developer_key(&settings, &launcher)?);
+        let (to_front, commands) = mpsc::channel(CHANNEL_CAPACITY);
+        let (events_out, events) = mpsc::unbounded_channel();
+        let opening = if predecessor.is_some() { Opening::OnCommand } else { Opening::AtOnce };
+        let front = start_front(
+            Arc::clone(&settings),
+            Arc::clone(&key),
+            tls.clone(),
+            listeners,
+            opening,
+            commands,
+            events_out,
+        )?;
+        let (notify, notices) = mpsc::channel(CHANNEL_CAPACITY);
+        let (to_supervisor, orders) = mpsc::channel(CHANNEL_CAPACITY);
+        let common = Common {
+            configuration,
+            started,
+            binds,
+            key,
+            tls,
+            launcher,
+            front: to_front,
+            supervisor: to_supervisor,
+        };
+        let supervisor = Supervisor::new(common.blueprint(&settings, apps, predecessor.is_some()), notify);
+        let (serving_in, serving) = watch::channel(false);
+        let watchers = common.watch(admin, serving.clone())?;
+        let control =
+            Arc::new(common.control_handler(&watchers, keeping.as_ref(), ports, predecessor.as_deref()));
+        let (candidate, news) = Candidate::of(predecessor.as_ref(), &settings.apps);
+        let readiness = common.readiness(&candidate, &watchers.admin);
+        let handover = common.handover(settings, kept, upgrade_context, serving_in, (&candidate, news));
+        let admin = watchers.admin;
+        Ok(Server {
+            common,
+            front,
+            supervisor,
+            admin,
+            control,
+            handover,
+            readiness,
+            candidate,
+            keeping,
+            pidfile,
+            predecessor,
+            serving,
+            orders,
+            notices,
+            events,
+        })
+    }
+
+    /// Boot, serve, drain.
+    fn run(self) -> Result<ExitCode, Box<dyn Error>> {
+        let Server { common, front, supervisor, admin, control, mut handover, readiness, candidate, .. } =
+            self;
+        let Server { keeping, mut pidfile, predecessor, serving, orders, notices, events, .. } = self;
+        let Common { configuration, tls, launcher, front: to_front, supervisor: to_supervisor, .. } = &common;
+        let runtime = event_loop()?;
+        let outcome = runtime.block_on(async {
+            tokio::spawn(service_notification::keep_alive(to_front.downgrade(), launcher.clone()));
+            tokio::spawn(at_root::end_idle_openers());
+            let configured = configuration.clone();
+            let telling =
+                tokio::spawn(tell_front(notices, to_front.clone(), configured, readiness, candidate.clone()));
+            let outcome = tokio::select! {
+                outcome = supervisor.run(orders) => outcome,
+                () = tell_supervisor(events, to_supervisor.clone(), candidate) => {
+                    error!("the front has ended by itself"); // workers end when their control sockets close
+                    Ok(Outcome::Halted)
+                }
+                () = handover.take_over(predecessor.as_deref(), &mut pidfile) => unreachable!("it waits for ever"),
+                () = serve_control(&control, serving.clone(), predecessor.as_deref()) => unreachable!("it answers for ever"),
+                () = configuration.reload_on_hangup(to_front, to_supervisor) => unreachable!("it waits for ever"),
+                () = certificate_watch::follow_files(configuration, tls.as_ref(), launcher) => unreachable!("it looks for ever"),
+            };
+            let _ = tokio::time::timeout(EXIT_TIMEOUT, telling).await; // for the supervisor's last messages
+            outcome
+        })?;
+        // This process may stay, as the one that passes signals on.
+        drop((control, handover, common, keeping));
+        admin.end();
+        let unanswered = front.end();
+        if let Some(predecessor) = predecessor.filter(|_| !*serving.borrow()) {
+            predecessor.failed(&why_not(&outcome));
+        }
+        drop(pidfile);
+        let code = conclude(outcome, unanswered, &runtime);
+        // A look at files that does not come to an end is not waited for.
+        runtime.shutdown_background();
+        Ok(code)
+    }
+}
+
+impl Common {
+    fn blueprint(&self, settings: &Arc<Settings>, apps: Vec<AppBlueprint>, succeeds: bool) -> Blueprint {
+        Blueprint {
+            settings: Arc::clone(settings),
+            apps,
+            purpose: if succeeds { Purpose::Succeed } else { Purpose::Serve },
+            output: log::app_output(settings.log.format),
+            launcher: self.launcher.clone(),
+        }
+    }
+
+    fn watch(
+        &self,
+        listeners: admin::Listeners,
+        serving: watch::Receiver<bool>,
+    ) -> Result<Watchers, Box<dyn Error>> {
+        let processes = Arc::default();
+        let observer = Arc::new(Observer::new(
+            self.configuration.clone(),
+            self.started,
+            self.front.downgrade(),
+            self.supervisor.downgrade(),
+            Arc::clone(&processes),
+            self.launcher.clone(),
+        ));
+        let token = Arc::new(admin::Token::new()?);
+        let sources = admin::Sources {
+            configuration: self.configuration.clone(),
+            front: self.front.downgrade(),
+            supervisor: self.supervisor.downgrade(),
+            tls: self.tls.clone(),
+            processes,
+            heaps: Arc::default(),
+            agent: Arc::default(),
+            observer: Arc::clone(&observer),
+            token: Arc::clone(&token),
+            streams: Arc::default(),
+        };
+        Ok(Watchers { admin: AdminThread::start(listeners, sources, serving)?, observer, token })
+    }
+
+    fn control_handler(
+        &self,
+        watchers: &Watchers,
+        keeping: Option<&Keeping>,
+        ports: Vec<u16>,
+        predecessor: Option<&Predecessor>,
+    ) -> ControlHandler {
+        ControlHandler {
+            configuration: self.configuration.clone(),
+            started: self.started,
+            binds: self.binds.clone(),
+            key: Arc::clone(&self.key),
+            tls: self.tls.clone(),
+            keeper: keeping.map(|keeping| keeping.keeper.clone()),
+            ports,
+            admin: Arc::clone(&watchers.admin.addresses),
+            predecessor: predecessor.map(Predecessor::pid),
+            supervisor: self.supervisor.clone(),
+            front: self.front.clone(),
+            launcher: self.launcher.clone(),
+            observer: Arc::clone(&watchers.observer),
+            token: Arc::clone(&watchers.token),
+        }
+    }
+
+    fn readiness(&self, candidate: &Candidate, admin: &AdminThread) -> Readiness {
+        Readiness::new(
+            self.configuration.clone(),
+            self.binds.clone(),
+            Arc::clone(&self.key),
+            candidate.is_one(), // it reports in the handover that it serves
+            self.launcher.clone(),
+            admin.leaver(self.launcher.clone()),
+        )
+    }
+
+    fn handover(
+        &self,
+        settings: Arc<Settings>,
+        kept: Vec<String>,
+        upgrade_context: Option<UpgradeContext>,
+        serving: watch::Sender<bool>,
+        (candidate, news): (&Candidate, Option<mpsc::Receiver<(AppId, News)>>),
+    ) -> Handover {
+        Handover {
+            settings,
+            binds: self.binds.clone(),
+            kept,
+            front: self.front.clone(),
+            supervisor: self.supervisor.clone(),
+            upgrade_context,
+            serving,
+            news,
+            awaited: candidate.awaited(),
+            launcher: self.launcher.clone(),
+        }
+    }
+}
+
+/// Answers `highball status` and its like for ever, from when connections are accepted. A server without them still
+/// serves.
+async fn serve_control(
+    control: &Arc<ControlHandler>,
+    mut serving: watch::Receiver<bool>,
+    predecessor: Option<&Predecessor>,
+) {
+    if serving.wait_for(|serving| *serving).await.is_err() {
+        return std::future::pending().await; // it has given up, and is ending
+    }
+    let socket = at_root::control_socket(&control.launcher, predecessor.map(Predecessor::pid)).await;
+    if let Some(predecessor) = predecessor {
+        predecessor.serving(); // from here on commands find us
+    }
+    match socket {
+        Ok(socket) => {
+            let control = Arc::clone(control);
+            let respond = move |question| {
+                let control = Arc::clone(&control);
+                async move { control.respond(question).await }
+            };
+            socket.answer(respond).await;
+        }
+        Err(error) => {
+            warn!(%error, "no control socket: `highball status`, `highball restart` and `highball stop` cannot find this server");
+            std::future::pending().await
+        }
+    }
+}

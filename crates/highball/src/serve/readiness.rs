@@ -1,0 +1,177 @@
+//! Reports that a server serves, to the log and to systemd.
+
+use crate::admin::Leaver;
+use crate::configuration::Configuration;
+use crate::root::at_root;
+use highball_config::{App, AppId, ShowDiagnosis};
+use highball_front::developer_key::DeveloperKey;
+use highball_spawner::ServiceState;
+use highball_supervisor::{AppNotice, Launcher};
+use rustix::process::Pid;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use tracing::info;
+
+/// What has to be there before the report.
+#[derive(Debug)]
+pub(crate) struct Readiness {
+    configuration: Configuration,
+    binds: Vec<String>,
+    key: Arc<DeveloperKey>,
+    /// The applications that boot at the start, and have neither come up nor failed, nor been removed.
+    coming: BTreeSet<AppId>,
+    reported: bool,
+    /// Whether the log has shown what to do about an application that did not boot.
+    has_shown_failure: bool,
+    launcher: Launcher,
+    admin: Leaver,
+}
+
+impl Readiness {
+    /// `reported`: another part reports it.
+    pub(crate) fn new(
+        configuration: Configuration,
+        binds: Vec<String>,
+        key: Arc<DeveloperKey>,
+        reported: bool,
+        launcher: Launcher,
+        admin: Leaver,
+    ) -> Readiness {
+        let coming = configuration.now().apps.iter().filter(|app| app.prestart).map(|app| app.id).collect();
+        Readiness { configuration, binds, key, coming, reported, has_shown_failure: false, launcher, admin }
+    }
+
+    /// Another process serves from here on, and has kept these addresses.
+    pub(crate) fn handed_over(&self, pid: i32, kept: &[String]) {
+        let left = self.binds.iter().filter(|address| !kept.contains(address));
+        left.for_each(|address| at_root::leave(address, &self.launcher));
+        self.admin.leave(kept);
+        if let Some(pid) = Pid::from_raw(pid) {
+            at_root::tell(ServiceState::HandedOver(pid), &self.launcher);
+        }
+    }
+
+    /// The server stops, or will soon.
+    pub(crate) fn stopping(&self) {
+        at_root::tell(ServiceState::Stopping, &self.launcher);
+    }
+
+    /// Reports at once where all applications boot at their first requests.
+    pub(crate) fn begin(&mut self) {
+        if self.coming.is_empty() {
+            self.report();
+        }
+    }
+
+    /// Takes note of an event of an application.
+    pub(crate) fn note(&mut self, app: AppId, notice: &AppNotice) {
+        let is_up = matches!(notice, AppNotice::WorkerReady(_) | AppNotice::SiteOpened { .. });
+        let has_failed = matches!(notice, AppNotice::AppFailed(_));
+        let is_removed = matches!(notice, AppNotice::Removed);
+        if has_failed && self.configuration.now().apps.len() > 1 {
+            self.show_failed_app(app);
+        }
+        if self.reported || !(is_up || has_failed || is_removed) {
+            return;
+        }
+        // The report waits until a single application that has failed is fixed.
+        if has_failed && self.configuration.now().apps.len() == 1 {
+            if !std::mem::replace(&mut self.has_shown_failure, true) {
+                let apps = &self.configuration.now().apps;
+                let link = apps.first().and_then(|app| browser_link(app, &self.binds, &self.key));
+                let place = link.unwrap_or_else(|| self.binds.join(" "));
+                info!("fix it and reload {place}; the application boots again");
+            }
+            return;
+        }
+        self.coming.remove(&app);
+        if self.coming.is_empty() {
+            self.report();
+        }
+    }
+
+    fn report(&mut self) {
+        if std::mem::replace(&mut self.reported, true) {
+            return;
+        }
+        info!(pid = self.launcher.pid().as_raw_pid(), "serving on {}", self.binds.join(" "));
+        self.admin.report();
+        let apps = &self.configuration.now().apps;
+        if apps.len() > 1 {
+            for app in apps {
+                info!(application = app.name, "at {}", self.link_or_url(app));
+            }
+            if let Some(url) = self.url_of_list(apps) {
+                info!("all of them, with their states: {}", self.key.link(&url));
+            }
+        } else if let Some(link) = apps.first().and_then(|app| browser_link(app, &self.binds, &self.key)) {
+            info!("in your browser: {link}");
+        }
+        at_root::tell(ServiceState::Ready, &self.launcher);
+    }
+
+    fn link_or_url(&self, app: &App) -> String {
+        browser_link(app, &self.binds, &self.key).unwrap_or_else(|| url(app, &self.binds))
+    }
+
+    fn show_failed_app(&self, app: AppId) {
+        let link = |app: Arc<App>| Some((app.name.clone(), browser_link(&app, &self.binds, &self.key)?));
+        if let Some((application, link)) = self.configuration.app(app).and_then(link) {
+            info!(application, "in your browser: {link}");
+        }
+    }
+
+    /// Where a developer at this machine is shown the list of the applications, if none has that place.
+    fn url_of_list(&self, apps: &[Arc<App>]) -> Option<String> {
+        let is_at_localhost = |app: &App| {
+            let mut hosts = app.hosts.iter();
+            app.prefix.is_empty()
+                && (app.hosts.is_empty() || hosts.any(|host| host == "*" || host == "localhost"))
+        };
+        let is_listed = apps.iter().any(|app| app.is_development());
+        let of_browsers = |scheme: &str| self.binds.iter().find(|bind| bind.starts_with(scheme));
+        let bind = of_browsers("http://").or_else(|| of_browsers("https://"))?;
+        let (scheme, port) = (bind.split_once("://")?.0, bind.rsplit_once(':')?.1);
+        let is_free = !apps.iter().any(|app| is_at_localhost(app));
+        (is_listed && is_free).then(|| format!("{scheme}://localhost{}/", behind_colon(scheme, port)))
+    }
+}
+
+/// Where people find the application: at its host for this machine, if it has one, else at its first.
+pub(crate) fn url(app: &App, binds: &[String]) -> String {
+    let of_browsers = |scheme: &str| binds.iter().find(|bind| bind.starts_with(scheme));
+    let bind = of_browsers("http://").or_else(|| of_browsers("https://")).or_else(|| binds.first());
+    let bind = bind.map(String::as_str).unwrap_or_default();
+    let local = app.hosts.iter().find(|host| host.ends_with(".localhost"));
+    let (Some(host), Some((_, port))) = (local.or_else(|| app.hosts.first()), bind.rsplit_once(':')) else {
+        return format!("{bind}{}/", app.prefix);
+    };
+    match bind.split_once("://") {
+        Some((scheme @ ("http" | "https"), _)) => {
+            format!("{scheme}://{host}{}{}/", behind_colon(scheme, port), app.prefix)
+        }
+        _ => format!("{bind}, host {host}{}/", app.prefix),
+    }
+}
+
+/// The link that lets a developer's browser see what goes wrong with an application: in development, where it is reached
+/// by a name of this machine, and a link is asked for.
+pub(crate) fn browser_link(app: &App, binds: &[String], key: &DeveloperKey) -> Option<String> {
+    if !app.is_development() || app.show_diagnosis != ShowDiagnosis::Link {
+        return None;
+    }
+    // What listens on every address is reached on this machine by these.
+    let url = url(app, binds).replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:");
+    let rest = url.strip_prefix("http://").or_else(|| url.strip_prefix("https://"))?;
+    let host = rest.split([':', '/']).next().unwrap_or_default();
+    let is_local = app.hosts.is_empty() || host == "localhost" || host.ends_with(".localhost");
+    is_local.then(|| key.link(&url))
+}
+
+/// The port as it stands in a URL: not at all, if it is the usual one.
+fn behind_colon(scheme: &str, port: &str) -> String {
+    if [("http", "80"), ("https", "443")].contains(&(scheme, port)) {
+        return String::new();
+    }
+    format!(":{port}")
+}

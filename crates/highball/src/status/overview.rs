@@ -1,0 +1,233 @@
+//! What a running Highball does at this moment: its applications, their workers, and the requests that these are at. One
+//! report, for `highball top` and for the dashboard.
+//!
+//! It is made when somebody looks: the front lists its requests, the supervisor its processes, and workers are asked what
+//! their threads do. Nothing of it costs a request anything. What one who looks gets is what all get within half a second.
+
+pub(crate) mod report;
+mod thread_states;
+
+use crate::admin::Processes;
+use crate::configuration::Configuration;
+use crate::status::kernel_limits;
+use crate::status::reports;
+use highball_config::App;
+use highball_front::{AppLoad, Command, RunningRequest, RunningRequests};
+use highball_proc::process_figures;
+use highball_supervisor::{AppReport, Launcher, Order};
+use report::{AppOverview, Overview, RequestOverview, TimesOverview, WorkerOverview};
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+pub(crate) use thread_states::Key;
+use thread_states::{States, ThreadStates};
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::spawn_blocking;
+use tokio::time::timeout;
+
+/// Time for front and supervisor to answer.
+const REPORT_TIME: Duration = Duration::from_secs(1);
+/// Requests that are listed in all, and the least of each application.
+const REQUESTS: usize = 200;
+const REQUESTS_OF_APP: usize = 5;
+
+/// What is wanted beside the figures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Detail {
+    /// What the threads do at each request,
+    pub(crate) states: bool,
+    /// the calls that led there,
+    pub(crate) backtraces: bool,
+    /// and the addresses of clients.
+    pub(crate) clients: bool,
+}
+
+/// Looks at the server.
+#[derive(Debug)]
+pub(crate) struct Observer {
+    pub(crate) configuration: Configuration,
+    pub(crate) started: Instant,
+    /// The front ends with its last sender.
+    pub(crate) front: mpsc::WeakSender<Command>,
+    pub(crate) supervisor: mpsc::WeakSender<Order>,
+    pub(crate) processes: Arc<Processes>,
+    pub(crate) launcher: Launcher,
+    thread_states: ThreadStates,
+}
+
+impl Observer {
+    pub(crate) fn new(
+        configuration: Configuration,
+        started: Instant,
+        front: mpsc::WeakSender<Command>,
+        supervisor: mpsc::WeakSender<Order>,
+        processes: Arc<Processes>,
+        launcher: Launcher,
+    ) -> Observer {
+        let thread_states = ThreadStates::default();
+        Observer { configuration, started, front, supervisor, processes, launcher, thread_states }
+    }
+
+    /// Everything; `None`, where the front's event loop does not answer.
+    pub(crate) async fn overview(&self, detail: Detail) -> Option<Overview> {
+        let front = in_time(reports::of_front(self.front.upgrade()?));
+        let supervisor = async { in_time(reports::of_supervisor(self.supervisor.upgrade()?)).await };
+        let (front, supervisor, requests) = tokio::join!(front, supervisor, self.requests());
+        let (front, requests) = (front?, requests?);
+        let states = if detail.states {
+            self.thread_states.of(&self.supervisor, &requests).await
+        } else {
+            Arc::default()
+        };
+        let reports = supervisor.as_ref().map(|report| &*report.apps).unwrap_or_default();
+        let taken = self.taken(reports).await;
+        let settings = self.configuration.now();
+        let limits = kernel_limits::of(&settings).await;
+        let app = |load: &AppLoad| {
+            let app = settings.apps.iter().find(|app| app.id == load.app)?;
+            let report = reports.iter().find(|report| report.id == load.app);
+            let requests = requests.iter().find(|requests| requests.app == load.app);
+            let kernel_limits = limits.get(&app.id).cloned();
+            let requests = requests.map(|of| (of, &*states, detail));
+            let phase = report.map(|report| reports::phase(report, Some(load), settings.admin.stuck_after));
+            let phase = phase.unwrap_or("not known").into();
+            Some(AppOverview { phase, kernel_limits, ..app_overview(app, load, report, &taken, requests) })
+        };
+        let apps: Vec<AppOverview> = front.apps.iter().filter_map(app).collect();
+        let phase = match &apps[..] {
+            [app] => app.phase.clone(),
+            _ => supervisor.as_ref().map_or("not known", |report| report.phase).into(),
+        };
+        Some(Overview {
+            pid: self.launcher.pid().as_raw_pid(),
+            version: env!("CARGO_PKG_VERSION").into(),
+            phase,
+            uptime_seconds: self.started.elapsed().as_secs(),
+            at_ms: self.started.elapsed().as_millis() as u64,
+            connections: front.connections,
+            hijacked: front.hijacked,
+            apps,
+        })
+    }
+
+    /// What its worker does at a request; `None`, where it has ended, or is not among the oldest.
+    pub(crate) async fn request(&self, key: Key) -> Option<RequestOverview> {
+        let requests = self.requests().await?;
+        let of_app = requests.iter().find(|of| of.app == key.app)?;
+        let request = of_app.oldest.iter().find(|request| Key::of(key.app, request) == Some(key))?;
+        let states = self.thread_states.of(&self.supervisor, &requests).await;
+        let detail = Detail { states: true, backtraces: true, clients: false };
+        Some(request_overview(request, Some(key), &states, detail))
+    }
+
+    /// The oldest requests of each application.
+    async fn requests(&self) -> Option<Vec<RunningRequests>> {
+        let most = (REQUESTS / self.configuration.now().apps.len().max(1)).max(REQUESTS_OF_APP);
+        let (to, requests) = oneshot::channel();
+        let listed = async {
+            self.front.upgrade()?.send(Command::ListRequests { most, to }).await.ok()?;
+            requests.await.ok()
+        };
+        in_time(listed).await
+    }
+
+    /// Memory and processor time of the processes. Memory is read once in some seconds: that takes the kernel milliseconds.
+    async fn taken(&self, reports: &[AppReport]) -> BTreeMap<i32, (Option<u64>, u64)> {
+        let pids: Vec<i32> =
+            reports.iter().flat_map(|app| app.workers.iter().filter_map(|worker| worker.pid)).collect();
+        let memory = self.processes.of(pids.clone()).await;
+        let read = move || {
+            let figures = pids.into_iter().filter_map(|pid| Some((pid, process_figures(pid).ok()?)));
+            figures.collect::<Vec<_>>()
+        };
+        let figures = spawn_blocking(read).await.unwrap_or_default();
+        let with_memory = figures.into_iter().map(|(pid, figures)| {
+            let proportional = memory.get(&pid).and_then(|taken| taken.proportional_bytes);
+            (pid, (proportional.or(Some(figures.resident_bytes)), figures.cpu_ms))
+        });
+        with_memory.collect()
+    }
+}
+
+async fn in_time<T>(answer: impl Future<Output = Option<T>>) -> Option<T> {
+    timeout(REPORT_TIME, answer).await.ok()?
+}
+
+fn app_overview(
+    app: &App,
+    load: &AppLoad,
+    report: Option<&AppReport>,
+    taken: &BTreeMap<i32, (Option<u64>, u64)>,
+    requests: Option<(&RunningRequests, &States, Detail)>,
+) -> AppOverview {
+    let worker = |worker: &highball_supervisor::WorkerReport| {
+        let load = load.workers.iter().find(|load| load.worker == worker.worker);
+        let taken = worker.pid.and_then(|pid| taken.get(&pid));
+        WorkerOverview {
+            worker: worker.worker,
+            pid: worker.pid,
+            state: reports::worker_state(worker, load.is_some_and(|load| load.is_stuck)).into(),
+            replaced_for: worker.replaced_for.map(Into::into),
+            generation: worker.generation,
+            threads: worker.threads,
+            in_flight: load.map_or(0, |load| load.in_flight + load.placed),
+            served: load.map_or(0, |load| load.served),
+            uptime_seconds: worker.uptime.as_secs(),
+            memory_bytes: taken.and_then(|(memory, _)| *memory),
+            cpu_ms: taken.map(|(_, cpu_ms)| *cpu_ms),
+        }
+    };
+    let (oldest, more) = requests.map_or((Vec::new(), 0), |(requests, states, detail)| {
+        let of = |request| request_overview(request, Key::of(app.id, request), states, detail);
+        (requests.oldest.iter().map(of).collect(), requests.more)
+    });
+    AppOverview {
+        id: app.id.0,
+        name: app.name.clone(),
+        phase: String::new(), // put together from both reports
+        crash_loop: report.and_then(|report| Some(report.crash_loop.as_ref()?.what.clone())),
+        generation: report.map_or(0, |report| report.generation),
+        under_way: report.and_then(under_way),
+        workers_wanted: report.map_or(0, |report| report.wanted),
+        workers: report.map_or_else(Vec::new, |report| report.workers.iter().map(worker).collect()),
+        kernel_limits: None, // read aside
+        queue: load.queue,
+        answered: load.figures.requests.iter().map(|(_, _, count)| count).sum(),
+        failed: load.figures.requests.iter().filter(|row| row.1 == "5xx").map(|row| row.2).sum(),
+        times: TimesOverview::of(&load.figures.first_byte_time),
+        requests: oldest,
+        more_requests: more,
+    }
+}
+
+/// The restart or refork that is under way: `restart: rolling`.
+fn under_way(report: &AppReport) -> Option<String> {
+    let is_open = |state: &str| !matches!(state, "done" | "failed" | "refused");
+    let restart = report.restarts.last().filter(|restart| is_open(restart.state));
+    let refork = report.refork.as_ref().filter(|refork| is_open(refork.state));
+    let restart = restart.map(|restart| format!("restart: {}", restart.state));
+    restart.or_else(|| refork.map(|refork| format!("refork: {}", refork.state)))
+}
+
+fn request_overview(
+    request: &RunningRequest,
+    key: Option<Key>,
+    states: &States,
+    detail: Detail,
+) -> RequestOverview {
+    let state = key.and_then(|key| states.get(&key));
+    RequestOverview {
+        worker: key.map(|key| key.worker),
+        ticket: key.map(|key| key.ticket.to_string()),
+        stage: request.stage.name().into(),
+        method: request.method.clone(),
+        path: request.path.clone(),
+        client: detail.clients.then(|| request.client.clone()),
+        age_ms: request.age.as_millis() as u64,
+        body_bytes: request.body_bytes,
+        answer_bytes: request.answer_bytes,
+        doing: state.map(|state| state.doing.strip_prefix("it ").unwrap_or(&state.doing).to_owned()),
+        backtrace: state.and_then(|state| state.backtrace.clone()).filter(|_| detail.backtraces),
+    }
+}

@@ -1,0 +1,264 @@
+//! `highball top`: what a running server does, as a picture that follows it, or once as text or JSON.
+//!
+//! It asks the server once a second by its control socket, and draws the answer itself, with a few escape sequences that
+//! every terminal knows. In reading order: this file (asking, keys, orders), [`picture`] (what is shown), [`rates`] (what two
+//! reports say together), [`terminal`] (the terminal, which gets back what it was).
+
+mod picture;
+mod rates;
+mod terminal;
+
+use crate::commands::{is_selected, selected, the_only, CommandError};
+use crate::control::actions::Action;
+use crate::control::asking::{ask, ask_aside, Instance};
+use crate::control::instance::{Answer, Question};
+use crate::output::print;
+use crate::status::overview::report::Overview;
+use highball_config::{Display, Selector};
+use highball_text::json;
+use picture::{Confirmation, View};
+use rates::History;
+use std::io::{self, IsTerminal};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use terminal::{Key, Terminal};
+use tokio::task::JoinHandle;
+use tokio::time::{sleep, sleep_until};
+
+/// Time from one report to the next question.
+const EVERY: Duration = Duration::from_secs(1);
+/// Time between the two reports of one picture, from which rates are made.
+const BETWEEN: Duration = Duration::from_millis(300);
+/// How long the outcome of an order is shown.
+const NOTICE_TIME: Duration = Duration::from_secs(8);
+/// Time without an answer after which the server counts as ended.
+const SILENCE_TIME: Duration = Duration::from_secs(10);
+
+/// Shows it.
+pub(crate) fn top(display: Display, selector: &Selector) -> Result<(), CommandError> {
+    let mut found = selected(selector)?;
+    let pid = the_only(&found)?.status.pid;
+    found.retain(|instance| instance.status.pid == pid);
+    let Some(instance) = found.pop() else { return Err(CommandError::Ended(pid)) };
+    let apps = apps_of(&instance, selector);
+    #[allow(clippy::disallowed_methods)] // nothing is written
+    let is_live = io::stdin().is_terminal() && io::stdout().is_terminal();
+    match display {
+        Display::Token => token(&instance),
+        Display::Json => {
+            let overview = ask_overview(&instance, &apps, true)?;
+            Ok(print(&(json::pretty(&overview) + "\n"))?)
+        }
+        Display::Once { backtraces } => once(&instance, &apps, backtraces),
+        Display::Live if is_live => {
+            Ok(crate::process::event_loop::event_loop()?.block_on(Top::new(instance, apps).follow())?)
+        }
+        Display::Live => once(&instance, &apps, false),
+    }
+}
+
+/// The numbers of the applications that are meant.
+fn apps_of(instance: &Instance, selector: &Selector) -> Vec<u32> {
+    let apps = instance.status.apps.iter();
+    let meant = apps.filter(|app| selector.app.as_ref().is_none_or(|selector| is_selected(selector, app)));
+    meant.map(|app| app.id).collect()
+}
+
+fn token(instance: &Instance) -> Result<(), CommandError> {
+    let pid = instance.status.pid;
+    match ask(&instance.address, Question::DashboardToken) {
+        Ok(Answer::DashboardToken { token: Some(token) }) => Ok(print(&format!("{token}\n"))?),
+        Ok(Answer::DashboardToken { token: None }) => {
+            let why = "its dashboard takes no orders; serve with --admin ADDRESS --admin-actions";
+            Err(CommandError::Refused(pid, why.into()))
+        }
+        Ok(_) => Err(CommandError::Silent(pid, io::ErrorKind::InvalidData.into())),
+        Err(error) => Err(CommandError::Silent(pid, error)),
+    }
+}
+
+/// One picture, as text.
+fn once(instance: &Instance, apps: &[u32], backtraces: bool) -> Result<(), CommandError> {
+    let mut history = History::default();
+    history.add(ask_overview(instance, apps, false)?);
+    crate::process::event_loop::event_loop()?.block_on(async { sleep(BETWEEN).await });
+    history.add(ask_overview(instance, apps, true)?);
+    Ok(print(&picture::text(&history, backtraces))?)
+}
+
+fn ask_overview(instance: &Instance, apps: &[u32], states: bool) -> Result<Overview, CommandError> {
+    let pid = instance.status.pid;
+    let answer = ask(&instance.address, Question::Overview { states });
+    overview_in(answer, apps).map_err(|error| CommandError::Silent(pid, error))
+}
+
+fn overview_in(answer: io::Result<Answer>, apps: &[u32]) -> io::Result<Overview> {
+    match answer? {
+        Answer::Overview(mut overview) => {
+            // Applications that were added since are shown where all are.
+            overview.apps.retain(|app| apps.is_empty() || apps.contains(&app.id));
+            Ok(*overview)
+        }
+        _ => Err(io::Error::new(io::ErrorKind::InvalidData, "it is another version of Highball")),
+    }
+}
+
+/// What happens while a picture is shown.
+enum Happening {
+    Overview(io::Result<Overview>),
+    Acted(Result<String, String>),
+    AskAgain,
+    Keys(Vec<Key>),
+    Resized,
+    /// The terminal was closed, or this process is to end.
+    End,
+    /// This process is to stop until it is continued.
+    Stop,
+}
+
+/// The picture that follows.
+struct Top {
+    instance: Arc<Instance>,
+    apps: Vec<u32>,
+    history: History,
+    view: View,
+    asking: Option<JoinHandle<io::Result<Answer>>>,
+    acting: Option<JoinHandle<Result<String, String>>>,
+    next: Instant,
+    answered: Instant,
+}
+
+impl Top {
+    fn new(instance: Instance, apps: Vec<u32>) -> Top {
+        let all = instance.status.apps.len() == apps.len();
+        Top {
+            instance: Arc::new(instance),
+            apps: if all { Vec::new() } else { apps },
+            history: History::default(),
+            view: View::default(),
+            asking: None,
+            acting: None,
+            next: Instant::now(),
+            answered: Instant::now(),
+        }
+    }
+
+    /// Until a key, a signal or the end of the terminal ends it.
+    async fn follow(mut self) -> io::Result<()> {
+        let mut terminal = Terminal::enter()?;
+        loop {
+            terminal.draw(&picture::screen(&self.history, &mut self.view, terminal.size()))?;
+            match self.next_happening(&mut terminal).await {
+                Happening::Overview(Ok(overview)) => {
+                    self.answered = Instant::now();
+                    self.view.problem = None;
+                    self.history.add(overview);
+                }
+                Happening::Overview(Err(error)) => {
+                    if self.answered.elapsed() > SILENCE_TIME || is_of_the_end(&error) {
+                        drop(terminal);
+                        let pid = self.instance.status.pid;
+                        return Err(io::Error::other(format!(
+                            "the instance with pid {pid} does not answer any more: {error}"
+                        )));
+                    }
+                    self.view.problem = Some(format!("the server does not answer: {error}"));
+                }
+                Happening::Acted(outcome) => {
+                    let text = outcome.unwrap_or_else(|why| format!("not done: {why}"));
+                    self.view.notice = Some((text, Instant::now() + NOTICE_TIME));
+                    self.next = Instant::now();
+                }
+                Happening::AskAgain => self.ask(),
+                Happening::Keys(keys) => {
+                    for key in keys {
+                        match key {
+                            Key::Quit => return Ok(()),
+                            Key::Suspend => terminal.suspend()?,
+                            key => self.pressed(key),
+                        }
+                    }
+                }
+                Happening::Stop => terminal.suspend()?,
+                Happening::Resized => {}
+                Happening::End => return Ok(()),
+            }
+        }
+    }
+
+    async fn next_happening(&mut self, terminal: &mut Terminal) -> Happening {
+        let apps = self.apps.clone();
+        let is_asking = self.asking.is_some();
+        tokio::select! {
+            answer = ended(&mut self.asking) => Happening::Overview(overview_in(answer, &apps)),
+            outcome = ended(&mut self.acting) => Happening::Acted(outcome),
+            () = sleep_until(self.next.into()), if !is_asking => Happening::AskAgain,
+            happening = terminal.next() => match happening {
+                terminal::Happening::Keys(keys) => Happening::Keys(keys),
+                terminal::Happening::Resized => Happening::Resized,
+                terminal::Happening::Stop => Happening::Stop,
+                terminal::Happening::End => Happening::End,
+            },
+        }
+    }
+
+    fn ask(&mut self) {
+        self.next = Instant::now() + EVERY;
+        let instance = Arc::clone(&self.instance);
+        let question = Question::Overview { states: true };
+        self.asking = Some(tokio::spawn(async move { ask_aside(&instance.address, question).await }));
+    }
+
+    fn pressed(&mut self, key: Key) {
+        if let Some(Confirmation { app, action, .. }) = self.view.confirmation.take() {
+            if key == Key::Char('y') {
+                self.act(app, action);
+            }
+            return;
+        }
+        let Some(now) = self.history.now() else { return };
+        match key {
+            Key::Up => self.view.select(now, -1),
+            Key::Down => self.view.select(now, 1),
+            Key::PageUp => self.view.select(now, -10),
+            Key::PageDown => self.view.select(now, 10),
+            Key::Enter => self.view.is_open = !self.view.is_open && self.view.selected.is_some(),
+            Key::Escape => self.view.is_open = false,
+            Key::Tab => self.view.choose_next_app(now),
+            Key::Char(letter) => self.view.confirmation = picture::confirmation(letter, now, &self.view),
+            Key::Quit | Key::Suspend => {}
+        }
+    }
+
+    fn act(&mut self, app: u32, action: Action) {
+        let instance = Arc::clone(&self.instance);
+        self.acting = Some(tokio::spawn(async move {
+            match ask_aside(&instance.address, Question::Act { app, action }).await {
+                Ok(Answer::Begun { what }) => Ok(what),
+                Ok(Answer::Refused { why }) => Err(why),
+                Ok(_) => Err("the server answered something else".into()),
+                Err(error) => Err(error.to_string()),
+            }
+        }));
+    }
+}
+
+/// Whether the server has ended.
+fn is_of_the_end(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound)
+}
+
+/// Waits for the end of a task; for ever, if there is none.
+async fn ended<T>(task: &mut Option<JoinHandle<T>>) -> T {
+    let Some(handle) = task else { return std::future::pending().await };
+    match handle.await {
+        Ok(result) => {
+            *task = None;
+            result
+        }
+        Err(_) => {
+            *task = None;
+            std::future::pending().await // it has panicked, which was reported
+        }
+    }
+}
