@@ -3,6 +3,7 @@
 //!
 //! In reading order:
 //!
+//! - [`facts`]: what these two tell each other;
 //! - [`core`]: decides, from events and the time alone, and returns actions for the shell;
 //! - [`shell`]: performs the actions, and reports to the core what comes of them and what else happens;
 //! - [`process`]: what is held of a mold and of a worker; where and how a mold boots; who starts and signals processes;
@@ -25,6 +26,7 @@ pub mod checkpoint;
 mod child;
 mod core;
 mod diagnosis;
+mod facts;
 mod message_log;
 mod probe;
 mod process;
@@ -39,25 +41,20 @@ pub use child::{ruby_command, withheld_variables};
 pub use core::crash_loop::PROBATION;
 pub use core::replacement::ReplacementCause;
 pub use core::server::Purpose;
-pub use diagnosis::failed_request::{FailedRequest, RawRequest};
+pub use diagnosis::failed_request::RawRequest;
+pub use diagnosis::in_brief;
 pub use diagnosis::overrun::OverrunReport;
 pub use diagnosis::request_failure::{RequestFailure, What};
 pub use diagnosis::thread_states::{AskedThreads, ThreadState};
-pub use diagnosis::{Diagnosis, Excerpt};
 pub use probe::{Probe, ProbeFailure};
 pub use process::launcher::Launcher;
 pub use process::mold::MoldSource;
 pub use process::mold_process::become_mold;
 pub use process::site::{may_be_served, Site};
-pub use process::spawn_journey::Step;
 pub use process::spawner_client::Client;
 pub use report::{
     AppReport, AskedHeap, CrashLoopReport, MachineMemory, MemoryReport, MoldReport, ReforkReport, Report,
     ReportedLoad, RestartCount, RestartReport, SizingReport, UpgradeReport, WorkerReport,
-};
-pub use shell::message::{
-    Account, AssetPipeline, Assets, BootFailure, Booted, DigestScheme, Finding, PlainAsset, RubyError,
-    RubyHeap, ThreadPlace, Tuning,
 };
 pub use shell::questions::{Answer, NotAsked};
 pub use shell::{time_for_turns, AppBlueprint, Blueprint, Outcome, Supervisor};
@@ -66,6 +63,7 @@ pub use upgrade::predecessor::Predecessor;
 pub use upgrade::successor::{TicketKeys, UpgradeContext};
 
 use highball_config::AppId;
+use highball_link::{Booted, Diagnosis};
 use highball_ring::FrontRing;
 use std::path::PathBuf;
 use tokio::sync::oneshot;

@@ -1,10 +1,9 @@
 //! What the supervisor tells `highball status` and `highball memory`.
 
 use crate::diagnosis::overrun::OverrunReport;
-use crate::diagnosis::Diagnosis;
-use crate::shell::message::{Booted, RubyHeap};
 use crate::shell::questions::{Answer, NotAsked};
 use highball_config::AppId;
+use highball_link::{Booted, Diagnosis, RubyHeap};
 use std::path::PathBuf;
 use std::time::Duration;
 

@@ -3,7 +3,8 @@
 
 use super::REPORT_TIME;
 use highball_config::AppId;
-use highball_supervisor::{AskedHeap, Order, RubyHeap};
+use highball_link::RubyHeap;
+use highball_supervisor::{AskedHeap, Order};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot, Mutex};

@@ -898,7 +898,7 @@ mod tests {
             user: "deploy".into(),
             framework: Some("Rails 6.1.7".into()),
             ruby: Some("3.1.2".into()),
-            jit: Some(Box::new(highball_supervisor::Tuning {
+            jit: Some(Box::new(highball_link::Tuning {
                 name: Some("YJIT".into()),
                 off: None,
                 is_missing: false,

@@ -6,7 +6,7 @@ use crate::control::callers::{Caller, Callers};
 use crate::control::places::{connect, in_folder, may_ask, ControlFolder, ControlPlaces, Whose, VARIABLE};
 use crate::status::kernel_limits::KernelLimitsStatus;
 use crate::status::overview::report::Overview;
-use highball_supervisor::{Diagnosis, RubyHeap, Tuning};
+use highball_link::{Diagnosis, RubyHeap, Tuning};
 use highball_text::json;
 use highball_users::{Found, Place};
 use rustix::fs::{fchmod, Mode};

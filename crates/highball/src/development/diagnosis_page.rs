@@ -4,7 +4,7 @@
 
 use highball_front::refusals::page::{self, Escaped};
 use highball_front::DevelopmentPages;
-use highball_supervisor::{Diagnosis, Excerpt, FailedRequest, RubyError, Step};
+use highball_link::{Diagnosis, Excerpt, FailedRequest, RubyError, Step};
 use highball_text::{json, visible_lines, visible_name, visible_path};
 use std::collections::hash_map::{DefaultHasher, RandomState};
 use std::fmt::Write as _;
@@ -216,7 +216,7 @@ fn words_of(cause: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use highball_supervisor::ThreadPlace;
+    use highball_link::ThreadPlace;
 
     /// One of a boot, and one of a request.
     fn diagnoses(evil: &str) -> [Diagnosis; 2] {

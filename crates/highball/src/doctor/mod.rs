@@ -14,9 +14,10 @@ use crate::deploy::other_servers::{self, Unread};
 use crate::output::print;
 use highball_config::{App, AppSelector, LogFormat, PumaNote, Selector, Settings};
 use highball_front as front;
+use highball_link::{Booted, Diagnosis, Finding, Step, Tuning};
 use highball_supervisor::{
-    withheld_variables, AppBlueprint, AppNotice, Blueprint, Booted, Diagnosis, Finding, Launcher, MoldSource,
-    Notice, Order, Outcome, Purpose, Step, Supervisor, Tuning,
+    withheld_variables, AppBlueprint, AppNotice, Blueprint, Launcher, MoldSource, Notice, Order, Outcome,
+    Purpose, Supervisor,
 };
 use highball_tenant::TenantFolder;
 use highball_text::{json, visible, visible_path};

@@ -1,7 +1,7 @@
 //! What `highball memory --json` prints. Units are in the names; MiB are KiB divided by 1024, not rounded.
 
+use highball_link::RubyHeap;
 use highball_proc::ProcessMemory;
-use highball_supervisor::RubyHeap;
 use serde::Serialize;
 use std::path::PathBuf;
 

@@ -204,8 +204,8 @@ fn cut(line: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use highball_link::RubyHeap;
     use highball_proc::{ProcessMemory, RingMemory};
-    use highball_supervisor::RubyHeap;
 
     fn process(role: &str, worker: Option<u32>, heap: Result<u64, &str>) -> ProcessReport {
         let memory = ProcessMemory {

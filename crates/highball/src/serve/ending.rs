@@ -10,7 +10,7 @@ use tracing::{error, info, warn};
 /// Why a process that was to take over has ended instead.
 pub(super) fn why_not(outcome: &Outcome) -> String {
     match outcome {
-        Outcome::BootFailed(failure) => failure.in_brief(),
+        Outcome::BootFailed(failure) => highball_supervisor::in_brief(failure),
         Outcome::BootLoop(why) => format!("the application does not come up: {why}"),
         Outcome::Drained | Outcome::Stopped | Outcome::Halted => {
             "the new process got a signal to stop".into()

@@ -23,11 +23,12 @@ use highball_front::{
     files, AppCommand, AppEvent, AppFailure, AppLoad, CacheReport, CertificateReport, Command, Event,
     Failure, NewWorker, Report as FrontReport, RequestTimes, TimedOutRequest, Tls, TlsReport,
 };
+use highball_link::{AssetPipeline, Assets, Diagnosis, DigestScheme, PlainAsset, RubyHeap};
 use highball_supervisor::{
-    AppNotice, AppOrder, AppReport, AskedHeap, AssetPipeline, Assets, CrashLoopReport, Diagnosis,
-    DigestScheme, Launcher, MachineMemory, MemoryReport, MoldReport, NotAsked, Notice, Order, Overrun,
-    OverrunReport, PlainAsset, RawRequest, ReadyWorker, ReforkReport, ReplacementCause, Report, ReportedLoad,
-    RequestFailure, RestartReport, RubyHeap, SizingReport, UpgradeReport, What, WorkerReport,
+    AppNotice, AppOrder, AppReport, AskedHeap, CrashLoopReport, Launcher, MachineMemory, MemoryReport,
+    MoldReport, NotAsked, Notice, Order, Overrun, OverrunReport, RawRequest, ReadyWorker, ReforkReport,
+    ReplacementCause, Report, ReportedLoad, RequestFailure, RestartReport, SizingReport, UpgradeReport, What,
+    WorkerReport,
 };
 use highball_text::{cut, LONGEST};
 use std::collections::BTreeMap;

@@ -5,9 +5,9 @@ use super::event::{Process, Ticket};
 use super::log::{AppLog, ServerLog};
 use crate::core::ending::Ending;
 use crate::core::event::ReceivedSignal;
-use crate::diagnosis::Diagnosis;
-use crate::shell::message::{BootFailure, Booted};
+use crate::facts::boot_failure::BootFailure;
 use highball_config::AppId;
+use highball_link::{Booted, Diagnosis};
 use std::path::PathBuf;
 use std::sync::Arc;
 

@@ -9,9 +9,7 @@ use crate::core::replacement::ReplacementCause;
 use crate::core::restart::{Asked, Failure};
 use crate::core::sizing::{Decision, Hindrance};
 use crate::core::worker::{StartFailure, WorkerState};
-use crate::diagnosis::Diagnosis;
-use crate::process::spawn_journey::Step;
-use crate::shell::message::Booted;
+use highball_link::{Booted, Diagnosis, Step};
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -3,7 +3,8 @@
 use crate::core::departure::{Departure, LAST_MESSAGES_TIME};
 use crate::core::ending::Ending;
 use crate::core::restart_policy::Life;
-use crate::process::spawn_journey::{Journey, Step};
+use crate::facts::spawn_journey::Journey;
+use highball_link::Step;
 use std::time::{Duration, Instant};
 
 /// How long a mold or worker may take to print its backtraces before it is killed.

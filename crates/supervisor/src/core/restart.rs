@@ -1,8 +1,8 @@
 //! A rolling restart: a transaction that puts one generation in the place of another, or leaves everything as it was.
 
-use crate::diagnosis::Diagnosis;
 use crate::probe::ProbeFailure;
 use crate::report::{RestartCount, RestartReport};
+use highball_link::Diagnosis;
 use std::collections::VecDeque;
 use std::fmt;
 use std::time::Duration;

@@ -1,9 +1,8 @@
 //! Reports as processes send them, for tests of the core.
 
 use super::worker::StartFailure;
-use crate::diagnosis::Diagnosis;
-use crate::process::spawn_journey::Step;
-use crate::shell::message::{Account, BootFailure, Booted, RubyError};
+use crate::facts::boot_failure::{Account, BootFailure};
+use highball_link::{Booted, Diagnosis, RubyError, Step};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 

@@ -284,7 +284,7 @@ impl Play {
             let looks = |action: &AppAction| matches!(action, AppAction::LookAtFolder { .. });
             let place = self.pending.iter().position(looks)?;
             let AppAction::LookAtFolder { ticket } = self.pending.remove(place) else { return None };
-            let files = Some(crate::watch::folder_state::FolderState(files));
+            let files = Some(crate::facts::folder_state::FolderState(files));
             self.tell_app(AppEvent::FolderSeen { ticket, files, took: Duration::ZERO });
         }
         Some(())

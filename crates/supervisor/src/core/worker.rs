@@ -5,7 +5,8 @@ use crate::core::departure::{Departure, LAST_MESSAGES_TIME};
 use crate::core::ending::Ending;
 use crate::core::replacement::Replacement;
 use crate::core::restart_policy::Life;
-use crate::shell::message::{BootFailure, RubyError};
+use crate::facts::boot_failure::BootFailure;
+use highball_link::RubyError;
 use std::time::{Duration, Instant};
 
 /// How long a worker that serves may go on after it has closed its control socket: the kernel may be about to report its end.

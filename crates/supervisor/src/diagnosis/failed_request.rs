@@ -1,7 +1,7 @@
 //! A request that failed, as it may be shown: what the client has sent, without its secrets.
 
+use highball_link::FailedRequest;
 use highball_secrets::{parameters, Secrets};
-use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
 /// Most header fields and parameters that are shown, and characters of each.
@@ -21,19 +21,6 @@ pub struct RawRequest {
     pub fields: Vec<(String, String)>,
     /// The body, if it was small.
     pub body: Vec<u8>,
-}
-
-/// The same request without its secrets.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FailedRequest {
-    /// The status that the client gets.
-    pub status: u16,
-    /// `GET /path?a=b`
-    pub line: String,
-    /// The header fields, in their order.
-    pub fields: Vec<(String, String)>,
-    /// The parameters of query and form, decoded.
-    pub parameters: Vec<(String, String)>,
 }
 
 impl RawRequest {

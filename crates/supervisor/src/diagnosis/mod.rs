@@ -1,5 +1,4 @@
-//! A failure, of a boot or of a request, with everything that helps to fix it: what the terminal, the page in the
-//! browser, `highball doctor` and `highball status` show. It holds no secrets: they are masked when it is made.
+//! Makes the [`Diagnosis`] of a failure, of a boot or of a request: adds what can be found out here, and masks the secrets.
 
 pub(crate) mod failed_request;
 pub(crate) mod overrun;
@@ -8,19 +7,16 @@ pub(crate) mod thread_states;
 
 use crate::child;
 use crate::core::restart::Failure;
-use crate::diagnosis::failed_request::FailedRequest;
 use crate::diagnosis::request_failure::{Death, RequestFailure};
-use crate::process::spawn_journey::Step;
-use crate::shell::message::{Account, BootFailure, RubyError, ThreadPlace};
+use crate::facts::boot_failure::{Account, BootFailure};
 use highball_config::App;
+use highball_link::{Diagnosis, Excerpt, RubyError, ThreadPlace};
 use highball_secrets::Secrets;
 use highball_tenant::{Links, TenantFolder};
-use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::fmt;
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Lines before and after the one that matters.
 const AROUND: u32 = 5;
@@ -39,228 +35,103 @@ const LOG_LINES: usize = 20;
 const VARIABLES: usize = 200;
 const VALUE_CHARACTERS: usize = 500;
 
-/// Why an application did not boot, or did not answer.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Diagnosis {
-    /// The short name of the cause, which never changes: `missing_gem`, `syntax_error`… `exception` where the cause is
-    /// not known.
-    pub cause: String,
-    /// The step of the spawn journey that failed; `None`: the application had booted.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub step: Option<Step>,
-    /// The request that failed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub request: Option<FailedRequest>,
-    /// What went wrong.
-    pub error: RubyError,
-    /// The exceptions that led to it, each the cause of the one before.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub causes: Vec<RubyError>,
-    /// Where the threads are of a worker that does not answer.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub threads: Vec<ThreadPlace>,
-    /// What to do, in a sentence.
-    pub remedy: Option<String>,
-    /// The command that does it, to be run in `folder`.
-    pub command: Option<String>,
-    /// The place that the error points to and the calls of the application that led there, innermost first.
-    pub sources: Vec<Excerpt>,
-    /// The folder of the application.
-    #[serde(with = "highball_text::shown")]
-    pub folder: PathBuf,
-    /// Highball, Ruby, and what was loaded of others, with their versions.
-    pub versions: BTreeMap<String, String>,
-    /// The environment of the process: of variables that are not known to be harmless the names alone.
-    pub environment: BTreeMap<String, String>,
-    /// What the application printed last while it booted, and the end of its log.
-    pub log_tail: Vec<String>,
+/// Of a boot: adds what can be found out here to what the mold has reported, and masks the secrets.
+pub(crate) fn of_boot(failure: BootFailure, app: &App, folder: &Path) -> Diagnosis {
+    let variables = child::variables(app, folder);
+    let secrets = Secrets::of(&variables, folder, app.runs_as.another());
+    let files = TenantFolder::open(folder, app.runs_as.another()).ok();
+    of_failure(failure, &variables, &secrets, app, (folder, files.as_ref()))
 }
 
-/// Some lines of a file.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Excerpt {
-    /// Its path.
-    pub file: String,
-    /// The line that matters, from 1.
-    pub line: u32,
-    /// The number of the first line that is shown.
-    pub first_line: u32,
-    /// The lines, without their ends.
-    pub lines: Vec<String>,
+/// Of a boot of an application whose files cannot be read: without what they hold. Which secrets stand in them is not
+/// known; the environment, which may repeat them, is left out.
+pub(crate) fn of_boot_without_files(failure: BootFailure, app: &App, folder: &Path) -> Diagnosis {
+    let secrets = Secrets::of_environment(&child::variables(app, folder));
+    of_failure(failure, &BTreeMap::new(), &secrets, app, (folder, None))
 }
 
-impl Diagnosis {
-    /// Of a boot: adds what can be found out here to what the mold has reported, and masks the secrets.
-    pub(crate) fn of(failure: BootFailure, app: &App, folder: &Path) -> Diagnosis {
-        let variables = child::variables(app, folder);
-        let secrets = Secrets::of(&variables, folder, app.runs_as.another());
-        let files = TenantFolder::open(folder, app.runs_as.another()).ok();
-        Diagnosis::of_boot(failure, &variables, &secrets, app, (folder, files.as_ref()))
-    }
+fn of_failure(
+    failure: BootFailure,
+    variables: &BTreeMap<String, String>,
+    secrets: &Secrets,
+    app: &App,
+    place: (&Path, Option<&TenantFolder>),
+) -> Diagnosis {
+    let diagnosis = of_account(failure.account, variables, secrets, app, place);
+    Diagnosis { step: Some(failure.step), ..diagnosis }
+}
 
-    /// Of a boot of an application whose files cannot be read: without what they hold. Which secrets stand in them is not
-    /// known; the environment, which may repeat them, is left out.
-    pub(crate) fn without_files(failure: BootFailure, app: &App, folder: &Path) -> Diagnosis {
-        let secrets = Secrets::of_environment(&child::variables(app, folder));
-        Diagnosis::of_boot(failure, &BTreeMap::new(), &secrets, app, (folder, None))
-    }
+/// Of a request. `death`: that of its worker; `threads`: where those of its worker are.
+pub(crate) fn of_request(
+    failure: &RequestFailure,
+    death: Option<&Death>,
+    threads: Vec<ThreadPlace>,
+    app: &App,
+    folder: &Path,
+) -> Diagnosis {
+    let variables = child::variables(app, folder);
+    let mut secrets = Secrets::of(&variables, folder, app.runs_as.another());
+    let request = failure.request.shown(failure.status, &mut secrets);
+    let account = failure.account(death, &threads, app);
+    let masked = |lines: &[String]| lines.iter().map(|line| secrets.masked(line)).collect();
+    let threads = threads.into_iter();
+    let shown = |thread: ThreadPlace| ThreadPlace {
+        name: secrets.known_masked(&thread.name),
+        backtrace: masked(&thread.backtrace),
+        ..thread
+    };
+    let threads = threads.map(shown).collect();
+    let files = TenantFolder::open(folder, app.runs_as.another()).ok();
+    let place = (folder, files.as_ref());
+    let diagnosis = of_account(account, &variables, &secrets, app, place);
+    Diagnosis { request: Some(request), threads, ..diagnosis }
+}
 
-    fn of_boot(
-        failure: BootFailure,
-        variables: &BTreeMap<String, String>,
-        secrets: &Secrets,
-        app: &App,
-        place: (&Path, Option<&TenantFolder>),
-    ) -> Diagnosis {
-        let diagnosis = Diagnosis::of_account(failure.account, variables, secrets, app, place);
-        Diagnosis { step: Some(failure.step), ..diagnosis }
-    }
-
-    /// Of a request. `death`: that of its worker; `threads`: where those of its worker are.
-    pub(crate) fn of_request(
-        failure: &RequestFailure,
-        death: Option<&Death>,
-        threads: Vec<ThreadPlace>,
-        app: &App,
-        folder: &Path,
-    ) -> Diagnosis {
-        let variables = child::variables(app, folder);
-        let mut secrets = Secrets::of(&variables, folder, app.runs_as.another());
-        let request = failure.request.shown(failure.status, &mut secrets);
-        let account = failure.account(death, &threads, app);
-        let masked = |lines: &[String]| lines.iter().map(|line| secrets.masked(line)).collect();
-        let threads = threads.into_iter();
-        let shown = |thread: ThreadPlace| ThreadPlace {
-            name: secrets.known_masked(&thread.name),
-            backtrace: masked(&thread.backtrace),
-            ..thread
-        };
-        let threads = threads.map(shown).collect();
-        let files = TenantFolder::open(folder, app.runs_as.another()).ok();
-        let place = (folder, files.as_ref());
-        let diagnosis = Diagnosis::of_account(account, &variables, &secrets, app, place);
-        Diagnosis { request: Some(request), threads, ..diagnosis }
-    }
-
-    fn of_account(
-        account: Account,
-        variables: &BTreeMap<String, String>,
-        secrets: &Secrets,
-        app: &App,
-        (folder, files): (&Path, Option<&TenantFolder>),
-    ) -> Diagnosis {
-        let mask = |text: &String| secrets.own_masked(text, &account.quoted);
-        // The application says which files these are, by what it raises and by links: they are for whom it may read them.
-        let (sources, end_of_log) = files.map_or_else(Default::default, |files| {
-            let log = Path::new("log").join(format!("{}.log", app.environment));
-            (excerpts(&account.error, &account.causes, files, secrets), end_of_log(files, &log))
-        });
-        let mut log_tail = account.output;
-        log_tail.extend(end_of_log);
-        let mut versions = account.versions;
-        versions.insert("Highball".into(), env!("CARGO_PKG_VERSION").into());
-        versions.insert(
-            "Ruby interpreter".into(),
-            app.ruby.as_deref().unwrap_or(Path::new("ruby")).display().to_string(),
-        );
-        let shown = |(name, value): (&String, &String)| {
-            let value: String = secrets.variable(name, value).chars().take(VALUE_CHARACTERS).collect();
-            (secrets.name(name), value)
-        };
-        Diagnosis {
-            sources,
-            cause: account.cause,
-            step: None,
-            request: None,
-            remedy: account.remedy.as_ref().map(mask),
-            command: account.command.as_ref().map(mask),
-            error: masked_error(&account.error, secrets),
-            causes: account.causes.iter().map(|cause| masked_error(cause, secrets)).collect(),
-            threads: Vec::new(),
-            folder: folder.into(),
-            versions,
-            environment: variables.iter().take(VARIABLES).map(shown).collect(),
-            log_tail: masked_lines(&log_tail, secrets),
-        }
-    }
-
-    /// What failed, in one sentence.
-    pub fn summary(&self) -> String {
-        format!("{} failed: {}", self.what_failed(), self.error)
-    }
-
-    /// `loading the app`, `GET /path`
-    fn what_failed(&self) -> String {
-        match (self.step, &self.request) {
-            (Some(step), _) => step.to_string(),
-            (None, Some(request)) => request.line.clone(),
-            (None, None) => "the application".into(),
-        }
-    }
-
-    /// What failed, where, and what to do: several lines.
-    pub fn in_brief(&self) -> String {
-        Failure::of_diagnosis(self).to_string()
-    }
-
-    /// The source of the place that the error points to, as people read it; `None` if there is none.
-    pub(crate) fn source(&self) -> Option<String> {
-        self.sources.first().map(Excerpt::to_string)
-    }
-
-    /// The remedy, and the command for it on a line below.
-    pub(crate) fn remedy_with_command(&self) -> Option<String> {
-        match (&self.remedy, &self.command) {
-            (Some(remedy), Some(command)) => Some(format!("{remedy}\n{command}")),
-            (remedy, command) => remedy.clone().or_else(|| command.clone()),
-        }
+fn of_account(
+    account: Account,
+    variables: &BTreeMap<String, String>,
+    secrets: &Secrets,
+    app: &App,
+    (folder, files): (&Path, Option<&TenantFolder>),
+) -> Diagnosis {
+    let mask = |text: &String| secrets.own_masked(text, &account.quoted);
+    // The application says which files these are, by what it raises and by links: they are for whom it may read them.
+    let (sources, end_of_log) = files.map_or_else(Default::default, |files| {
+        let log = Path::new("log").join(format!("{}.log", app.environment));
+        (excerpts(&account.error, &account.causes, files, secrets), end_of_log(files, &log))
+    });
+    let mut log_tail = account.output;
+    log_tail.extend(end_of_log);
+    let mut versions = account.versions;
+    versions.insert("Highball".into(), env!("CARGO_PKG_VERSION").into());
+    versions.insert(
+        "Ruby interpreter".into(),
+        app.ruby.as_deref().unwrap_or(Path::new("ruby")).display().to_string(),
+    );
+    let shown = |(name, value): (&String, &String)| {
+        let value: String = secrets.variable(name, value).chars().take(VALUE_CHARACTERS).collect();
+        (secrets.name(name), value)
+    };
+    Diagnosis {
+        sources,
+        cause: account.cause,
+        step: None,
+        request: None,
+        remedy: account.remedy.as_ref().map(mask),
+        command: account.command.as_ref().map(mask),
+        error: masked_error(&account.error, secrets),
+        causes: account.causes.iter().map(|cause| masked_error(cause, secrets)).collect(),
+        threads: Vec::new(),
+        folder: folder.into(),
+        versions,
+        environment: variables.iter().take(VARIABLES).map(shown).collect(),
+        log_tail: masked_lines(&log_tail, secrets),
     }
 }
 
-/// As people read it in a terminal.
-impl fmt::Display for Diagnosis {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{} failed ({}):\n", capitalized(&self.what_failed()), self.cause)?;
-        for line in self.error.to_string().lines() {
-            writeln!(f, "    {line}")?;
-        }
-        for cause in &self.causes {
-            let place = cause.place().map_or(String::new(), |place| format!(" ({place})"));
-            writeln!(f, "    caused by {cause}{place}")?;
-        }
-        if let Some(place) = self.error.place() {
-            writeln!(f, "\nat {place}")?;
-        }
-        for excerpt in self.sources.iter().take(1) {
-            write!(f, "\n{excerpt}")?;
-        }
-        if let Some(remedy) = &self.remedy {
-            writeln!(f, "\nWhat to do: {remedy}")?;
-        }
-        if let Some(command) = &self.command {
-            writeln!(f, "\n    cd {}\n    {command}", self.folder.display())?;
-        }
-        if self.request.is_some() && !self.error.backtrace.is_empty() {
-            writeln!(f, "\nBacktrace:\n    {}", self.error.backtrace.join("\n    "))?;
-        }
-        Ok(())
-    }
-}
-
-/// The line that matters is pointed at.
-impl fmt::Display for Excerpt {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (number, line) in (self.first_line..).zip(&self.lines) {
-            let mark = if number == self.line { '>' } else { ' ' };
-            writeln!(f, "{mark} {number:>4}  {line}")?;
-        }
-        Ok(())
-    }
-}
-
-fn capitalized(text: &str) -> String {
-    let mut letters = text.chars();
-    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
+/// What failed, where, and what to do: several lines.
+pub fn in_brief(diagnosis: &Diagnosis) -> String {
+    Failure::of_diagnosis(diagnosis).to_string()
 }
 
 /// Why a worker did not start, as it may be logged; what to do is masked in place. The application's files are not read

@@ -1,7 +1,7 @@
 //! What a worker does at a request that has exceeded its time limit: from what the worker says of its threads, if any Ruby
 //! code of it runs, and from what the kernel says of them. A worker may say anything; it is only logged.
 
-use crate::shell::message::ThreadPlace;
+use highball_link::ThreadPlace;
 use highball_proc::{system_call, thread_loads, ThreadLoad};
 use highball_text::visible;
 use std::collections::VecDeque;

@@ -3,8 +3,9 @@
 
 use crate::core::ending::Ending;
 use crate::diagnosis::failed_request::RawRequest;
-use crate::shell::message::{Account, RubyError, ThreadPlace};
+use crate::facts::boot_failure::Account;
 use highball_config::App;
+use highball_link::{RubyError, ThreadPlace};
 use std::collections::VecDeque;
 use std::fmt::Write as _;
 use std::time::Duration;

@@ -2,9 +2,9 @@
 //! a time limit having passed.
 
 use super::overrun::{describe, look};
-use crate::shell::message::ThreadPlace;
 use crate::shell::questions::{Answer, NotAsked};
 use highball_config::AppId;
+use highball_link::ThreadPlace;
 use std::time::Duration;
 use tokio::time::timeout;
 

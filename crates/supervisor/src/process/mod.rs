@@ -10,6 +10,5 @@ pub(crate) mod launcher;
 pub(crate) mod mold;
 pub(crate) mod mold_process;
 pub(crate) mod site;
-pub(crate) mod spawn_journey;
 pub(crate) mod spawner_client;
 pub(crate) mod worker_handle;

@@ -2,13 +2,15 @@
 
 use crate::app_output::AppOutput;
 use crate::child::{Child, Output};
+use crate::facts::boot_failure::BootFailure;
 use crate::process::interpreter::Interpreter;
 use crate::process::launcher::{Launched, Launching};
 use crate::shell::control_socket::ControlSocket;
 use crate::shell::event::{watch_mold, HeldProcess, Inbox, StartReport, Watch, Who};
-use crate::shell::message::{BootFailure, OwnMemory, RubyHeap, ToMold};
+use crate::shell::message::{OwnMemory, ToMold};
 use crate::shell::questions::{Answer, NotAsked, Questions};
 use highball_config::{App, LogFormat, User};
+use highball_link::RubyHeap;
 use highball_tenant::TenantFolder;
 use rustix::process::{Pid, Signal};
 use std::io;

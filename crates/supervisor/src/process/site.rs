@@ -1,6 +1,6 @@
 //! Static sites: folders that are served without Ruby.
 
-use crate::shell::message::Booted;
+use highball_link::Booted;
 use highball_tenant::TenantFolder;
 use highball_users::User;
 use rustix::process::getpid;

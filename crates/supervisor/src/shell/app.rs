@@ -8,9 +8,11 @@ use super::log_lines;
 use crate::app_output::AppOutput;
 use crate::core::ending::Ending;
 use crate::core::{App as Core, AppAction, AppEvent, AppLog, Event, FrontNews, Process, Ticket, WorkerOrder};
+use crate::diagnosis;
 use crate::diagnosis::overrun::LastOverruns;
 use crate::diagnosis::request_failure::Deaths;
-use crate::diagnosis::Diagnosis;
+use crate::facts::boot_failure::BootFailure;
+use crate::facts::folder_state::FolderState;
 use crate::message_log::MessageLog;
 use crate::process::boot_plan::{BootPlan, NotStarted, Start};
 use crate::process::interpreter::Interpreter;
@@ -20,8 +22,7 @@ use crate::rate_limit::RateLimit;
 use crate::shell::app_files::{AppFiles, Found, Launch, Plan, Planned};
 use crate::shell::control_socket::ControlSocket;
 use crate::shell::event::{watch_worker, Inbox};
-use crate::shell::message::{BootFailure, ToWorker};
-use crate::watch::folder_state::FolderState;
+use crate::shell::message::ToWorker;
 use crate::watch::restart_file::{RestartFiles, Watched};
 use crate::{checkpoint, AppNotice, Notice, ReadyWorker};
 use highball_config::{App, Settings};
@@ -407,14 +408,14 @@ impl AppSupervisor {
         let (app_too, folder_too, failure_too) = (Arc::clone(&app), folder.clone(), failure.clone());
         let act = move || {
             let files = FolderState::of(&folder, app.runs_as.another());
-            diagnosed(ticket, Diagnosis::of(failure, &app, &folder), Some(files))
+            diagnosed(ticket, diagnosis::of_boot(failure, &app, &folder), Some(files))
         };
         let otherwise = move || {
             warn!(
                 folder = visible_path(&folder_too),
                 "the application's files cannot be read: the file system does not answer"
             );
-            diagnosed(ticket, Diagnosis::without_files(failure_too, &app_too, &folder_too), None)
+            diagnosed(ticket, diagnosis::of_boot_without_files(failure_too, &app_too, &folder_too), None)
         };
         self.files.begin(Some(FILES_TIME), act, otherwise);
     }

@@ -1,9 +1,9 @@
 //! Why an application could not be started, and what to do about it.
 
+use crate::facts::boot_failure::BootFailure;
 use crate::process::boot_plan::NotStarted;
-use crate::process::spawn_journey::Step;
-use crate::shell::message::BootFailure;
 use highball_config::{App, Fault};
+use highball_link::Step;
 use highball_users::OutOfReach;
 use std::io;
 use std::path::Path;

@@ -1,6 +1,7 @@
 //! The closed set of what the supervisor's loop waits for, and the small tasks that watch for them.
 
 use crate::core::event::ReceivedSignal;
+use crate::facts::boot_failure::BootFailure;
 use crate::process::launcher::Launcher;
 use crate::process::mold_process::Trouble;
 use crate::rate_limit::RateLimit;
@@ -8,7 +9,7 @@ use crate::shell::app_files::Found;
 use crate::shell::control_socket::ControlSocket;
 use crate::shell::load_probe::SeenLoad;
 use crate::shell::memory_sampler::Measured;
-use crate::shell::message::{BootFailure, FromMold, FromWorker};
+use crate::shell::message::{FromMold, FromWorker};
 use crate::shell::watched_fd::watched;
 use crate::upgrade::handover::{FromSuccessor, ToPidProxy};
 use crate::Order;

@@ -6,8 +6,7 @@ use crate::core::crash_loop::Crashes;
 use crate::core::memory::OverMemory;
 use crate::core::restart::{Failure, BACKTRACE_LINES};
 use crate::core::{AppLog, Process, ServerLog};
-use crate::diagnosis::Diagnosis;
-use crate::shell::message::{Booted, Tuning};
+use highball_link::{Booted, Diagnosis, Tuning};
 use std::time::Duration;
 use tracing::{debug, error, info, warn};
 

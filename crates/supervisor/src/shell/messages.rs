@@ -9,7 +9,7 @@ use crate::core::{App as Core, AppEvent, Process};
 use crate::diagnosis::overrun::{describe, look, of_unresponsive, OverrunReport};
 use crate::diagnosis::request_failure::RequestFailure;
 use crate::diagnosis::thread_states::AskedThreads;
-use crate::diagnosis::{start_failure_without_secrets, Diagnosis};
+use crate::diagnosis::{self, start_failure_without_secrets};
 use crate::report::AskedHeap;
 use crate::shell::app_files::{in_turn, Found};
 use crate::shell::event::{SocketEvent, Who};
@@ -17,6 +17,7 @@ use crate::shell::message::{FromMold, FromWorker, ToWorker};
 use crate::shell::questions::NotAsked;
 use crate::{AppOrder, Overrun};
 use highball_config::AppId;
+use highball_link::Diagnosis;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -236,7 +237,7 @@ impl AppSupervisor {
             };
             let threads = threads.unwrap_or_default();
             let made = in_turn(turn, move || {
-                Diagnosis::of_request(&failure, death.as_ref(), threads, &app, &folder)
+                diagnosis::of_request(&failure, death.as_ref(), threads, &app, &folder)
             });
             tokio::select! {
                 Some(diagnosis) = made => drop(to.send(diagnosis)),

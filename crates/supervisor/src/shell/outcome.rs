@@ -1,8 +1,8 @@
 //! How a run ended.
 
 use crate::core::app::{App, End, Phase};
-use crate::diagnosis::Diagnosis;
 use crate::upgrade::pid_proxy::PidProxy;
+use highball_link::Diagnosis;
 
 /// How a run ended. Where applications have ended differently, the last one of these counts.
 #[derive(Debug)]

@@ -4,8 +4,8 @@
 use super::messages::{hears, THREADS_TIME};
 use super::Supervisor;
 use crate::diagnosis::overrun::{describe_all, look};
-use crate::shell::message::ThreadPlace;
 use crate::shell::questions::Answer;
+use highball_link::ThreadPlace;
 use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{timeout_at, Instant};

@@ -1,5 +1,6 @@
-//! Whether anything in an application's folder has changed: names, sizes and times of its files, in one number.
+//! Looks whether anything in an application's folder has changed: names, sizes and times of its files.
 
+use crate::facts::folder_state::FolderState;
 use crate::watch::folder_walk::{sum, Judgement};
 use highball_tenant::{About, Kind, TenantFolder};
 use highball_users::User;
@@ -10,10 +11,6 @@ use std::path::Path;
 
 /// Folders that change by themselves, or are too large to be looked at.
 const LEFT_OUT: [&str; 8] = [".git", ".bundle", "node_modules", "tmp", "log", "storage", "coverage", "cache"];
-
-/// What a folder holds, as far as a change of it shows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct FolderState(pub(crate) u64);
 
 impl FolderState {
     /// Looks at the folder and all below it with the rights of this user. What cannot be read counts as not there.

@@ -18,12 +18,10 @@ use crate::core::sizing::{Load, Room};
 use crate::core::{
     Action, AppAction, AppEvent, Event, FrontNews, Process, SuccessorEvent, Ticket, WorkerOrder,
 };
-use crate::diagnosis::Diagnosis;
-use crate::process::spawn_journey::Step;
-use crate::shell::message::Booted;
-use crate::watch::folder_state::FolderState;
+use crate::facts::folder_state::FolderState;
 use fastrand::Rng;
 use highball_config::{AppId, CpuLimit, Cpus, PoolRange, ReforkAfter};
+use highball_link::{Booted, Diagnosis, Step};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
 use std::fmt::Write as _;

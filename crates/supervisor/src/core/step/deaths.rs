@@ -12,8 +12,8 @@ use crate::core::ending::Ending;
 use crate::core::restart::Stage;
 use crate::core::restart_policy::{Life, RestartPolicy};
 use crate::core::worker::{StartFailure, WorkerState};
-use crate::process::spawn_journey::Step;
-use crate::shell::message::BootFailure;
+use crate::facts::boot_failure::BootFailure;
+use highball_link::Step;
 use std::time::Instant;
 
 impl App {

@@ -11,10 +11,9 @@ use super::super::{AppAction, AppLog, FrontNews, Ticket};
 use crate::core::restart::Failure;
 use crate::core::restart_policy::RestartPolicy;
 use crate::core::server::Purpose;
-use crate::diagnosis::Diagnosis;
-use crate::process::spawn_journey::Step;
-use crate::shell::message::BootFailure;
-use crate::watch::folder_state::FolderState;
+use crate::facts::boot_failure::BootFailure;
+use crate::facts::folder_state::FolderState;
+use highball_link::{Diagnosis, Step};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 

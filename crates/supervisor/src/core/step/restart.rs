@@ -14,9 +14,9 @@ use crate::core::ending::Ending;
 use crate::core::restart::{Asked, Failure, Stage, Wish, BACKTRACE_LINES};
 use crate::core::restart_policy::{Life, RestartPolicy};
 use crate::core::worker::{StartFailure, WorkerState};
-use crate::diagnosis::Diagnosis;
+use crate::facts::boot_failure::BootFailure;
 use crate::probe::Probe;
-use crate::shell::message::{BootFailure, Booted};
+use highball_link::{Booted, Diagnosis};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 

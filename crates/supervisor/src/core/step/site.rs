@@ -5,7 +5,8 @@ use super::super::app::{App, Condition};
 use super::super::{AppAction, AppLog, FrontNews};
 use super::boot::no_answer_of_files;
 use crate::core::restart::{Failure, Wish};
-use crate::shell::message::{BootFailure, Booted};
+use crate::facts::boot_failure::BootFailure;
+use highball_link::Booted;
 use std::path::PathBuf;
 use std::sync::Arc;
 

@@ -13,8 +13,7 @@ use crate::core::restart_policy::{Life, Verdict};
 use crate::core::rolling::{Move, Tally};
 use crate::core::server::SAME_SIGNAL;
 use crate::core::worker::{StartFailure, WorkerState};
-use crate::process::spawn_journey::Step;
-use crate::shell::message::Booted;
+use highball_link::{Booted, Step};
 use std::sync::Arc;
 use std::time::Duration;
 

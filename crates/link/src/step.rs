@@ -1,8 +1,7 @@
-//! The spawn journey: the named steps of booting an application, so that a failure can say where it was.
+//! The named steps of booting an application, so that a failure can say where it was.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
-use std::time::{Duration, Instant};
 
 /// One step on the way from nothing to a worker that serves, in their order. The mold reports all but the last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -62,40 +61,5 @@ impl fmt::Display for Step {
             Step::PrepareFork => "preparing to fork",
             Step::StartWorker => "starting a worker",
         })
-    }
-}
-
-/// How far one boot has come.
-#[derive(Debug)]
-pub(crate) struct Journey {
-    started: Instant,
-    step: Step,
-    step_started: Instant,
-}
-
-impl Journey {
-    pub(crate) fn begin(now: Instant) -> Self {
-        Journey { started: now, step: Step::StartRuby, step_started: now }
-    }
-
-    /// Notes that `step` begins. Returns how long the one before it took.
-    pub(crate) fn enter(&mut self, step: Step, now: Instant) -> Duration {
-        let took = now - self.step_started;
-        self.step = step;
-        self.step_started = now;
-        took
-    }
-
-    /// The step that is under way.
-    pub(crate) fn step(&self) -> Step {
-        self.step
-    }
-
-    pub(crate) fn began(&self) -> Instant {
-        self.started
-    }
-
-    pub(crate) fn elapsed(&self, now: Instant) -> Duration {
-        now - self.started
     }
 }

@@ -1,0 +1,6 @@
+//! Facts that the core and the shell tell each other, below both. Those that the front and the binary read, too, are in
+//! `highball-link`.
+
+pub(crate) mod boot_failure;
+pub(crate) mod folder_state;
+pub(crate) mod spawn_journey;
