@@ -1,7 +1,7 @@
 //! For `highball doctor`: whether the kernel keeps the limits of an application, and whether they are too small for it.
 
-use crate::commands::is_selected;
 use crate::control::asking::Instance;
+use crate::control::selection::is_selected;
 use crate::doctor::{Check, State};
 use crate::status::kernel_limits::KernelLimitsStatus;
 use highball_cgroups::{outlook, REMEDY};

@@ -7,9 +7,9 @@ mod threads;
 
 use crate::certificates::local_authority;
 use crate::certificates::{self, Checked};
-use crate::commands::{is_selected, selected};
 use crate::control::asking::Instance;
 use crate::control::instance::AppStatus;
+use crate::control::selection::{is_selected, selected};
 use crate::deploy::other_servers::{self, Unread};
 use crate::output::print;
 use highball_config::{App, AppSelector, LogFormat, PumaNote, Selector, Settings};

@@ -9,10 +9,11 @@ mod report;
 mod ruby_servers;
 mod tables;
 
-use crate::commands::{selected, CommandError};
+use crate::commands::CommandError;
 use crate::control::asking::{ask, running, Instance};
 use crate::control::instance::{Answer, AppStatus, Question, RubyProcess, Status};
 use crate::control::places::ControlPlaces;
+use crate::control::selection::selected;
 use crate::output::print;
 use crate::process::list::{user_name, Process, ProcessList};
 use highball_config::Selector;

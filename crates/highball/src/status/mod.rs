@@ -1,6 +1,9 @@
 //! What a running server reports: `reports` (of front and supervisor), `kernel_limits` (what applications use of them), `overview` (what
-//! the server does at this moment).
+//! the server does at this moment), `table` (what people are shown).
 
 pub(crate) mod kernel_limits;
 pub(crate) mod overview;
 pub(crate) mod reports;
+pub(crate) mod table;
+#[cfg(test)]
+pub(crate) mod test_status;

@@ -8,10 +8,11 @@ mod picture;
 mod rates;
 mod terminal;
 
-use crate::commands::{is_selected, selected, the_only, CommandError};
+use crate::commands::CommandError;
 use crate::control::actions::Action;
 use crate::control::asking::{ask, ask_aside, Instance};
 use crate::control::instance::{Answer, Question};
+use crate::control::selection::{is_selected, selected, the_only};
 use crate::output::print;
 use crate::status::overview::report::Overview;
 use highball_config::{Display, Selector};

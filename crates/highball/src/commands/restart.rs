@@ -1,0 +1,180 @@
+//! `highball restart` and `highball refork`.
+
+use crate::commands::{announce, ends_within, process, CommandError, LOOK_EVERY};
+use crate::control::asking::{ask, Instance};
+use crate::control::instance::{Answer, AppStatus, Question, ReforkStatus, RestartStatus};
+use crate::control::selection::{is_selected, selected, the_only};
+use crate::output::{complain, progress};
+use highball_config::Selector;
+use std::io;
+
+/// Restarts the selected application, or all of the selected instance, and waits for the result.
+pub(crate) fn restart(selector: &Selector) -> Result<(), CommandError> {
+    for_each_app(selector, |instance, app| {
+        let pid = instance.status.pid;
+        let silent = |error| CommandError::Silent(pid, error);
+        let generation = match ask(&instance.address, Question::Restart { app }).map_err(silent)? {
+            Answer::Restarting { generation, .. } => generation,
+            Answer::Refused { why } => return Err(CommandError::Refused(pid, why)),
+            _ => return Err(silent(io::ErrorKind::InvalidData.into())),
+        };
+        follow(instance, app, |pid, status| report_on(generation, pid, status))
+    })
+}
+
+/// Reforks the selected application, or all of the selected instance, and waits for the result.
+pub(crate) fn refork(selector: &Selector) -> Result<(), CommandError> {
+    for_each_app(selector, |instance, app| {
+        let pid = instance.status.pid;
+        let silent = |error| CommandError::Silent(pid, error);
+        let number = match ask(&instance.address, Question::Refork { app }).map_err(silent)? {
+            Answer::Reforking { number, .. } => number,
+            Answer::Refused { why } => return Err(CommandError::NoRefork(pid, why)),
+            _ => return Err(silent(io::ErrorKind::InvalidData.into())),
+        };
+        follow(instance, app, |pid, status| report_on_refork(number, pid, status))
+    })
+}
+
+/// Does it for the selected application; or for each that the selected instance has, one after the other. Those that sleep
+/// have nothing to be replaced.
+fn for_each_app(
+    selector: &Selector,
+    act: impl Fn(&Instance, u32) -> Result<(), CommandError>,
+) -> Result<(), CommandError> {
+    let found = selected(selector)?;
+    let instance = the_only(&found)?;
+    announce(instance);
+    let all = &instance.status.apps;
+    let is_meant = |app: &&AppStatus| selector.app.as_ref().is_none_or(|selector| is_selected(selector, app));
+    let (asleep, meant): (Vec<&AppStatus>, Vec<&AppStatus>) =
+        all.iter().filter(is_meant).partition(|app| app.phase == "asleep");
+    for app in asleep {
+        progress(format_args!("{} is asleep; its next request boots the current code", app.name));
+    }
+    if let ([app], true) = (&meant[..], selector.app.is_some() || all.len() == 1) {
+        return act(instance, app.id);
+    }
+    let mut failed = 0;
+    for app in &meant {
+        progress(format_args!("{}:", app.name));
+        if let Err(error) = act(instance, app.id) {
+            complain(format_args!("{}: {error}", app.name));
+            failed += 1;
+        }
+    }
+    if failed == 0 {
+        Ok(())
+    } else {
+        Err(CommandError::NotForAll(failed, meant.len()))
+    }
+}
+
+/// Looks at an application until `report` says that what it was asked for is done, and says where that is meanwhile.
+fn follow(
+    instance: &Instance,
+    app: u32,
+    report: impl Fn(i32, &AppStatus) -> Result<Option<String>, CommandError>,
+) -> Result<(), CommandError> {
+    let pid = instance.status.pid;
+    let silent = |error| CommandError::Silent(pid, error);
+    let process = process(pid)?;
+    let mut before = String::new();
+    loop {
+        let asked = ask(&instance.address, Question::Status);
+        if ends_within(&process, LOOK_EVERY).map_err(silent)? {
+            return Err(CommandError::Ended(pid));
+        }
+        let state = match asked {
+            Ok(Answer::Status(status)) if status.pid != pid => return Err(CommandError::Ended(pid)),
+            Ok(Answer::Status(status)) => match status.apps.iter().find(|one| one.id == app) {
+                Some(app) => report(pid, app)?,
+                None => return Err(CommandError::Refused(pid, "the application was removed".into())),
+            },
+            Ok(_) => return Err(silent(io::ErrorKind::InvalidData.into())),
+            // The machine is busy booting: it lives, and will answer when it is asked again.
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
+                continue
+            }
+            Err(error) => return Err(silent(error)),
+        };
+        match state {
+            None => return Ok(()),
+            Some(state) if state != before => {
+                progress(stage_words(&state));
+                before = state;
+            }
+            Some(_) => {}
+        }
+    }
+}
+
+/// The state of the restart to this generation; `None`: it is done, and that was printed.
+fn report_on(generation: u32, pid: i32, status: &AppStatus) -> Result<Option<String>, CommandError> {
+    let is_it = |restart: &&RestartStatus| restart.generation == generation;
+    let Some(restart) = status.restarts.iter().find(is_it) else {
+        return Err(CommandError::Forgotten(generation));
+    };
+    match (restart.state.as_str(), &restart.failure) {
+        ("done", _) => {
+            let RestartStatus { generation, seconds, .. } = restart;
+            progress(format_args!("generation {generation} serves, after {seconds:.1} s (pid {pid})"));
+            Ok(None)
+        }
+        ("failed", why) => Err(CommandError::RestartFailed(generation, why.clone().unwrap_or_default())),
+        (state, _) => Ok(Some(state.into())),
+    }
+}
+
+/// The state of this refork; `None`: it is done, and that was printed.
+fn report_on_refork(number: u32, pid: i32, status: &AppStatus) -> Result<Option<String>, CommandError> {
+    let refork = status.refork.as_ref().filter(|refork| refork.number == number);
+    let Some(ReforkStatus { state, seconds, failure, worker, .. }) = refork else {
+        return Err(CommandError::ReforkForgotten);
+    };
+    match state.as_str() {
+        "done" => {
+            let worker = worker.unwrap_or_default();
+            progress(format_args!(
+                "all workers are forked from what was worker {worker}, after {seconds:.1} s (pid {pid})"
+            ));
+            Ok(None)
+        }
+        "failed" | "refused" => Err(CommandError::ReforkFailed(failure.clone().unwrap_or_default())),
+        state => Ok(Some(state.into())),
+    }
+}
+
+fn stage_words(state: &str) -> &str {
+    match state {
+        "queued" => "waiting until it can begin",
+        "booting" => "booting the new version",
+        "probing" => "asking it whether it answers",
+        "rolling" => "replacing the workers",
+        "choosing" | "asking" => "looking for a worker to fork from",
+        "relieving" => "forking a worker that serves in its place",
+        "retiring" => "letting it finish its requests",
+        "promoting" => "making a mold of it",
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::status::test_status::an_app;
+
+    #[test]
+    fn a_restart_is_done_or_failed_or_somewhere() {
+        let mut status = an_app();
+        let in_state = |status: &mut AppStatus, state: &str| status.restarts[0].state = state.into();
+        assert!(matches!(report_on(2, 42, &status), Ok(None)));
+        assert!(matches!(report_on(3, 42, &status), Err(CommandError::Forgotten(3))));
+        in_state(&mut status, "probing");
+        assert!(matches!(report_on(2, 42, &status), Ok(Some(state)) if state == "probing"));
+        in_state(&mut status, "failed");
+        status.restarts[0].failure = Some("no luck\nat: a.rb:1".into());
+        let error = report_on(2, 42, &status).unwrap_err().to_string();
+        assert!(error.ends_with("is still serving.\nno luck\nat: a.rb:1"), "{error}");
+    }
+}

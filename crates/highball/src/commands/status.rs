@@ -1,0 +1,45 @@
+//! `highball status`.
+
+use crate::commands::CommandError;
+use crate::control::asking::{running, Instance};
+use crate::control::instance::AppStatus;
+use crate::control::places::ControlPlaces;
+use crate::control::selection::{is_selected, of_user, selected, the_only};
+use crate::output::print;
+use crate::status::table::table;
+use highball_config::Selector;
+use highball_text::json;
+
+/// Prints how the selected instance is doing. Without a selector, people are shown every
+/// instance; root those of all users. With `check`, it fails unless the selected applications serve.
+pub(crate) fn status(json: bool, check: bool, selector: &Selector) -> Result<(), CommandError> {
+    let mut found = selected(selector)?;
+    let is_meant = |app: &AppStatus| selector.app.as_ref().is_none_or(|selector| is_selected(selector, app));
+    let checked = if check { all_serve(&found, is_meant) } else { Ok(()) };
+    if json {
+        let one = the_only(&found)?;
+        print(&(json::pretty(&one.status) + "\n"))?;
+    } else {
+        if *selector == Selector::default() && found.iter().all(|instance| instance.other_user.is_none()) {
+            found.extend(running(&ControlPlaces::of_others(), |_| false));
+        }
+        let tables: Vec<String> =
+            found.iter().map(|instance| table(&instance.status, &of_user(instance), is_meant)).collect();
+        print(&tables.join("\n"))?;
+    }
+    checked
+}
+
+/// Fails unless these applications answer requests: they serve, or are asleep and their next request boots them.
+fn all_serve(found: &[Instance], is_meant: impl Fn(&AppStatus) -> bool) -> Result<(), CommandError> {
+    // A process that has a successor only finishes what it has.
+    let current = found.iter().map(|instance| &instance.status).filter(|status| status.successor.is_none());
+    let meant = current.flat_map(|status| &status.apps).filter(|app| is_meant(app));
+    let others = meant.filter(|app| !matches!(&app.phase[..], "serving" | "asleep"));
+    let names: Vec<String> = others.map(|app| format!("{} is {}", app.name, app.phase)).collect();
+    if names.is_empty() {
+        Ok(())
+    } else {
+        Err(CommandError::NotServing(names.join(", ")))
+    }
+}
