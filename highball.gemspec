@@ -16,8 +16,7 @@ Gem::Specification.new do |spec|
   spec.metadata = { "rubygems_mfa_required" => "true" }
 
   sources = "{crates,ext,lib,exe}/**/*.{rs,rb,toml,md,css,js,html,conf,yaml,hcl}"
-  # (Cargo needs each member of the workspace, although the benchmark is not built.)
-  files = [sources, "bench/floor/**/*", "exe/highball", "share/**/*", "Cargo.{toml,lock}", "*.md", "LICENSE"]
+  files = [sources, "exe/highball", "share/**/*", "Cargo.{toml,lock}", "*.md", "LICENSE"]
   spec.files = Dir.chdir(__dir__) { Dir[*files].select { |path| File.file?(path) } }
   spec.bindir = "exe"
   spec.executables = ["highball"]

@@ -10,10 +10,12 @@ setup:
 # Type-check everything
 check:
     cargo check --workspace --all-targets
+    cargo check --workspace --all-targets --config Cargo.toml --manifest-path bench/Cargo.toml --target-dir target
 
 # Format Rust and Ruby
 fmt:
     cargo fmt --all
+    cargo fmt --manifest-path bench/Cargo.toml --all
     cargo fmt --manifest-path fuzz/Cargo.toml
     rubocop --autocorrect --fail-level error
 
@@ -51,7 +53,7 @@ gems:
 
 # Run a benchmark with the binary of this tree: `just bench hello`, `just bench schemes --install`
 bench SCENARIO *OPTIONS:
-    bin/setup
+    bin/setup --bench
     target/release/highball bench {{ if SCENARIO == "hello" { hello } else if SCENARIO == "tls" { tls } else { SCENARIO } }} {{OPTIONS}}
 
 # Measure hello and all schemes, and write bench/RESULTS.md and docs/images (an hour on a quiet machine)

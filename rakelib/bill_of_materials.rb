@@ -8,28 +8,28 @@ class BillOfMaterials
   FORMAT = { "bomFormat" => "CycloneDX", "specVersion" => "1.5", "version" => 1 }.freeze
   LOCKED = /^\[\[package\]\]\nname = "(.+)"\nversion = "(.+)"\nsource = .+\nchecksum = "(\h+)"$/
 
-  # `target` is Rust's name for the platform.
-  def initialize(spec, crates, target, root:)
-    @spec = spec
+  # `target` is Rust's name for the platform, `workspace` the folder of the crates' Cargo.lock.
+  def initialize(crates, target, workspace:)
     @crates = crates
     @target = target
-    @root = root
+    @workspace = workspace
   end
 
-  def to_json(*)
-    JSON.pretty_generate(FORMAT.merge("metadata" => { "component" => gem }, "components" => components)) << "\n"
+  # The bill of the gem with this specification.
+  def to_json(spec)
+    JSON.pretty_generate(FORMAT.merge("metadata" => { "component" => gem(spec) }, "components" => components)) << "\n"
   end
 
   private
 
-  def gem
-    { "type" => "application", "name" => @spec.name, "version" => @spec.version.to_s,
-      "purl" => "pkg:gem/#{@spec.name}@#{@spec.version}?platform=#{@spec.platform}",
-      "licenses" => @spec.licenses.map { |license| { "license" => { "id" => license } } } }
+  def gem(spec)
+    { "type" => "application", "name" => spec.name, "version" => spec.version.to_s,
+      "purl" => "pkg:gem/#{spec.name}@#{spec.version}?platform=#{spec.platform}",
+      "licenses" => spec.licenses.map { |license| { "license" => { "id" => license } } } }
   end
 
   def components
-    checksums = File.read(File.join(@root, "Cargo.lock")).scan(LOCKED).to_h do |name, version, sum|
+    checksums = File.read(File.join(@workspace, "Cargo.lock")).scan(LOCKED).to_h do |name, version, sum|
       [[name, version], sum]
     end
     linked.map do |name, version, license|
@@ -44,7 +44,7 @@ class BillOfMaterials
   def linked
     command = ["cargo", "tree", "--locked", "--target", @target, "--edges", "normal,no-proc-macro", "--prefix", "none",
                "--format", "{p}\t{l}", *@crates.flat_map { |crate| ["-p", crate] }]
-    output, errors, status = Open3.capture3(*command, chdir: @root)
+    output, errors, status = Open3.capture3(*command, chdir: @workspace)
     raise "#{command.join(' ')}: #{errors}" unless status.success?
 
     lines = output.lines(chomp: true).reject { |line| line.empty? || line.include?("(proc-macro)") }

@@ -26,11 +26,11 @@ class CrossBuild
     @target = File.expand_path(ENV.fetch("CARGO_TARGET_DIR", "target"), root)
   end
 
-  # Builds a crate, and returns the path of what it made.
-  def build(crate, made, environment = {})
+  # Builds a crate of the workspace in this folder, with the profiles of the tree, and returns the path of what it made.
+  def build(crate, made, environment = {}, workspace: ".")
     ensure_tools
-    command = ["cargo", "zigbuild", "--locked", "--profile", @profile, "--target", "#{@platform.target}.#{GLIBC}",
-               "-p", crate]
+    command = ["cargo", "zigbuild", "--locked", "--config", "Cargo.toml", "--profile", @profile,
+               "--manifest-path", "#{workspace}/Cargo.toml", "--target", "#{@platform.target}.#{GLIBC}", "-p", crate]
     system(self.environment.merge(environment), *command, chdir: @root) or
       raise "#{command.join(' ')} failed; its own message is above"
     File.join(@target, @platform.target, @profile, made)

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "digest/sha2"
+require_relative "bill_of_materials"
 require_relative "cross_build"
 require_relative "cross_ruby"
 require_relative "platform_gem"
@@ -31,15 +32,19 @@ module Gems
     spec.extensions = []
     spec.files = spec.files.grep(%r{\A(?:lib|exe|share)/|\A[^/]+\.md\z|\ALICENSE\z})
     spec.required_ruby_version = rubies
-    PlatformGem.new(spec, built, %w[highball highball-ext highball-jemalloc], platform, root: ROOT).write(PACKAGES)
+    bill = BillOfMaterials.new(%w[highball highball-ext highball-jemalloc], platform.target, workspace: ROOT)
+    PlatformGem.new(spec, built, bill, platform, root: ROOT).write(PACKAGES)
   end
 
   def bench(name)
     platform = CrossBuild::PLATFORMS.fetch(name)
     build = CrossBuild.new(platform, root: ROOT, cache: CACHE)
     programs = %w[highball-bench highball-floor]
-    built = programs.to_h { |program| ["libexec/#{program}", build.build(program, program)] }
-    PlatformGem.new(spec("highball-bench"), built, programs, platform, root: ROOT).write(PACKAGES)
+    built = programs.to_h do |program|
+      ["libexec/#{program}", build.build(program, program, workspace: "bench")]
+    end
+    bill = BillOfMaterials.new(programs, platform.target, workspace: File.join(ROOT, "bench"))
+    PlatformGem.new(spec("highball-bench"), built, bill, platform, root: ROOT).write(PACKAGES)
   end
 
   # An extension for each Ruby. Each is copied at once: the next one is built in its place.

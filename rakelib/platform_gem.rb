@@ -2,7 +2,6 @@
 
 require "fileutils"
 require "rubygems/package"
-require_relative "bill_of_materials"
 
 # A gem with programs that are built already, for one platform: nothing is compiled where it is installed. Its bytes
 # depend on nothing but its contents: files have a fixed order, time and mode.
@@ -10,12 +9,12 @@ class PlatformGem
   # 1980, where nothing says when the sources are from.
   EARLIEST = "315619200"
 
-  # `built` are the files that are not in the source tree: {"libexec/highball" => "/path/of/it"}. `crates` are what
-  # they are made of.
-  def initialize(spec, built, crates, platform, root:)
+  # `built` are the files that are not in the source tree: {"libexec/highball" => "/path/of/it"}. `bill`:
+  # what they are made of.
+  def initialize(spec, built, bill, platform, root:)
     @spec = spec
     @built = built
-    @crates = crates
+    @bill = bill
     @platform = platform
     @root = root
   end
@@ -48,8 +47,7 @@ class PlatformGem
     files = sources.merge(@built)
     files.each { |path, source| copy(source, File.join(stage, path)) }
     @spec.platform = @platform.name
-    bill = BillOfMaterials.new(@spec, @crates, @platform.target, root: @root)
-    write_file(File.join(stage, "sbom.cdx.json"), bill.to_json)
+    write_file(File.join(stage, "sbom.cdx.json"), @bill.to_json(@spec))
     @spec.files = [*files.keys, "sbom.cdx.json"].sort
   end
 

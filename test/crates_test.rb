@@ -1,37 +1,37 @@
 # frozen_string_literal: true
 
+require "json"
 require "minitest/autorun"
 require "open3"
 
-# What is built into the server, and what is not.
+# The workspaces of cargo: the server, and apart from it the benchmark.
 class CratesTest < Minitest::Test
   ROOT = File.expand_path("..", __dir__)
-  BENCH = File.join(ROOT, "crates/bench/Cargo.toml")
-  # Crates that the server is made of, of this tree.
-  OWN = (Dir[File.join(ROOT, "crates/*/Cargo.toml")] - [BENCH]).freeze
 
-  def test_the_server_has_nothing_of_the_benchmark
-    server = crates_of("highball")
-    assert_includes server, "highball-front"
-    assert_includes server, "highball-proc"
-    of_bench_alone = dependencies(BENCH) - OWN.flat_map { |manifest| dependencies(manifest) }
-    refute_empty of_bench_alone
-    assert_empty server & ["highball-bench", *of_bench_alone]
+  def test_the_workspace_of_the_server_has_nothing_of_the_benchmark
+    assert_includes members("."), "highball-proc"
+    assert_equal %w[highball-bench highball-floor], members("bench").sort
+    assert_empty members(".") & members("bench")
+  end
+
+  # cargo lets no workspace inherit from another.
+  def test_the_lints_of_both_workspaces_are_the_same
+    refute_empty lints(".")
+    assert_equal lints("."), lints("bench")
   end
 
   private
 
-  # The names of all crates that this one is built from.
-  def crates_of(name)
-    command = ["cargo", "tree", "--locked", "--edges", "normal", "--prefix", "none", "--format", "{p}", "-p", name]
-    output, errors, status = Open3.capture3(*command, chdir: ROOT)
+  # The names of the crates of the workspace in this folder.
+  def members(workspace)
+    command = %w[cargo metadata --locked --no-deps --format-version 1]
+    output, errors, status = Open3.capture3(*command, chdir: File.join(ROOT, workspace))
     assert_predicate status, :success?, errors
-    output.lines.map { |line| line[/\S+/] }.uniq
+    JSON.parse(output)["packages"].map { |package| package["name"] }
   end
 
-  # What a manifest names under [dependencies].
-  def dependencies(manifest)
-    section = File.read(manifest)[/^\[dependencies\]\n(.*?)(?=^\[|\z)/m, 1].to_s
-    section.scan(/^([\w-]+)(?:\.workspace)? =/).flatten
+  def lints(workspace)
+    manifest = File.read(File.join(ROOT, workspace, "Cargo.toml"))
+    manifest.scan(/^\[workspace\.lints\.\w+\]\n(?:[^\[#\n].*\n)+/)
   end
 end

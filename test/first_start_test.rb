@@ -23,9 +23,9 @@ class FirstStartTest < Minitest::Test
 
   def setup
     @root = Dir.mktmpdir("highball's first start, größe") # a tree may lie anywhere
-    FileUtils.mkdir_p(%w[crates ext lib tools target].map { |name| File.join(@root, name) })
+    FileUtils.mkdir_p(%w[bench/src bench/floor crates ext lib tools target].map { |name| File.join(@root, name) })
     FileUtils.cp_r(File.join(ROOT, "bin"), @root)
-    FileUtils.touch(%w[Cargo.toml Cargo.lock].map { |name| File.join(@root, name) })
+    FileUtils.touch(%w[Cargo.toml Cargo.lock bench/Cargo.lock].map { |name| File.join(@root, name) })
     File.write(cargo, CARGO)
     File.chmod(0o755, cargo)
   end
@@ -45,7 +45,7 @@ class FirstStartTest < Minitest::Test
 
   def test_a_release_is_run_where_there_is_one
     setup_tree
-    packages = %w[highball highball-ext highball-jemalloc highball-bench highball-floor]
+    packages = %w[highball highball-ext highball-jemalloc]
     assert_equal ["build --profile release #{packages.map { |name| "-p #{name}" }.join(' ')}"], asked
     assert_equal "this is release: status\n", highball("status")
     FileUtils.touch(File.join(@root, "crates/changed.rs"))
@@ -55,13 +55,26 @@ class FirstStartTest < Minitest::Test
   def test_what_is_measured_is_a_release
     highball("status")
     assert_match(/this is release: bench list/, highball("bench", "list"))
-    assert_equal %w[first release], profiles
+    assert_equal %w[first release release], profiles
+    assert_includes asked.last, "--manifest-path bench/Cargo.toml"
+    assert_equal "this is release: bench run\n", highball("bench", "run")
+    FileUtils.touch(File.join(@root, "bench/src/changed.rs"))
+    assert_equal "this is release: status\n", highball("status")
+    assert_match(/this is release: bench list/, highball("bench", "list"))
+    assert_equal 5, asked.length
+  end
+
+  def test_the_benchmark_is_built_for_its_command_alone
+    setup_tree
+    assert_equal 1, asked.length
+    assert_match(/this is release: bench list/, highball("bench", "list"))
+    assert_includes asked.last, "--manifest-path bench/Cargo.toml"
   end
 
   def test_another_profile_is_obeyed
     assert_match(/this is testing: status/, highball("status", "HIGHBALL_PROFILE" => "testing"))
     assert_match(/this is testing: bench/, highball("bench", "HIGHBALL_PROFILE" => "testing"))
-    assert_equal %w[testing], profiles
+    assert_equal %w[testing testing testing], profiles
     assert_match(/this is first: status/, highball("status"))
   end
 

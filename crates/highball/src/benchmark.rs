@@ -20,7 +20,7 @@ const MEASURED: &str = "HIGHBALL_BIN";
 pub(crate) enum BenchError {
     #[error(
         "`highball bench` runs the program {PROGRAM}, which is not installed: it is neither beside {} nor in PATH.\n\
-         Install it with `gem install {PROGRAM}`, or build it with `bin/setup` in a clone of Highball.",
+         Install it with `gem install {PROGRAM}`, or build it with `bin/setup --bench` in a clone of Highball.",
         .0.display()
     )]
     Missing(PathBuf),

@@ -8,17 +8,18 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::command::{data_folder, present, Options};
+use crate::data::{data_folder, present};
 use crate::deployment::Deployment;
 use crate::interrupt::Interrupt;
-use crate::load::{self, arrivals, Target};
+use crate::load::{self, Target};
 use crate::machine::{self, CpuShares};
 use crate::method::{setting, target, Candidate};
+use crate::options::Options;
 use crate::results::{Errors, Latency, Load, Machine};
 use crate::scheme::Scheme;
 use crate::statistics::Spread;
 use crate::workload::Workload;
-use crate::Failure;
+use crate::{arrivals, Failure};
 
 /// The workload: its requests.
 const WORKLOAD: &str = "long-requests";

@@ -4,18 +4,20 @@
 //! from `bench/workloads`), `install` (the packages that it needs), `deployment` (a scheme that runs, and how it leaves nothing behind),
 //! `process_tree` (what a scheme's processes use), `system_calls` (how often they call the kernel),
 //! `ruby_work` (objects and garbage collection), `machine` (where it runs, and who else
-//! uses that), `socket` (what clients speak), `load` (the generators that send requests), `visitors` (clients with cookies, and slow ones), `check` (whether the answers are right), `method` (the
+//! uses that), `socket` (what clients speak), `load` (the generators that send requests), `visitors` (clients with cookies, and slow ones), `check` (whether the answers are right), `arrivals` (requests by a schedule that a seed decides, which no generator can send), `method` (the
 //! rounds), `progress` (what is shown meanwhile), `bound` (the most throughput within a latency), `results` (all that was measured; what every report is
-//! made of), `statistics` (medians and spreads), `report` (table, JSON, HTML, Markdown), `app` and `compare`
+//! made of), `statistics` (medians and spreads), `report` (table, JSON, HTML, Markdown), `data` (the folder of schemes and workloads), `options` (what people ask), `run` (from the plan to the results), `app` and `compare`
 //! (the two questions with one answer), `fairness`, `worker_memory`, `isolation` and `idle` (four claims, each with a separate
 //! measurement), `applications` (three real applications), `pstore` (what Ruby measures by itself), `interrupt` (INT and TERM), `waiting` (for what nothing tells), `output` (what it prints), `command` (the command line).
 
 mod app;
 mod applications;
+mod arrivals;
 mod bound;
 pub mod check;
 pub mod command;
 mod compare;
+mod data;
 pub mod deployment;
 mod fairness;
 mod idle;
@@ -25,6 +27,7 @@ mod isolation;
 pub mod load;
 pub mod machine;
 pub mod method;
+mod options;
 mod output;
 pub mod process_tree;
 mod progress;
@@ -32,6 +35,7 @@ mod pstore;
 pub mod report;
 pub mod results;
 mod ruby_work;
+mod run;
 pub mod scheme;
 pub mod socket;
 pub mod statistics;

@@ -14,18 +14,19 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::command::{data_folder, highball, Options};
+use crate::data::{data_folder, highball};
 use crate::deployment::{readiness, Deployment, Setting};
 use crate::interrupt::Interrupt;
-use crate::load::{arrivals, Target};
+use crate::load::Target;
 use crate::machine::{self, CpuShares};
 use crate::method;
+use crate::options::Options;
 use crate::report::errors_in_words;
 use crate::results::{Errors, Latency, Machine};
 use crate::scheme::Scheme;
 use crate::statistics::Spread;
 use crate::workload::Request;
-use crate::Failure;
+use crate::{arrivals, Failure};
 use burning::Burning;
 use server_folder::ServerFolder;
 

@@ -1,11 +1,8 @@
 //! Numbers, loads, errors and the method in words.
 
-use super::comparison::{Comparison, Places};
-use super::figure::{OTHERS, STOLEN};
-use crate::results::{Errors, Load, Results, Skipped};
+use std::ops::RangeInclusive;
 
-/// Above this share of stolen or others' CPU time (in percent), the report warns that figures may be off.
-const NOTEWORTHY_PERCENT: f64 = 5.0;
+use crate::results::{Errors, Load, Results, Skipped};
 
 /// With commas between thousands; `–` where it is no number.
 pub(crate) fn number(value: f64, decimals: usize) -> String {
@@ -45,7 +42,7 @@ pub(super) fn load(load: &Load) -> String {
 }
 
 /// `3`, or `2–4` where there is no clear order.
-pub(super) fn places(places: &Places) -> String {
+pub(super) fn places(places: &RangeInclusive<usize>) -> String {
     let (first, last) = (places.start(), places.end());
     if first == last {
         first.to_string()
@@ -99,62 +96,6 @@ pub(super) fn duration(seconds: f64) -> String {
     } else {
         format!("{} min", number(seconds / 60.0, 0))
     }
-}
-
-/// `stolen 0.1 % (at most 0.4 %), others 0.0 % (at most 0.8 %)`; empty without samples.
-pub(super) fn disturbance(comparison: &Comparison) -> String {
-    let parts: Vec<String> = [STOLEN, OTHERS]
-        .iter()
-        .filter_map(|figure| {
-            let share = comparison.over_all(figure)?;
-            let [median, most] = [share.median, share.most].map(|value| figure.write(value));
-            Some(format!("{} {median} % (at most {most} %)", figure.title))
-        })
-        .collect();
-    parts.join(", ")
-}
-
-/// What a reader has to know before any figure.
-pub(super) fn warnings(results: &Results, comparisons: &[Comparison]) -> Vec<String> {
-    let mut warnings = Vec::new();
-    if results.interrupted {
-        warnings.push(
-            "Interrupted: this run was ended early; what follows is what was measured until then.".into(),
-        );
-    }
-    if results.samples.is_empty() {
-        warnings.push("Nothing was measured.".into());
-    }
-    let rounds =
-        |comparison: &Comparison| comparison.all_rows().map(|row| row.samples.len()).max().unwrap_or(0);
-    if comparisons.iter().any(|comparison| rounds(comparison) == 1) {
-        warnings.push(
-            "Where only one round was measured there is no spread, and so no place: another run may order them \
-             differently."
-                .into(),
-        );
-    }
-    for (figure, who) in [(STOLEN, "the hypervisor kept"), (OTHERS, "other processes used")] {
-        let shares: Vec<f64> =
-            comparisons.iter().filter_map(|one| Some(one.over_all(&figure)?.median)).collect();
-        let most = shares.into_iter().fold(0.0, f64::max);
-        if most > NOTEWORTHY_PERCENT {
-            warnings.push(format!(
-                "The machine was not ours alone: {who} up to {} % of its CPU time (median under one load). Compare \
-                 schemes with each other rather than with other machines, and measure again when it is quiet.",
-                figure.write(most)
-            ));
-        }
-    }
-    let failed = comparisons.iter().flat_map(Comparison::all_rows).filter(|row| row.has_errors()).count();
-    if failed > 0 {
-        warnings.push(format!(
-            "{} had errors and {} marked with !: a failed request can be cheap, so these figures do not compare.",
-            count(failed as u64, "measurement"),
-            if failed == 1 { "is" } else { "are" }
-        ));
-    }
-    warnings
 }
 
 /// What was not measured, why, and what would bring it; the same reason of several workloads comes once.

@@ -2,9 +2,8 @@
 //!
 //! In reading order: `request` (what goes over the wire), `wrk` (saturation), `h2load` (the same over HTTP/2), `oha` (a given
 //! rate, and what wrk cannot send), `latencies` (mean, deviation and percentiles of either's measurements, by one definition),
-//! `generator` (a generator that runs, for so long at most), `arrivals` (a schedule that a seed decides, which no generator can send).
+//! `generator` (a generator that runs, for so long at most).
 
-pub(crate) mod arrivals;
 mod generator;
 pub(crate) mod h2load;
 pub(crate) mod latencies;

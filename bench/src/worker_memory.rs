@@ -10,11 +10,12 @@ use std::time::Duration;
 use rustix::process::{kill_process, Pid, Signal};
 use serde::Serialize;
 
-use crate::command::{data_folder, Options};
+use crate::data::data_folder;
 use crate::deployment::Deployment;
 use crate::interrupt::Interrupt;
 use crate::machine::{self, CpuShares};
 use crate::method::{setting, target, Candidate};
+use crate::options::Options;
 use crate::process_tree::{called, memory_of, ProcessTree};
 use crate::results::{Errors, Machine, Memory};
 use crate::scheme::{programs, Scheme};

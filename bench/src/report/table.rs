@@ -2,7 +2,7 @@
 
 use super::comparison::{Comparison, Row};
 use super::figure::{Figure, CALLS, CPU, MEMORY, OBJECTS, P50, P99, REQUESTS};
-use super::{bounds, ratios, words};
+use super::{bounds, ratios, remarks, words};
 use crate::results::Results;
 
 /// No line is longer.
@@ -18,7 +18,7 @@ pub(super) fn table(results: &Results) -> String {
         lines.push(String::new());
         lines.extend(wrapped(answer, ""));
     }
-    for warning in words::warnings(results, &comparisons) {
+    for warning in remarks::warnings(results, &comparisons) {
         lines.push(String::new());
         lines.extend(wrapped(&warning, "  "));
     }
@@ -44,7 +44,7 @@ const LEGEND: &str = "Sorted by CPU per request (all processes, user and system)
 fn block(comparison: &Comparison) -> Vec<String> {
     let mut lines =
         wrapped(&format!("{} · {}", comparison.workload_title, words::load(&comparison.load)), "  ");
-    lines.extend(wrapped(&words::disturbance(comparison), ""));
+    lines.extend(wrapped(&remarks::disturbance(comparison), ""));
     let heads = ["CPU µs", "requests/s", "p50 ms", "p99 ms", "MiB", "errors"];
     lines.push(line("place", "scheme", heads.map(String::from)));
     lines.extend(comparison.rows.iter().map(|row| {

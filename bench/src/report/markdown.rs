@@ -6,7 +6,7 @@ use super::figure::{
     REQUESTS, RINGS, SWITCHES, SYSTEM, USER,
 };
 use super::weaknesses::{standings, Beaten};
-use super::{bounds, origins, ratios, words};
+use super::{bounds, origins, ratios, remarks, words};
 use crate::results::Results;
 
 const SPEED: [Figure; 8] = [CPU, USER, SYSTEM, REQUESTS, P50, P90, P99, P999];
@@ -25,7 +25,7 @@ pub(super) fn markdown(results: &Results) -> String {
         words::duration(results.took_seconds),
         results.command.replace(['\n', '\r'], " "),
     );
-    for warning in words::warnings(results, &comparisons) {
+    for warning in remarks::warnings(results, &comparisons) {
         text += &format!("> {}\n\n", escape(&warning));
     }
     text += &glance(&comparisons);
@@ -118,7 +118,8 @@ fn origins_table(comparisons: &[Comparison]) -> String {
 
 fn tables(comparison: &Comparison) -> String {
     let mut text = format!("## {}, {}\n\n", escape(comparison.workload_title), words::load(&comparison.load));
-    text += &format!("By CPU per request. CPU time of the machine: {}.\n\n", words::disturbance(comparison));
+    text +=
+        &format!("By CPU per request. CPU time of the machine: {}.\n\n", remarks::disturbance(comparison));
     let heads = ["place".to_string(), "scheme".to_string()].into_iter();
     let mut speed = Table::new(heads.chain(SPEED.map(|f| f.head())).chain(["errors".to_string()]));
     let mut resources = Table::new(["scheme".to_string()].into_iter().chain(RESOURCES.map(|f| f.head())));

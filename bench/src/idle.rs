@@ -10,12 +10,13 @@ use highball_proc::allow_open_files;
 use serde::Serialize;
 
 use crate::check::connection::{Connection, Rest};
-use crate::command::{data_folder, highball, Options};
+use crate::data::{data_folder, highball};
 use crate::deployment::Deployment;
 use crate::interrupt::{self, Interrupt};
 use crate::load::request;
 use crate::machine;
 use crate::method::{setting, Candidate};
+use crate::options::Options;
 use crate::process_tree::{memory_of, ProcessTree};
 use crate::results::Machine;
 use crate::statistics::Spread;

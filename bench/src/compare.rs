@@ -6,12 +6,14 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use crate::command::{data_folder, run_plan, Options};
+use crate::data::data_folder;
 use crate::deployment::Deployment;
 use crate::interrupt::Interrupt;
 use crate::method::{send, setting, target, Candidate};
+use crate::options::Options;
 use crate::process_tree::ProcessTree;
 use crate::results::{Load, Results};
+use crate::run::run_plan;
 use crate::scheme::{programs, Scheme};
 use crate::statistics::Series;
 use crate::workload::Workload;

@@ -2,7 +2,7 @@
 //! [`Results`] alone, so that a kept JSON can be shown again in any form.
 //!
 //! In reading order: `figure` (what is shown of a sample), `comparison` (the schemes under one load, best first,
-//! and which of them are in no clear order), `bounds` (the most within a latency), `words` (numbers, loads, errors and the method in words), `origins`
+//! and which of them are in no clear order), `bounds` (the most within a latency), `words` (numbers, loads, errors and the method in words), `remarks` (what to know before the figures), `origins`
 //! (the schemes of 2006), `ratios` (Highball against the other servers), `weaknesses` (where Highball is not the best), and then the forms: `table`, `json`,
 //! `markdown`, `html`.
 
@@ -14,6 +14,7 @@ mod json;
 mod markdown;
 mod origins;
 mod ratios;
+mod remarks;
 mod table;
 mod weaknesses;
 mod words;

@@ -4,9 +4,9 @@
 //! at a time would decide between two servers. At the few hundred requests per second that this is for, a thread for
 //! each request that is under way is all the machinery it needs.
 
-use super::latencies::Latencies;
-use super::Target;
 use crate::check;
+use crate::load::latencies::Latencies;
+use crate::load::Target;
 use crate::results::{Errors, Latency};
 use std::sync::mpsc::{sync_channel, Receiver};
 use std::sync::{Mutex, PoisonError};

@@ -2,11 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::command::{data_folder, present, run_plan, Options};
+use crate::data::{data_folder, present};
 use crate::deployment::{readiness, Deployment};
 use crate::interrupt::Interrupt;
 use crate::method::{send, setting, target, Candidate};
+use crate::options::Options;
 use crate::results::{Load, Results};
+use crate::run::run_plan;
 use crate::scheme::Scheme;
 use crate::statistics::{Series, Spread};
 use crate::workload::{Request, Workload};

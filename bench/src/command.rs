@@ -1,45 +1,22 @@
 //! The command line of `highball bench`: which question is asked, and where the answer goes.
 
-use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::Duration;
 
 use clap::parser::ValueSource;
 use clap::{value_parser, Arg, ArgAction, ArgMatches};
-use serde::Serialize;
 
+use crate::data::{data_folder, present};
 use crate::interrupt::Interrupt;
-use crate::method::{measure, Candidate, Measured, Plan};
+use crate::options::Options;
 use crate::output::print;
-use crate::progress::Progress;
-use crate::results::{self, Load, Results, Skipped, WorkloadInfo};
+use crate::results::{self, Load, Results};
+use crate::run::run_plan;
 use crate::scheme::Scheme;
 use crate::socket::Protocol;
 use crate::workload::Workload;
-use crate::{
-    app, applications, bound, compare, fairness, idle, install, isolation, load, machine, pstore, report,
-    worker_memory, Failure,
-};
-
-/// What people may ask.
-#[derive(Debug)]
-pub(crate) struct Options {
-    pub(crate) command: String,
-    pub(crate) only: Vec<String>,
-    pub(crate) workloads: Vec<String>,
-    pub(crate) loads: Vec<Load>,
-    pub(crate) rounds: u32,
-    pub(crate) time: Duration,
-    pub(crate) warm_up: Duration,
-    pub(crate) workers: u32,
-    pub(crate) threads: u32,
-    pub(crate) counts: bool,
-    pub(crate) bound: Option<Option<f64>>,
-    pub(crate) install: bool,
-    pub(crate) output: PathBuf,
-    pub(crate) paths: Vec<String>,
-}
+use crate::{app, applications, compare, fairness, idle, isolation, pstore, report, worker_memory, Failure};
 
 /// Runs `highball bench` with these arguments.
 ///
@@ -261,92 +238,6 @@ impl Options {
             paths: texts("path"),
         })
     }
-
-    /// Before anything is measured, as an error half an hour later would be a waste.
-    ///
-    /// # Errors
-    /// The reports could not be written.
-    pub(crate) fn refuse_unwritable_output(&self) -> Result<(), Failure> {
-        let problem =
-            |error| Failure(format!("cannot write reports to {} (--output): {error}", self.output.display()));
-        std::fs::create_dir_all(&self.output).map_err(problem)?;
-        tempfile::tempfile_in(&self.output).map_err(problem)?;
-        Ok(())
-    }
-
-    /// Installs what these need, if that was asked for.
-    pub(crate) fn install_missing(&self, schemes: &[Scheme], workloads: &[Workload]) -> Result<(), Failure> {
-        if !self.install {
-            return Ok(());
-        }
-        install::install(&wanted(schemes, workloads))
-    }
-
-    /// Prints a table, and writes all figures and a page with the table into the output folder, to files of this name.
-    pub(crate) fn report(
-        &self,
-        name: &str,
-        figures: &impl Serialize,
-        table: &str,
-        page: String,
-    ) -> Result<(), Failure> {
-        print(table)?;
-        let json = serde_json::to_string_pretty(figures)
-            .map_err(|error| Failure(format!("write the results as JSON: {error}")))?;
-        self.write(&[(&format!("{name}.json"), json), (&format!("{}.md", name.to_uppercase()), page)])
-    }
-
-    /// Writes these files into the output folder, and says so.
-    pub(crate) fn write(&self, files: &[(&str, String)]) -> Result<(), Failure> {
-        self.write_silently(files)?;
-        let names: Vec<&str> = files.iter().map(|(name, _)| *name).collect();
-        print(&format!("\nWritten to {}: {}\n", self.output.display(), names.join(", ")))
-    }
-
-    /// Writes these files into the output folder.
-    pub(crate) fn write_silently(&self, files: &[(&str, String)]) -> Result<(), Failure> {
-        let problem =
-            |path: &Path, error: std::io::Error| Failure(format!("cannot write {}: {error}", path.display()));
-        for (name, text) in files {
-            let path = self.output.join(name);
-            std::fs::write(&path, text).map_err(|error| problem(&path, error))?;
-        }
-        Ok(())
-    }
-
-    /// A scheme in the size that was asked for.
-    pub(crate) fn candidate(&self, scheme: Scheme) -> Candidate {
-        Candidate { name: scheme.name.clone(), scheme, workers: self.workers, threads: self.threads }
-    }
-
-    pub(crate) fn plan(&self, candidates: Vec<Candidate>, workloads: Vec<Workload>) -> Plan {
-        Plan {
-            candidates,
-            workloads,
-            loads: self.loads.clone(),
-            rounds: self.rounds,
-            warm_up: self.warm_up,
-            time: self.time,
-            cores: machine::describe().cores,
-            counts: self.counts,
-        }
-    }
-}
-
-/// The folder `bench` of the source tree or the gem: named, or somewhere above the binary.
-///
-/// # Errors
-/// There is none.
-pub(crate) fn data_folder() -> Result<PathBuf, Failure> {
-    if let Some(named) = std::env::var_os("HIGHBALL_BENCH") {
-        return Ok(named.into());
-    }
-    let binary =
-        std::env::current_exe().map_err(|error| Failure(format!("find this program's folder: {error}")))?;
-    let mut folders = binary.ancestors().skip(1).take(4).map(|folder| folder.join("bench"));
-    folders.find(|folder| folder.join("schemes").is_dir() && folder.join("workloads").is_dir()).ok_or_else(|| {
-        Failure::new("cannot find the benchmark's data (bench/schemes) near this binary: name the folder in HIGHBALL_BENCH")
-    })
 }
 
 fn list() -> Result<(), Failure> {
@@ -401,26 +292,6 @@ fn schemes(options: &Options, interrupt: Interrupt) -> Result<Results, Failure> 
     run_plan(options, &plan, skipped, "Ways to deploy a Ruby application", interrupt)
 }
 
-/// Packages that these need and that may be missing, and where.
-fn wanted(schemes: &[Scheme], workloads: &[Workload]) -> install::Wanted {
-    // The generators, and what prepares the applications, are this machine's in any case.
-    let mut wanted = install::Wanted::from([(None, BTreeSet::new())]);
-    for scheme in schemes {
-        let is_missing = scheme.missing().is_some();
-        for (root, packages) in scheme.packages() {
-            let packages = packages.iter().filter(|_| is_missing).cloned();
-            wanted.entry(root.cloned()).or_default().extend(packages);
-        }
-    }
-    for (root, packages) in &mut wanted {
-        packages.extend(workloads.iter().flat_map(|workload| workload.packages.clone()));
-        if root.is_none() {
-            packages.extend(load::PACKAGES.map(String::from));
-        }
-    }
-    wanted
-}
-
 fn chosen_workloads(folder: &Path, names: &[String]) -> Result<Vec<Workload>, Failure> {
     let all = Workload::read_all(&folder.join("workloads"))?;
     chosen(all, names, |workload| &workload.name, "workload")
@@ -441,127 +312,6 @@ fn chosen<T>(
         .into_iter()
         .filter(|one| names.is_empty() || names.iter().any(|wanted| wanted == name(one)))
         .collect())
-}
-
-/// Highball's scheme, where it can run.
-pub(crate) fn highball(data: &Path) -> Result<Scheme, Failure> {
-    let scheme = Scheme::read(&data.join("schemes/highball.toml"))?;
-    match scheme.missing() {
-        None => Ok(scheme),
-        Some(missing) => Err(Failure(format!("Highball: {}", missing.why))),
-    }
-}
-
-/// Those that can run here, and why the others cannot.
-pub(crate) fn present(schemes: Vec<Scheme>) -> (Vec<Scheme>, Vec<Skipped>) {
-    let mut present = Vec::new();
-    let mut skipped = Vec::new();
-    for scheme in schemes {
-        match scheme.missing() {
-            None => present.push(scheme),
-            Some(missing) => skipped.push(Skipped {
-                scheme: scheme.name,
-                workload: None,
-                why: missing.why,
-                packages: missing.packages,
-            }),
-        }
-    }
-    (present, skipped)
-}
-
-/// Measures a plan and puts the results together.
-pub(crate) fn run_plan(
-    options: &Options,
-    plan: &Plan,
-    skipped: Vec<Skipped>,
-    title: &str,
-    interrupt: Interrupt,
-) -> Result<Results, Failure> {
-    if plan.candidates.is_empty() {
-        let why: Vec<String> = skipped.iter().map(|one| format!("  {}: {}", one.scheme, one.why)).collect();
-        return Err(Failure(format!(
-            "nothing can be measured here (--install installs what is missing):\n{}",
-            why.join("\n")
-        )));
-    }
-    let generators = load::generators(options.bound.is_some())?;
-    let (started, begun) = (SystemTime::now(), Instant::now());
-    let mut progress = Progress::begin(plan);
-    let mut measured = measure(plan, interrupt, |event| progress.show(&event));
-    let bounds = search_bounds(options, plan, &mut measured, interrupt);
-    measured.skipped.splice(0..0, skipped);
-    Ok(Results {
-        format: results::FORMAT,
-        title: title.into(),
-        command: options.command.clone(),
-        started_unix: started.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs()),
-        took_seconds: begun.elapsed().as_secs_f64(),
-        machine: machine::describe(),
-        method: results::Method {
-            rounds: plan.rounds,
-            warm_up_seconds: plan.warm_up.as_secs_f64(),
-            seconds: plan.time.as_secs_f64(),
-            workers: options.workers,
-            threads: options.threads,
-            generators,
-        },
-        schemes: plan.candidates.iter().map(Candidate::info).collect(),
-        workloads: plan
-            .workloads
-            .iter()
-            .map(|one| WorkloadInfo { name: one.name.clone(), title: one.title.clone() })
-            .collect(),
-        skipped: measured.skipped,
-        samples: measured.samples,
-        bounds,
-        answer: None,
-        interrupted: interrupt.came(),
-    })
-}
-
-fn search_bounds(
-    options: &Options,
-    plan: &Plan,
-    measured: &mut Measured,
-    interrupt: Interrupt,
-) -> Vec<results::Bound> {
-    let Some(p99_ms) = options.bound else { return Vec::new() };
-    let mut bounds = Vec::new();
-    for workload in &plan.workloads {
-        for candidate in &plan.candidates {
-            let of_this = |sample: &&results::Sample| {
-                sample.scheme == candidate.name && sample.workload == workload.name
-            };
-            let saturated = measured
-                .samples
-                .iter()
-                .filter(of_this)
-                .map(|sample| sample.requests_per_second)
-                .fold(0.0, f64::max);
-            if saturated == 0.0 || interrupt.came() {
-                continue;
-            }
-            eprintln!("searching the bound of {} with {}", candidate.name, workload.name);
-            match bound::search(plan, candidate, workload, saturated, p99_ms, interrupt) {
-                Ok(bound) => bounds.push(bound),
-                Err(_) if interrupt.came() => {}
-                Err(failure) => measured.skipped.push(Skipped {
-                    scheme: candidate.name.clone(),
-                    workload: Some(workload.name.clone()),
-                    why: format!("the search for its bound: {failure}"),
-                    packages: Vec::new(),
-                }),
-            }
-        }
-    }
-    bounds
-}
-
-impl Candidate {
-    fn info(&self) -> results::SchemeInfo {
-        results::SchemeInfo { name: self.name.clone(), ..self.scheme.info() }
-    }
 }
 
 /// Prints the table and writes the files.

@@ -428,11 +428,7 @@ impl Scheme {
                 None => (programs::find(&program).is_some(), String::new()),
                 Some(root) => (root.has_program(&program), self.place_and_remedy(root)),
             };
-            let remedy = if program.ends_with("highball-floor") {
-                " (cargo build --release -p highball-floor)"
-            } else {
-                ""
-            };
+            let remedy = if program.ends_with("highball-floor") { " (bin/setup --bench)" } else { "" };
             (!is_there).then(|| format!("there is no program {program}{place}{remedy}"))
         })
     }

@@ -26,9 +26,10 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::command::{data_folder, Options};
+use crate::data::data_folder;
 use crate::interrupt::Interrupt;
 use crate::method::Candidate;
+use crate::options::Options;
 use crate::output::print;
 use crate::results::Machine;
 use crate::scheme::Scheme;

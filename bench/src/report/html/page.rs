@@ -3,7 +3,7 @@
 use super::{charts, escape, rates, tables, tabs, Colours};
 use crate::report::comparison::Comparison;
 use crate::report::weaknesses::standings;
-use crate::report::{origins, words};
+use crate::report::{origins, remarks, words};
 use crate::results::Results;
 
 /// The whole page.
@@ -76,7 +76,7 @@ fn header(results: &Results, comparisons: &[Comparison], sections: &Sections, co
         escape(&machine.cpu),
         words::duration(results.took_seconds)
     );
-    for warning in words::warnings(results, comparisons) {
+    for warning in remarks::warnings(results, comparisons) {
         text += &format!("<p class=\"warning\">{}</p>\n", escape(&warning));
     }
     text += &format!("<nav aria-label=\"Contents\">\n{}</nav>\n", sections.contents);
@@ -126,7 +126,7 @@ fn workload_charts(group: &str, comparisons: &[&Comparison], colours: &Colours) 
                 ("Latency".to_string(), charts::latency(one, colours)),
                 ("Memory".to_string(), charts::memory(one, colours)),
             ];
-            let disturbance = format!("<p class=\"note\">CPU time: {}</p>\n", words::disturbance(one));
+            let disturbance = format!("<p class=\"note\">CPU time: {}</p>\n", remarks::disturbance(one));
             let charts = tabs::tabs(&format!("{group}-{index}"), "figures", &figures, 0);
             (words::load(&one.load), disturbance + &charts)
         })

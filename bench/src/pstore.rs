@@ -5,7 +5,8 @@ use std::env;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-use crate::command::{data_folder, Options};
+use crate::data::data_folder;
+use crate::options::Options;
 use crate::Failure;
 
 /// Returns only if that fails.
