@@ -5,13 +5,13 @@ require "fileutils"
 require "minitest/autorun"
 require "open3"
 require "tmpdir"
+require_relative "support/deadline"
 
 # bin/test, on a tree of a few files.
 class RunnerTest < Minitest::Test
-  SCRIPT = File.expand_path("../bin/test", __dir__)
+  ROOT = File.expand_path("..", __dir__)
   PASSES = "def test_it = pass"
   FAILS = "def test_it = flunk('no luck')"
-  FEW = "# Runs with few others: it measures\n"
   # Fails the first time.
   FLAKY = <<~RUBY
     def test_it
@@ -23,8 +23,9 @@ class RunnerTest < Minitest::Test
 
   def setup
     @root = Dir.mktmpdir("highball runner's größe") # a tree may lie anywhere
-    FileUtils.mkdir_p(%w[bin test/e2e].map { |name| File.join(@root, name) })
-    FileUtils.cp(SCRIPT, File.join(@root, "bin"))
+    FileUtils.mkdir_p(%w[bin test/e2e/http].map { |name| File.join(@root, name) })
+    FileUtils.cp(File.join(ROOT, "bin/test"), File.join(@root, "bin"))
+    FileUtils.cp_r(File.join(ROOT, "test/runner"), File.join(@root, "test"))
   end
 
   def teardown
@@ -32,30 +33,32 @@ class RunnerTest < Minitest::Test
   end
 
   def test_all_pass
-    output, ended = run_files("test/a_test.rb" => PASSES, "test/e2e/b_test.rb" => PASSES)
-    assert_predicate ended, :success?, output
+    output = assert_passes("test/a_test.rb" => PASSES, "test/e2e/http/b_test.rb" => PASSES)
     assert_equal "2 passed, 0 failed", output.lines(chomp: true).last
     assert_match(%r{passed +\d+ s  ruby test/a_test.rb$}, output)
-    assert_match(%r{^\d+ e2e test/e2e/b_test.rb$}, File.read(File.join(@root, "target/test-logs/durations")))
+    assert_match(%r{^\d+ e2e test/e2e/http/b_test.rb$}, File.read(File.join(@root, "target/test-logs/durations")))
   end
 
   def test_files_run_again_with_a_server_that_is_not_root
     skip "needs root" unless Process.uid.zero?
-    write_files("test/e2e/a_test.rb" => "def test_it = assert_equal('nobody', ENV['HIGHBALL_SERVER_USER'])")
-    output, ended = run_steps("e2e-root", "HIGHBALL_TEST_LEVEL" => "full")
+    server = "def test_it = assert_equal('nobody', ENV['HIGHBALL_SERVER_USER'])"
+    write_file("test/e2e/http/a_test.rb", server, "# marks: long, root")
+    write_file("test/e2e/http/b_test.rb", FAILS)
+    output, ended = run_steps("e2e-root")
     assert_predicate ended, :success?, output
-    assert_match(%r{passed +\d+ s  e2e-root test/e2e/a_test.rb$}, output)
+    assert_match(%r{passed +\d+ s  e2e-root test/e2e/http/a_test.rb$}, output)
     output, ended = run_steps("e2e", "HIGHBALL_SERVER_USER" => nil)
     refute_predicate ended, :success?, output
   end
 
-  # A renamed file would silently run nowhere, or twice.
-  def test_the_files_that_are_named_exist
-    lists = File.read(SCRIPT).scan(/^files_\w+=\((.*?)\)/m).flatten
-    assert_equal 3, lists.length
-    lists.each do |named|
-      refute_empty named.split
-      named.split.each { |name| assert_path_exists File.join(__dir__, "e2e/#{name}_test.rb") }
+  def test_a_mark_leaves_a_file_to_slower_runs
+    write_file("test/e2e/http/a_test.rb", PASSES)
+    write_file("test/e2e/http/b_test.rb", PASSES, "# marks: long (it waits)")
+    write_file("test/e2e/http/c_test.rb", PASSES, "# marks: very_long, debian13")
+    files = { "--quick" => 1, "default" => 2, "--full" => 3 }
+    files.each do |level, count|
+      output, = run_steps(*[level, "e2e"].grep_v("default"))
+      assert_equal "#{count} passed, 0 failed", output.lines(chomp: true).last
     end
   end
 
@@ -63,21 +66,22 @@ class RunnerTest < Minitest::Test
     output, ended = run_files("test/a_test.rb" => PASSES, "test/b_test.rb" => FAILS)
     refute_predicate ended, :success?, output
     assert_equal "1 passed, 1 failed", output.lines(chomp: true).last
-    assert_match(/== what failed in ruby.*no luck/m, output)
+    assert_match(/== what failed in ruby.*, the first time\n.*no luck.*== what failed in ruby.*no luck/m, output)
+    assert_match(/^ruby +\d+ s  FAILED \(1 of 2 files\)$/, output)
     refute_match(/^flaky/, output)
   end
 
   def test_what_passes_alone_is_flaky_and_named
-    output, ended = run_files("test/a_test.rb" => FLAKY, "test/b_test.rb" => PASSES)
-    assert_predicate ended, :success?, output
+    output = assert_passes("test/a_test.rb" => FLAKY, "test/b_test.rb" => PASSES)
     assert_equal ["flaky: ruby test/a_test.rb", "2 passed, 0 failed"], output.lines(chomp: true).last(2)
+    assert_match(/== what failed in ruby.*, which then passed\n.*not yet/m, output)
   end
 
   def test_what_runs_alone_or_with_few_others_does_so_at_the_end
-    files = { "alone" => "# Runs alone: it has to\n", "few1" => FEW, "few2" => FEW, "few3" => FEW,
-              "other1" => "", "other2" => "" }
+    files = { "alone" => "# marks: alone, long", "few1" => "# marks: few (it measures)", "few2" => "# marks: few",
+              "few3" => "# marks: few, debian13", "other1" => "", "other2" => "" }
     files.each { |name, above| write_file("test/#{name}_test.rb", noting(name.delete("0-9")), above) }
-    output, ended = run_steps(*files.keys.map { |name| "test/#{name}_test.rb" }, "HIGHBALL_TEST_JOBS" => "4")
+    output, ended = run_steps(*files.keys.map { |name| "test/#{name}_test.rb" })
     assert_predicate ended, :success?, output
     notes = File.readlines(File.join(@root, "notes"), chomp: true)
     assert_equal %w[other few alone], notes.map { |note| note[/\w+/] }.uniq
@@ -85,15 +89,78 @@ class RunnerTest < Minitest::Test
     assert_operator most_at_once(notes.grep(/few/)), :<=, Etc.nprocessors
   end
 
+  def test_the_slowest_of_the_last_run_comes_first
+    files = %w[test/a_test.rb test/b_test.rb test/c_test.rb]
+    FileUtils.mkdir_p(File.join(@root, "target/test-logs"))
+    File.write(File.join(@root, "target/test-logs/durations"), "9 ruby test/b_test.rb\n2 ruby test/c_test.rb\n")
+    files.each { |file| write_file(file, PASSES) }
+    output, = run_steps(*files, "HIGHBALL_TEST_JOBS" => "1")
+    assert_equal %w[b c a], output.scan(%r{passed +\d+ s  ruby test/(.)_test}).flatten
+  end
+
   def test_skipped_tests_are_counted_and_a_file_that_breaks_off_has_failed
     output, = run_files("test/a_test.rb" => "def test_it = skip", "test/b_test.rb" => "exit!(3)")
     assert_equal ["1 skipped", "0 passed, 1 failed"], output.lines(chomp: true).last(2)
   end
 
-  def test_an_unknown_step_is_an_error
-    output, ended = Open3.capture2e(environment, File.join(@root, "bin/test"), "no-such-step")
-    assert_equal 2, ended.exitstatus
-    assert_match(/there is no step no-such-step/, output)
+  def test_a_file_that_hangs_is_ended_with_its_processes
+    hangs = "def test_it\nFile.write('pid', spawn('sleep', '1000'))\nsleep\nend"
+    write_file("test/a_test.rb", hangs)
+    output, ended = run_steps("test/a_test.rb", "HIGHBALL_TEST_SECONDS" => "2")
+    assert_equal 1, ended.exitstatus, output
+    assert_match(/^ +Error: ended by its time limit$/, output)
+    assert_equal "0 passed, 1 failed", output.lines(chomp: true).last
+    wait_for_the_end_of(File.join(@root, "pid"))
+  end
+
+  def test_a_run_that_is_stopped_leaves_nothing_behind
+    write_file("test/a_test.rb", "def test_it\nFile.write('pid', Process.pid)\nsleep\nend")
+    runner = spawn(environment, File.join(@root, "bin/test"), "test/a_test.rb", %i[out err] => File::NULL)
+    pid = File.join(@root, "pid")
+    Deadline.wait("the test to begin") { File.size?(pid) }
+    Process.kill("TERM", runner)
+    assert_equal 130, Process.wait2(runner).last.exitstatus
+    wait_for_the_end_of(pid)
+  end
+
+  def test_steps_come_after_others_and_are_left_out_if_those_have_failed
+    write_steps <<~RUBY
+      step("ends", after: %w[breaks]) { File.write("ends", File.read("breaks")) }
+      step("needs", needs: %w[breaks]) { File.write("needs", "") }
+      step("breaks") { File.write("breaks", "was before") && abort("broken") }
+      step("needs that", needs: %w[needs], again: true) { File.write("needs", "") }
+    RUBY
+    output, ended = run_steps
+    assert_equal 1, ended.exitstatus, output
+    assert_equal "was before", File.read(File.join(@root, "ends"))
+    refute_path_exists File.join(@root, "needs")
+    assert_match(/^needs that +0 s  not run: a step that it needs has failed$/, output)
+    lines = output[/^== summary\n(.*?)\n\n/m, 1].lines
+    assert_equal ["ends", "needs", "breaks", "needs that"], (lines.map { |line| line[/\w+( that)?/] })
+    assert_equal "1 passed, 1 failed", output.lines(chomp: true).last
+  end
+
+  def test_a_step_of_rust_runs_again_and_its_numbers_count
+    write_steps <<~'RUBY'
+      step "rust", again: true do
+        puts "test result: ok. 7 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out"
+        File.exist?("seen") or File.write("seen", "") && abort("not yet")
+        puts "test result: ok. 5 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out"
+      end
+    RUBY
+    output, ended = run_steps
+    assert_predicate ended, :success?, output
+    assert_equal ["flaky: rust", "12 passed, 0 failed"], output.lines(chomp: true).last(2)
+  end
+
+  def test_mistakes_are_errors
+    write_file("test/a_test.rb", PASSES, "# marks: alon")
+    { "no-such-step" => "there is no step no-such-step; bin/test --list", "--fast" => "there is no option --fast",
+      "test/a_test.rb" => "test/a_test.rb: there is no mark alon" }.each do |typed, message|
+      output, ended = run_steps(typed)
+      assert_equal 2, ended.exitstatus
+      assert_includes output, "bin/test: #{message}"
+    end
   end
 
   private
@@ -115,22 +182,39 @@ class RunnerTest < Minitest::Test
     notes.map { |note| running += note.end_with?("begins") ? 1 : -1 }.max
   end
 
-  # Runs these files: [output, Process::Status].
-  def run_files(files)
-    write_files(files)
-    Open3.capture2e(environment, File.join(@root, "bin/test"), *files.keys)
+  # Of the process with the number in this file.
+  def wait_for_the_end_of(file)
+    Deadline.wait("the test's process to end") { !File.exist?("/proc/#{File.read(file)}") }
   end
 
-  def run_steps(*steps, variables) = Open3.capture2e(environment.merge(variables), File.join(@root, "bin/test"), *steps)
+  def assert_passes(files)
+    output, ended = run_files(files)
+    assert_predicate ended, :success?, output
+    output
+  end
 
-  def write_files(files) = files.each { |path, body| write_file(path, body) }
+  # Runs these files: [output, Process::Status].
+  def run_files(files)
+    files.each { |path, body| write_file(path, body) }
+    run_steps(*files.keys)
+  end
+
+  def run_steps(*steps, **variables)
+    Open3.capture2e(environment.merge(variables.transform_keys(&:to_s)), File.join(@root, "bin/test"), *steps)
+  end
 
   # With this line above its class.
   def write_file(path, body, above = "")
     name = "T#{File.basename(path, '.rb').delete('^a-z0-9')}"
-    text = "require 'minitest/autorun'\n#{above}class #{name} < Minitest::Test\n#{body}\nend\n"
+    text = "#{above}\nrequire 'minitest/autorun'\nclass #{name} < Minitest::Test\n#{body}\nend\n"
     File.write(File.join(@root, path), text)
   end
 
-  def environment = { "CARGO_TARGET_DIR" => nil, "HIGHBALL_TEST_JOBS" => "4" }
+  # These steps in the place of the real ones.
+  def write_steps(table)
+    head = "require_relative 'step'\nmodule Steps\n"
+    File.write(File.join(@root, "test/runner/steps.rb"), "#{head}#{table}\nLISTED = ALL\nend\n")
+  end
+
+  def environment = { "CARGO_TARGET_DIR" => nil, "HIGHBALL_TEST_JOBS" => "4", "HIGHBALL_TEST_LEVEL" => nil }
 end

@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+# marks: debian13
+
 require_relative "../support/refork_test_case"
 
 # Reforks that Highball begins by itself, as measurements of memory show that they pay.

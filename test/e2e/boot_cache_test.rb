@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+# marks: debian13
+
 require_relative "../support/e2e_test"
 
 # Compiled files are kept from one boot to the next, in a folder of the application's user.

@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+# marks: debian13
+
 require_relative "../support/e2e_test"
 
 # A server that cannot start reports what failed, at which step, and what to do, and exits with an error.

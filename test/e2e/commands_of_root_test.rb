@@ -1,9 +1,10 @@
 # frozen_string_literal: true
 
+# marks: alone (commands find every server of a user on this machine, also those of other tests)
+
 require_relative "../support/control_test_case"
 
 # Root asks the servers of other users, and is not led astray by one of them.
-# Runs alone: commands find every server of a user on this machine, also those that another file of tests has started.
 class CommandsOfRootTest < ControlTestCase
   def test_root_finds_the_server_of_another_user
     server = serve_as_victim

@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+# marks: debian13
+
 require_relative "../support/e2e_test"
 
 # The command line, as its users type it.

@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+# marks: long
+
 require_relative "../support/refork_test_case"
 
 # Reforks that fail leave the old mold in place. Other events during a refork.

@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+# marks: long
+
 require_relative "../support/restart_test_case"
 
 # A new version that fails, for any reason, leaves everything as it was.

@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+# marks: long
+
 require_relative "../support/upgrade_test_case"
 
 # A hot restart that fails leaves everything as it was.

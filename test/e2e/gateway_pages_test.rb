@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+# marks: long
+
 require "uri"
 require_relative "../support/gateway_server_test_case"
 require_relative "../support/examples"

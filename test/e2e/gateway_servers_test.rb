@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+# marks: long
+
 require_relative "../support/gateway_server_test_case"
 
 # Visitors of nginx, lighttpd and Apache, which pass requests on over FastCGI as `highball config` configures them, get

@@ -1,9 +1,10 @@
 # frozen_string_literal: true
 
+# marks: alone, long (it measures the memory that large bodies take)
+
 require_relative "../support/gateway_test_case"
 
 # Bodies far larger than any buffer, over FastCGI and LSAPI.
-# Runs alone: it measures the memory that large bodies take.
 class GatewayTransfersTest < GatewayTestCase
   LARGE = (LEVEL == "full" ? 1024 : 64) * MIB
   MOST_SECONDS = 300

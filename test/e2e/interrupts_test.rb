@@ -1,10 +1,11 @@
 # frozen_string_literal: true
 
+# marks: few, long, debian13 (it measures how long the shortest waits take)
+
 require_relative "../support/e2e_test"
 
 # Ruby's ways to wait and to be interrupted, in the threads that serve (sleep, Timeout, Thread#kill, TERM),
 # and CPU-bound workers beside idle ones.
-# Runs with few others: it measures how long the shortest waits take.
 class InterruptsTest < E2ETest
   def test_sleep_timeout_and_a_killed_thread_end_as_ruby_programmers_expect
     server = serve("probe", threads: 3)

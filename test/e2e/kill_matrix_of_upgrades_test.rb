@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+# marks: root
+
 require_relative "../support/kill_matrix_test_case"
 require_relative "../support/load"
 

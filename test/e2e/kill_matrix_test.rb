@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+# marks: root
+
 require_relative "../support/kill_matrix_test_case"
 
 # kill -9 of every process, at every step of everything that one `highball` does.

@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+# marks: long, root
+
 require_relative "../support/many_apps_test_case"
 
 # Several applications on one server.

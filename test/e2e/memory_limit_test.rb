@@ -1,12 +1,12 @@
 # frozen_string_literal: true
 
+# marks: few (it needs the time that it has before the memory is exhausted)
+
 require_relative "../support/e2e_test"
 require_relative "../support/memory_cgroup"
 require_relative "../support/steady_load"
 
 # Workers that get too much memory are replaced before the kernel kills one, and no request fails for it.
-#
-# Runs with few others: it needs the time that it has before the memory is exhausted.
 class MemoryLimitTest < E2ETest
   # Keeps 1 MiB a request; `/keep?50` keeps 50 MiB, `/child?50` has a child keep them.
   APP = <<~'RUBY'

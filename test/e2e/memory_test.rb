@@ -1,9 +1,10 @@
 # frozen_string_literal: true
 
+# marks: few, debian13 (it measures how soon answers come while workers are busy)
+
 require_relative "../support/memory_report"
 
 # `highball memory` of a running Highball, compared with the figures of the kernel and of Ruby.
-# Runs with few others: it measures how soon answers come while workers are busy.
 class MemoryTest < MemoryReportTest
   COLUMNS = 100
   LIB = { "RUBYLIB" => File.join(HighballServer::ROOT, "lib") }.freeze

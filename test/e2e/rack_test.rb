@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+# marks: debian13
+
 require_relative "../support/e2e_test"
 
 # The envs that applications get, and the responses that they may return (Rack SPEC), with the installed Rack.

@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+# marks: long, debian13
+
 require "cgi"
 require "open3"
 require_relative "../support/broken_app"

@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+# marks: debian13
+
 require_relative "../support/e2e_test"
 
 # Parts of Rails that lean on the server: streams from an action, and jobs that outlast a response. (Action Cable and

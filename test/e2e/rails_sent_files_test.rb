@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+# marks: debian13
+
 require_relative "../support/e2e_test"
 
 # `send_file` in Rails: the worker is free while the file is sent, whatever header `config.action_dispatch` has for

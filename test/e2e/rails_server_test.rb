@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+# marks: long, debian13
+
 require "socket"
 require_relative "../support/bundled_blog"
 require_relative "../support/e2e_test"

@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+# marks: long, root, debian13
+
 require_relative "../support/refork_test_case"
 
 # A warm worker becomes the mold, and forks replacements for the others. Clients do not notice.

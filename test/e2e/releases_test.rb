@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+# marks: long
+
 require "json"
 require_relative "../support/upgrade_test_case"
 

@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+# marks: root, debian13
+
 require_relative "../support/restart_test_case"
 
 # Rolling restarts: a new version replaces the old one. (soak_test.rb shows that clients do not notice.)

@@ -1,10 +1,11 @@
 # frozen_string_literal: true
 
+# marks: few (it measures how long answers take)
+
 require_relative "../support/e2e_test"
 require_relative "../support/agent_check"
 
 # Health checks, agent checks and commands are answered at once, whatever others do where these are asked.
-# Runs with few others: it measures how long answers take.
 class SecondaryListenersTest < E2ETest
   include AgentCheck
 

@@ -1,9 +1,10 @@
 # frozen_string_literal: true
 
+# marks: alone, long (it measures latencies)
+
 require_relative "../support/e2e_test"
 
 # Clients far slower than any worker, beside a fast one.
-# Runs alone: it measures latencies.
 class SlowClientsTest < E2ETest
   def test_slow_clients_do_not_slow_a_fast_one
     server = serve("probe", workers: 2, threads: 3)

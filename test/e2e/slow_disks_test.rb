@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+# marks: long
+
 require "digest"
 require_relative "../support/many_apps_test_case"
 require_relative "../support/fuse_folder"

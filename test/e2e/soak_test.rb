@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+# marks: long, root
+
 require_relative "../support/e2e_test"
 require_relative "../support/serves_tls"
 require_relative "../support/soak_run"

@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+# marks: long
+
 require "socket"
 require_relative "../support/tenants_test_case"
 

@@ -1,10 +1,10 @@
 # frozen_string_literal: true
 
+# marks: alone (it stops processes of a user whose processes other tests need)
+
 require_relative "../support/spawner_test_case"
 
 # A user may send signals to all processes that run as this user, as soon as they do.
-#
-# Runs alone: it stops processes of a user whose processes other tests need.
 class TenantStopsTest < SpawnerTestCase
   def test_a_user_who_stops_new_processes_stops_only_its_own
     files = { "public/own.txt" => "own" }

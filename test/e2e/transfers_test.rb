@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+# marks: long
+
 require_relative "../support/e2e_test"
 
 # Bodies far larger than any buffer, and clients far slower than any worker.

@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+# marks: long, root
+
 require_relative "../support/upgrade_test_case"
 
 # Hot restarts: a new `highball` takes over the listening sockets, and clients do not notice.

@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+# marks: few (it measures how long a sweep takes)
+
 require "minitest/autorun"
 require "rack"
 require "rack/mock"
@@ -9,8 +11,6 @@ require "highball/session/pstore"
 
 # Sessions in files, as a Rack application and its clients see them. (test/e2e/sessions_test.rb serves a Rails
 # application.)
-#
-# Runs with few others: it measures how long a sweep takes.
 class SessionTest < Minitest::Test
   def setup
     @parent = Dir.mktmpdir("highball-sessions")
