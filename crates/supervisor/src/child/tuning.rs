@@ -123,7 +123,7 @@ fn choose_collector(environment: &mut Environment, app: &App) {
         }),
     };
     let has_room = app.memory_of_worker().is_some_and(|bytes| bytes >= BYTES_WITH_ROOM);
-    let decision = off.unwrap_or_else(|| if has_room { "50" } else { "on" }.into());
+    let decision = off.unwrap_or_else(|| if has_room { "45" } else { "on" }.into());
     environment.insert(COLLECTOR.into(), decision.into());
 }
 
@@ -263,7 +263,7 @@ mod tests {
         };
         let mut app = App { environment: "production".into(), workers: 1, ..app() };
         app.memory.worker = MemoryBound::Bytes(600 << 20);
-        assert_eq!(decided(&app, &[]), "50");
+        assert_eq!(decided(&app, &[]), "45");
         app.memory.worker = MemoryBound::Bytes(400 << 20);
         assert_eq!(decided(&app, &[]), "on");
         assert_eq!(decided(&app, &[("RUBY_GC_MALLOC_LIMIT", "1")]), "RUBY_GC_MALLOC_LIMIT is set");

@@ -16,6 +16,9 @@ const STAGES: [(u64, Duration); 3] = [
     (1_000, Duration::from_secs(5 * 60)),
     (5_000, Duration::from_secs(30 * 60)),
 ];
+/// Instead of the first of these times, where a version has taken the place of another under load: its workers have less to
+/// do when they and the caches are warm.
+const AFTER_RESTART: Duration = Duration::from_secs(60);
 /// Where a refork would save too little, it is measured again after this many times as many requests.
 const PATIENCE: u64 = 4;
 /// An application whose workers have too little that they do not share after this many requests is left alone.
@@ -116,7 +119,7 @@ impl AutoRefork {
 
     /// A new version serves: everything begins again.
     pub(crate) fn restart(&mut self, now: Instant) {
-        *self = AutoRefork::new(now);
+        *self = AutoRefork { rests_until: now + AFTER_RESTART, ..AutoRefork::new(now) };
     }
 
     /// Requests of a worker that the front should count; `None`: none now.
@@ -287,6 +290,7 @@ mod tests {
         assert_eq!((auto.counts(), auto.deadline()), (None, None), "it did not pay");
         auto.restart(judged);
         assert_eq!(auto.counts(), Some(400), "another version may pay");
+        assert_eq!(measured(&mut auto, judged), judged + AFTER_RESTART);
     }
 
     #[test]
