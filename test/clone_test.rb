@@ -16,7 +16,7 @@ class CloneTest < Minitest::Test
   BINARY = File.expand_path(ENV.fetch("HIGHBALL_BIN", "target/release/highball"), ROOT)
   # Of each kind one that is quick.
   FILES = %w[test/docs_test.rb test/highball/sendfile_test.rb test/highball/pstore_extension_test.rb
-             test/e2e/lint_test.rb].freeze
+             test/e2e/http/lint_test.rb].freeze
   OTHER_USER = "games"
 
   def setup
@@ -43,10 +43,10 @@ class CloneTest < Minitest::Test
   def test_in_user_mode_linux
     skip "takes long: bin/test" if LEVEL == "quick"
     UserModeLinux.why_not&.then { |why_not| skip why_not }
-    file = File.join(@tree, "test/e2e/cgroups_test.rb")
+    file = File.join(@tree, "test/e2e/memory/cgroups_test.rb")
     skip "this machine's cgroups have limits" unless File.read(file).include?("if CgroupOfUnit.why_not")
     output, ended = run_in_tree({ "HIGHBALL_UML_TEST" => "-n /are_seen/", "HIGHBALL_TEST_LEVEL" => "default" },
-                                "ruby", "-Ilib", "-Itest", "test/e2e/cgroups_test.rb", "-n", "/in_user_mode/")
+                                "ruby", "-Ilib", "-Itest", "test/e2e/memory/cgroups_test.rb", "-n", "/in_user_mode/")
     assert_predicate ended, :success?, output
   end
 

@@ -9,7 +9,7 @@ require "timeout"
 require "tmpdir"
 require "highball/session/pstore"
 
-# Sessions in files, as a Rack application and its clients see them. (test/e2e/sessions_test.rb serves a Rails
+# Sessions in files, as a Rack application and its clients see them. (test/e2e/sessions/sessions_test.rb serves a Rails
 # application.)
 class SessionTest < Minitest::Test
   def setup

@@ -3,8 +3,8 @@
 require_relative "debian13"
 require_relative "job"
 
-# A step of bin/test. It begins when the steps in `after` have ended, and those in `needs` have passed: as far as they run.
-# Each of its `files` is a job; without files, `body` is what it does. `marks` are like those of files.
+# A step of bin/test. It begins when the steps in `after` have ended and those in `needs` have passed, if they run. Each
+# of its `files` is a job; without files, `body` is what it does. `marks` are like those of files.
 Step = Struct.new(:name, :after, :needs, :quick, :again, :marks, :files, :environment, :in_debian13, :body,
                   keyword_init: true) do
   def jobs = files ? files.call.map { |file| Job.new(self, file) } : [Job.new(self)]

@@ -26,7 +26,7 @@ class Document
     "remote" => "talks to another machine",
     "container" => "needs a container engine",
     "rails" => "needs an application of Rails with a Gemfile: test/e2e has one",
-    "benchmark" => "takes minutes: test/e2e/bench_test.rb runs short ones",
+    "benchmark" => "takes minutes: test/e2e/operations/bench_test.rb runs short ones",
     "completions" => "writes to the home folder",
     "tests" => "runs this test"
   }.freeze

@@ -1,0 +1,297 @@
+# frozen_string_literal: true
+
+# marks: debian13
+
+require_relative "../../support/e2e_test"
+require_relative "../../support/admin"
+require_relative "../../support/browser"
+require_relative "../../support/screens"
+require_relative "../../support/stuck_app"
+
+# The page at the addresses of the option `admin`.
+class DashboardTest < E2ETest
+  include Admin
+  include StuckApp
+
+  # Requests that do not end are there for as long as a test takes.
+  DRAIN = ["--drain-timeout", "1s", "--request-timeout", "none"].freeze
+  ACTIONS = %w[restart refork more-workers fewer-workers replace/1 verify].freeze
+
+  def test_the_page_needs_nothing_from_elsewhere
+    serve("probe", *admin)
+    pages = Array.new(2) { ask_admin("/") }
+    policies = pages.map { |page| page["content-security-policy"] }
+    assert_equal 2, policies.uniq.length, "each answer has its own nonce"
+    assert_match(/\Adefault-src 'none'; style-src 'nonce-\h{32}'; script-src 'nonce-\h{32}'; connect-src 'self';/,
+                 policies[0])
+    assert_equal %w[no-store nosniff], pages[0].values("cache-control") + pages[0].values("x-content-type-options")
+    refute_match(%r{https?://|<[^>]* on\w+=|<script(?! nonce)}, pages[0].body)
+  end
+
+  def test_all_threads_are_stuck
+    server = serve(stuck_app, *admin, *DRAIN, workers: 4, threads: 3)
+    targets = stick_all(server)
+    paths = targets.map { |target| target.sub("token=secret", "…") }
+    # Each at some time: a worker that answers late, on a busy machine, is explained by the kernel alone.
+    left = paths
+    wait_for("the states") do
+      found = requests.select { |request| DOING.fetch(way(request)).match?(request["doing"].to_s) }
+      left -= found.map { |request| request["path"] }
+      left.empty?
+    end
+    assert_equal paths.sort, requests.map { |request| request["path"] }.sort
+    requests.each { |request| assert_explained(request) }
+    wait_for("a health check") { ask_admin("/livez").status == 200 } # 503 where the front was late
+  end
+
+  def test_requests_that_are_none
+    serve("probe", *admin)
+    %w[1/1/1 x/1/1 1 1/2/3/4/5].each { |wrong| assert_equal 404, ask_admin("/requests/#{wrong}").status, wrong }
+  end
+
+  def test_without_the_option_no_order_is_taken
+    server = serve("probe", *admin)
+    refute report["takes_orders"]
+    ACTIONS.each { |action| assert_equal 404, post("#{app['id']}/#{action}", authorized("x")).status, action }
+    output, ended = HighballServer.run("top", "--token", "--port", server.port.to_s)
+    refute_predicate ended, :success?
+    assert_match(/takes no orders; serve with --admin ADDRESS --admin-actions/, output)
+  end
+
+  def test_without_the_token_no_order_is_taken
+    server = serve("probe", *admin, "--admin-actions", workers: 2)
+    token = token_of(server)
+    id = app["id"]
+    without_it(token).product(%w[restart more-workers]).each do |headers, action|
+      assert_equal 403, post("#{id}/#{action}?token=#{token}", headers).status, headers
+    end
+    assert_equal 404, ask_admin("/actions/#{id}/restart", authorized(token)).status, "a GET"
+    assert_equal 405, ask_admin("/actions/#{id}/restart", authorized(token), method: "PUT").status
+    assert_equal [1, 2], [app["generation"], app["workers_wanted"]]
+    refute_includes server.log, token
+  end
+
+  def test_orders
+    server = serve_with_actions
+    assert_equal 200, post("verify", authorized(@token)).status
+    assert_equal [200, "3 workers from now on"], order("more-workers")
+    wait_for("three workers") { server.status["workers"].count { |worker| worker["state"] == "serving" } == 3 }
+    assert_equal [200, "2 workers from now on"], order("fewer-workers")
+    assert_equal [200, "the restart to generation 2 has begun"], order("restart")
+    wait_for("the restart") { app["generation"] == 2 && app["under_way"].nil? }
+    assert_match(/the dashboard has given an order.*restart/, server.log)
+    assert_equal 404, post("#{app['id']}/stop", authorized(@token)).status
+    assert_equal 409, post("4711/restart", authorized(@token)).status
+  end
+
+  def test_a_worker_is_replaced
+    server = serve_with_actions
+    begin_requests(server, "/sleep/1")
+    wait_for("the request") { requests.any? }
+    worker = requests[0]["worker"]
+    assert_equal 200, order("replace/#{worker}")[0]
+    wait_for("another worker") { app["workers"].none? { |one| one["worker"] == worker } }
+    assert_equal [409, "worker #{worker} has ended"], order("replace/#{worker}")
+  end
+
+  # Followers take no places of health checks. One more has the place of the oldest, whose browser opens another one.
+  def test_more_followers_than_there_is_room_for
+    server = serve(stuck_app, *admin, *DRAIN)
+    followers = Array.new(16) { follow }
+    report = /^data: \{"takes_orders":false,"overview":\{.*\}\n\n/
+    followers.each { |follower| assert_match(report, read_event(follower)) }
+    assert_match report, read_event(follow)
+    assert_ends followers.first
+    followers.drop(1).each { |follower| assert_match(report, read_event(follower)) }
+    idle = Array.new(127) { HttpConnection.unix(admin_path) }
+    wait_for("a health check") { ask_admin("/livez").status == 200 } # 503 where the front was late
+    # Those who follow see the end of the server as an end.
+    server.stop
+  ensure
+    [*idle, *@followers].each(&:close)
+  end
+
+  def test_in_a_browser
+    server = serve(stuck_app, *tcp, *DRAIN, "--admin-actions", workers: 4, threads: 3)
+    stick_all(server)
+    Browser.open do |browser|
+      browser.visit page(server)
+      look(browser)
+      assert_equal %w[Backtrace Hide], buttons(browser), "no token, no buttons"
+      assert_fits_each_screen browser
+      token = token_of(server)
+      unlock(browser, token.reverse)
+      browser.find("#notice", text: "This is not the token.")
+      assert_equal %w[Backtrace Hide], buttons(browser)
+      unlock(browser, token)
+      act(browser, server)
+      assert_fits_each_screen browser
+      refute_includes browser.driver.current_url, token
+      assert_empty browser.driver.logs.get(:browser).map(&:message).grep_v(%r{/actions/verify.*403})
+    end
+  end
+
+  # As they are where the kernel keeps them (test/e2e/memory/cgroups_test.rb), and as they are here.
+  def test_limits_in_a_browser
+    server = serve(stuck_app, *tcp, *DRAIN, "--cpu-max", "1.5")
+    Browser.open do |browser|
+      browser.visit page(server)
+      browser.find(".facts div", text: "CPU (cpu_max)\n1.5 cores")
+      show_limits(browser, periods: 100, throttled_periods: 42, memory_max_bytes: 512 * MIB, memory_bytes: 310 * MIB)
+      assert_includes browser.text(".facts"), "\n310 of 512 MiB\n"
+      assert_includes browser.text(".facts"), "\n1.5 cores, throttled 42 % of the time\n"
+      assert_fits_each_screen browser
+      show_limits(browser, oom_kills: 2, memory_max_bytes: MIB)
+      browser.find("dd", text: "– of 1 MiB, 2 processes killed")
+      show_limits(browser, not_kept: ["cpu_max"], problem: "<b>why</b>")
+      refute_includes browser.text(".facts"), "memory_max", "only what is set is shown"
+      browser.find("section .notice", text: "The kernel does not keep cpu_max: <b>why</b>")
+    end
+  end
+
+  def test_hostile_texts_in_a_browser
+    server = serve(stuck_app, *tcp, *DRAIN)
+    evil = "document.title='owned'"
+    begin_requests(server, "/hostile/<img/src=x/onerror=#{evil}>", "/hostile/</script><script>#{evil}</script>",
+                   "/hostile/'\"><svg/onload=#{evil}>")
+    Browser.open do |browser|
+      browser.visit page(server)
+      browser.find(".request", text: "<img/src=x/onerror")
+      browser.find(".request", text: "</script><script>")
+      browser.click(".request button")
+      browser.find("pre", text: "<img src=x")
+      assert_equal ["Highball", 0, 1, 0], browser.driver.execute_script(<<~JS)
+        return [document.title, document.images.length, document.scripts.length, document.querySelectorAll("#list svg").length];
+      JS
+      refute_includes browser.text("pre"), "\e"
+    end
+  end
+
+  private
+
+  def tcp = ["--admin", "127.0.0.1:0"]
+  def page(server) = "#{server.status['admin'].fetch(0)}/"
+  def authorized(token) = { "Authorization" => "Bearer #{token}" }
+  def report = JSON.parse(ask_admin("/overview").body)
+  def app = report.dig("overview", "apps", 0)
+  def requests = app.fetch("requests")
+
+  def token_of(server)
+    output, ended = HighballServer.run("top", "--token", "--port", server.port.to_s)
+    assert_predicate ended, :success?, output
+    assert_match(/\A\h{32}\n\z/, output)
+    output.chomp
+  end
+
+  def post(order, headers) = ask_admin("/actions/#{order}", headers, method: "POST")
+
+  def serve_with_actions
+    serve(stuck_app, *admin, *DRAIN, "--admin-actions", workers: 2).tap { |server| @token = token_of(server) }
+  end
+
+  # Headers of those who do not have the token, or of browsers that another website makes send it.
+  def without_it(token)
+    host = { "Host" => "127.0.0.1" }
+    with = authorized(token)
+    [{}, authorized(""), authorized(token[1..]), authorized(token.reverse), { "Authorization" => "Basic #{token}" },
+     with.merge(host, "Origin" => "http://evil.example"), with.merge(host, "Origin" => "http://127.0.0.1:1"),
+     with.merge("Sec-Fetch-Site" => "cross-site"), { "Cookie" => "token=#{token}" }]
+  end
+
+  # Shows the last report with these figures of the kernel in the place of those that it has.
+  def show_limits(browser, figures)
+    none = { cpu_max: 1.5, memory_max_bytes: nil, memory_bytes: nil, periods: 0, throttled_periods: 0, oom_kills: 0,
+             not_kept: [] }
+    browser.driver.execute_script(<<~JS, none, none.merge(figures))
+      events.close();
+      const [app, [before, now]] = [last.overview.apps[0], arguments];
+      history.set(app.id, [{ at: 0, answered: 0, failed: 0, times: app.times, limits: before }]);
+      app.kernel_limits = now;
+      app.figures = figures(app, 1000);
+      show();
+    JS
+  end
+
+  def assert_explained(request)
+    assert_nil request["backtrace"]
+    assert_nil request["client"], "the page is for everybody who reaches it"
+    wait_for("the backtrace of #{request}") do
+      about = ask_admin("/requests/#{app['id']}/#{request['worker']}/#{request['ticket']}")
+      JSON.parse(about.body).dig("request", "backtrace").to_s.match?(/config\.ru:\d+:in .*stuck_in_#{way(request)}/)
+    end
+  end
+
+  def way(request) = request["path"][/\w+/]
+
+  # At the requests, and the backtrace of one.
+  def look(browser)
+    browser.find("h1", text: "serving")
+    browser.find(".request", text: "GET /mutex/1?…")
+    browser.find(".doing", text: "waits for a mutex")
+    wait_for("the backtrace") { backtrace?(browser) }
+  end
+
+  # Asks for it, again if a worker had too little of a busy machine to answer.
+  def backtrace?(browser)
+    shown = browser.driver.find_elements(css: "pre").first&.text
+    return true if shown&.include?("stuck_in_sleep")
+
+    asks = shown.nil? || shown.include?("no backtrace") # or hides what it has
+    browser.find(".request", text: "/sleep/0").find_element(tag_name: "button").click if asks
+    false
+  rescue Selenium::WebDriver::Error::StaleElementReferenceError
+    false # the page was drawn again meanwhile
+  end
+
+  def act(browser, server)
+    browser.click("button", text: "+ worker")
+    browser.click("button", text: "One more: sure?")
+    browser.find("#notice", text: "5 workers from now on")
+    wait_for("the worker") { server.status["workers"].length == 5 }
+  end
+
+  # The status, and what was begun or why not.
+  def order(action)
+    answer = post("#{app['id']}/#{action}", authorized(@token))
+    outcome = JSON.parse(answer.body)
+    [answer.status, outcome["done"] || outcome["why_not"]]
+  end
+
+  def follow
+    HttpConnection.unix(admin_path).tap do |connection|
+      (@followers ||= []) << connection
+      connection.send_request("GET", "/events")
+    end
+  end
+
+  def assert_ends(connection)
+    assert_kind_of String, connection.read_to_end(within: 10)
+  end
+
+  # What comes, up to the end of a report.
+  def read_event(connection)
+    read = +""
+    wait_for("a report") { (read << connection.read_some).match?(/^data: .*\n\n/) }
+    read
+  end
+
+  def buttons(browser)
+    buttons = browser.on_one_drawing do
+      browser.driver.find_elements(css: "main button").select(&:displayed?).map(&:text)
+    end
+    buttons.uniq.sort - ["Show the buttons"]
+  end
+
+  def unlock(browser, token)
+    browser.fill("#token", token)
+    browser.click("button", text: "Show the buttons")
+  end
+
+  def assert_fits_each_screen(browser)
+    Screens.each do |width, phone, scheme|
+      Screens.show(browser.driver, width, phone, scheme)
+      assert_operator Screens.page_width(browser.driver), :<=, width
+    end
+    browser.driver.execute_cdp("Emulation.clearDeviceMetricsOverride")
+  end
+end
