@@ -10,17 +10,26 @@
 //! - `place`: where this process's own cgroup is in the file system;
 //! - [`Cgroups`]: making the cgroups, and entering them;
 //! - [`Figures`]: what the kernel says of one;
-//! - [`outlook`]: whether limits could be kept.
+//! - [`outlook`]: whether limits could be kept;
+//! - `around`: the cgroups that hold this process, of both versions, and where their limits are;
+//! - [`Cpus`], [`available_memory`], [`free_memory`]: what this process may use within them.
 
+mod around;
+mod cpus;
 mod figures;
+mod free_memory;
 mod groups;
 mod limits;
+mod memory;
 mod outlook;
 mod place;
 
+pub use cpus::{CpuLimit, Cpus};
 pub use figures::{number_in, Figures};
+pub use free_memory::free_memory;
 pub use groups::{Cgroups, Problem, REMEDY, SERVER};
 pub use limits::{CpuMax, Limits};
+pub use memory::{available_memory, oom_kills};
 pub use outlook::outlook;
 
 use std::sync::OnceLock;

@@ -13,7 +13,6 @@
 //! - `environments`: environments that a Rails application does not have;
 //! - `value`: sizes, durations, addresses and other values as people write them;
 //! - `network`: addresses that are trusted;
-//! - `cpus` and `memory`: how many CPUs and how much memory this process may use; `cgroups`: where that is limited;
 //! - `ownership`: the user that an application runs as;
 //! - `trust`: whether a configuration file is the server's or one application's;
 //! - `root_table`: what the process that stays root may be ordered to do;
@@ -25,11 +24,9 @@
 
 mod access_format;
 mod callbacks;
-mod cgroups;
 mod changes;
 mod command_line;
 mod counterparts;
-mod cpus;
 mod deployment;
 mod environments;
 mod error;
@@ -37,13 +34,11 @@ mod fields;
 mod file;
 mod foreign;
 mod form;
-mod free_memory;
 mod given;
 mod given_path;
 mod help;
 mod machines;
 mod manual;
-mod memory;
 mod network;
 mod options;
 mod origins;
@@ -67,14 +62,11 @@ pub use access_format::{LineFormat, LinePart, LogField, LogRules, Surroundings, 
 pub use callbacks::Callbacks;
 pub use changes::Changes;
 pub use command_line::{command, COMMANDS};
-pub use cpus::{CpuLimit, Cpus};
 pub use deployment::Deployment;
 pub use error::{ConfigError, Fault};
-pub use free_memory::free_memory;
 pub use given_path::{keep_working_folder, kept_working_folder, working_folder, STARTED_IN};
 pub use highball_cgroups::{CpuMax, Limits as KernelLimits};
 pub use manual::manual;
-pub use memory::{available as available_memory, oom_kills};
 pub use network::Network;
 pub use options::did_you_mean;
 pub use ownership::no_such_user;

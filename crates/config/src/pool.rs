@@ -1,6 +1,6 @@
 //! The number of workers where it is not fixed: a range.
 
-use crate::cpus::Cpus;
+use highball_cgroups::Cpus;
 use serde::{Deserialize, Serialize};
 
 /// Between which numbers the workers of an application may be, where their number follows the load.
@@ -29,7 +29,7 @@ impl PoolRange {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cpus::CpuLimit;
+    use highball_cgroups::CpuLimit;
 
     fn range(count: f64, min: u16, max: Option<u16>) -> (u16, u16, u16) {
         let range = PoolRange::new(Cpus { count, by: CpuLimit::CpuMax }, min, max);

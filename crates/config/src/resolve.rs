@@ -3,13 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use highball_cgroups::{available_memory, Cpus};
 use highball_text::visible_name;
 use highball_users::{with_rights_of, User};
 
 use crate::access_format::LogRules;
 use crate::callbacks::Callbacks;
 use crate::command_line::misspelt_command;
-use crate::cpus::Cpus;
 use crate::environments;
 use crate::error::{reason, ConfigError, Fault};
 use crate::fields::{AppFields, Fields, ServerFields};
@@ -17,7 +17,6 @@ use crate::file::{self, File, Rights, PLACES};
 use crate::form::{Form, Place};
 use crate::given::{Given, Origin};
 use crate::given_path::{absolute, move_working_folder, working_folder, HERE};
-use crate::memory;
 use crate::options::{Opt, Scope};
 use crate::origins::Origins;
 use crate::ownership::{maker_of_link, owner, Owner, Starter};
@@ -30,6 +29,9 @@ use crate::settings::{
     TlsSettings,
 };
 use crate::value::{self, Address};
+
+/// No buffers are fewer bytes than this by default.
+const LEAST_BUFFER_BYTES: u64 = 16 << 20;
 
 /// Adds environment and file to what the command line gave, and makes settings of it all.
 pub(crate) fn resolve(
@@ -706,7 +708,7 @@ fn server(
     let has_https = binds.iter().any(|bind| bind.protocol == BindProtocol::Https);
     without_what_it_narrows(given, &fields, has_https)?;
     let spool_dir = fields.spool_dir.unwrap_or_else(|| default_spool_dir(place.env));
-    let buffer_bytes = fields.buffer_bytes.unwrap_or_else(memory::for_buffers);
+    let buffer_bytes = fields.buffer_bytes.unwrap_or_else(default_buffer_bytes);
     let https = binds.iter().find(|bind| bind.protocol == BindProtocol::Https);
     if let Some(acme) = &mut tls.acme {
         acme.has_http = has_tcp(&binds, BindProtocol::Http);
@@ -973,6 +975,11 @@ fn app_folder(given: &Path, link: &Path, maker: Option<&User>) -> Result<PathBuf
         wrong(format!("{}; run highball as a user who may, or change its permissions", reason(&error)))
     })?;
     Ok(folder)
+}
+
+/// An eighth of the memory: the applications need most of it.
+fn default_buffer_bytes() -> u64 {
+    (available_memory().unwrap_or(0) / 8).max(LEAST_BUFFER_BYTES)
 }
 
 fn default_spool_dir(env: &dyn Fn(&str) -> Option<String>) -> PathBuf {

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::Arc;
 use std::time::Duration;
 
-use highball_cgroups::{CpuMax, Limits as KernelLimits};
+use highball_cgroups::{available_memory, CpuMax, Limits as KernelLimits};
 use highball_users::User;
 use serde::{Deserialize, Serialize};
 
@@ -290,7 +290,7 @@ impl App {
 
     /// The memory that a worker may have, in bytes; `None`: the kernel does not report how much there is.
     pub fn memory_of_worker(&self) -> Option<u64> {
-        let available = crate::memory::available()?;
+        let available = available_memory()?;
         let of_app = self.memory.budget(available).unwrap_or(available);
         let limit = self.memory.worker.bytes(available).unwrap_or(u64::MAX);
         Some((of_app / u64::from(self.workers.max(1))).min(limit))

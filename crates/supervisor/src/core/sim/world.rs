@@ -20,7 +20,8 @@ use crate::core::{
 };
 use crate::facts::folder_state::FolderState;
 use fastrand::Rng;
-use highball_config::{AppId, CpuLimit, Cpus, PoolRange, ReforkAfter};
+use highball_cgroups::{CpuLimit, Cpus};
+use highball_config::{AppId, PoolRange, ReforkAfter};
 use highball_link::{Booted, Diagnosis, Step};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};

@@ -1,7 +1,7 @@
 //! Pools under loads of all kinds, second by second.
 
 use super::*;
-use highball_config::{CpuLimit, Cpus};
+use highball_cgroups::{CpuLimit, Cpus};
 
 const ROOM: Room = Room { workers: 100, worker_bytes: 50 << 20, free_bytes: 5 << 30 };
 const REPORT: Duration = Duration::from_millis(200);

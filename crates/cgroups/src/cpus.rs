@@ -1,12 +1,12 @@
 //! How many CPUs this process may use: its affinity, and the quotas of the cgroups it is in.
 
-use highball_cgroups::CpuMax;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
 use std::path::Path;
 
-use crate::cgroups::{folders, Controller, Folder};
+use crate::around::{folders, Controller, Folder};
+use crate::limits::CpuMax;
 
 const CPU: Controller =
     Controller { name: "cpu", v1_mounts: &["/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpu,cpuacct"] };
@@ -51,14 +51,14 @@ impl fmt::Display for Cpus {
 
 impl Cpus {
     /// Those of this process.
-    pub(crate) fn of_process() -> Cpus {
+    pub fn of_process() -> Cpus {
         let cgroups = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
         let quota = quota(&cgroups, &|path| std::fs::read_to_string(path).ok());
         Cpus::of(affinity().unwrap_or(1).into(), quota)
     }
 
     /// Those of an application that may use no more than this.
-    pub(crate) fn at_most(self, limit: Option<CpuMax>) -> Cpus {
+    pub fn at_most(self, limit: Option<CpuMax>) -> Cpus {
         let limit = limit.map(|limit| Cpus { count: limit.cpus(), by: CpuLimit::OfApp });
         limit.filter(|limit| limit.count < self.count).unwrap_or(self)
     }
@@ -69,12 +69,12 @@ impl Cpus {
 
     /// The number of workers that can use all of them, at least 1. A container that may use one and a half CPUs gets two
     /// workers, because one could not use what it is allowed.
-    pub(crate) fn workers(&self) -> u16 {
+    pub fn workers(&self) -> u16 {
         self.count.ceil().clamp(1.0, MOST_WORKERS) as u16
     }
 
     /// The most workers by default. Those beyond one for each CPU are for requests that wait for something else.
-    pub(crate) fn most_workers(&self) -> u16 {
+    pub fn most_workers(&self) -> u16 {
         (self.count * 2.0).ceil().clamp(1.0, MOST_WORKERS) as u16
     }
 }

@@ -2,24 +2,16 @@
 
 use std::path::Path;
 
-use crate::cgroups::{folders, Controller, Folder};
-use highball_cgroups::{number_in, SERVER};
+use crate::around::{folders, Controller, Folder};
+use crate::figures::number_in;
+use crate::groups::SERVER;
 
 pub(crate) const MEMORY: Controller = Controller { name: "memory", v1_mounts: &["/sys/fs/cgroup/memory"] };
-
-/// No buffers are fewer bytes than this by default.
-const LEAST_BYTES: u64 = 16 << 20;
-
-/// The memory for buffers by default: an eighth. The applications need most of it.
-pub(crate) fn for_buffers() -> u64 {
-    let read = |path: &Path| std::fs::read_to_string(path).ok();
-    (available_by(&read).unwrap_or(0) / 8).max(LEAST_BYTES)
-}
 
 /// The memory of the machine, or the smallest limit of all cgroups that hold this process, in bytes; `None`: the kernel does
 /// not report it. Swap is no part of it: an application that is swapped out is slow, and the kernel kills one in a cgroup
 /// that may not swap. The limit may change while this process runs.
-pub fn available() -> Option<u64> {
+pub fn available_memory() -> Option<u64> {
     available_by(&|path: &Path| std::fs::read_to_string(path).ok())
 }
 
@@ -81,7 +73,6 @@ mod tests {
     fn a_machine_has_what_it_has() {
         assert_eq!(available_with(&[]), Some(8_000_000 * 1024));
         assert_eq!(available_with(&[("/proc/self/cgroup", "garbage")]), Some(8_000_000 * 1024));
-        assert!(for_buffers() >= LEAST_BYTES);
     }
 
     #[test]

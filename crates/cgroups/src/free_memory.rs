@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::cgroups::{folders, Folder};
+use crate::around::{folders, Folder};
 use crate::memory::{of_machine, MEMORY};
 
 /// The memory in bytes that processes can still get without others losing any: what the machine has available, or less where a
