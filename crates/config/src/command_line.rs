@@ -9,7 +9,7 @@ use clap::{value_parser, Arg, ArgAction, ArgMatches};
 use highball_text::visible_path;
 
 use crate::counterparts;
-use crate::deployment::{self, Asked};
+use crate::deployment::Asked;
 use crate::error::ConfigError;
 use crate::form::Form;
 use crate::given::{Given, Origin, Raw};
@@ -24,6 +24,13 @@ pub const COMMANDS: [&str; 12] = [
     "serve", "doctor", "config", "init", "status", "top", "restart", "refork", "upgrade", "stop", "memory",
     "bench",
 ];
+
+/// The programs that `highball config` writes for.
+pub const PROGRAMS: [&str; 9] =
+    ["nginx", "apache", "caddy", "haproxy", "lighttpd", "systemd", "kubernetes", "kamal", "nomad"];
+
+/// The protocols by which they reach Highball.
+pub const PROGRAM_PROTOCOLS: [&str; 2] = ["http", "fastcgi"];
 
 /// What the command line asks for; for `serve`, before the environment and the file have been looked at.
 pub(crate) enum Command {
@@ -149,7 +156,7 @@ pub fn command() -> clap::Command {
 fn config() -> clap::Command {
     let program = Arg::new("PROGRAM")
         .required(true)
-        .value_parser(PossibleValuesParser::new(deployment::programs()))
+        .value_parser(PossibleValuesParser::new(PROGRAMS))
         .help("The program to configure");
     let host = Arg::new("host")
         .long("host")
@@ -158,7 +165,7 @@ fn config() -> clap::Command {
     let via = Arg::new("via")
         .long("via")
         .value_name("PROTOCOL")
-        .value_parser(PossibleValuesParser::new(deployment::PROTOCOLS))
+        .value_parser(PossibleValuesParser::new(PROGRAM_PROTOCOLS))
         .help("Protocol by which the program reaches Highball [default: http, if Highball listens for it]");
     let machines = Arg::new("machines")
         .long("machines")

@@ -16,9 +16,9 @@ use crate::value::Address;
 use highball_cgroups::CpuMax;
 
 /// The port of an address for health checks that names none.
-pub(crate) const ADMIN_PORT: u16 = 9394;
+pub const ADMIN_PORT: u16 = 9394;
 /// The port of an address for agent checks that names none.
-pub(crate) const AGENT_PORT: u16 = 9395;
+pub const AGENT_PORT: u16 = 9395;
 
 /// Those that were asked for; the fields of others are empty.
 #[derive(Debug, Default, PartialEq)]

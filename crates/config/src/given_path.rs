@@ -77,7 +77,7 @@ fn of_shell(text: OsString, here: &Metadata) -> Option<PathBuf> {
 
 /// The absolute path, where relative ones begin at `folder`, without `.` and superfluous slashes. Links stay, and so does `..`
 /// behind one: it leads to the folder around the link's target.
-pub(crate) fn absolute(folder: &Path, path: &Path) -> PathBuf {
+pub fn absolute(folder: &Path, path: &Path) -> PathBuf {
     let mut whole = PathBuf::new();
     for part in folder.join(path).components() {
         let is_folder =

@@ -18,7 +18,7 @@
 //! - `root_table`: what the process that stays root may be ordered to do;
 //! - `resolve`: from what was given to [`Settings`];
 //! - [`settings`]: what comes out; `changes`: what differs from what came out before;
-//! - `deployment`: configurations of other programs, made from the settings; `machines`: those for several machines;
+//! - `deployment`: the settings as another program is to know them, which starts Highball;
 //! - `error`: errors in the configuration;
 //! - `manual`: `docs/configuration.md`.
 
@@ -37,7 +37,6 @@ mod form;
 mod given;
 mod given_path;
 mod help;
-mod machines;
 mod manual;
 mod network;
 mod options;
@@ -61,10 +60,11 @@ use highball_text::visible_path;
 pub use access_format::{LineFormat, LinePart, LogField, LogRules, Surroundings, WHOLE};
 pub use callbacks::Callbacks;
 pub use changes::Changes;
-pub use command_line::{command, COMMANDS};
-pub use deployment::Deployment;
+pub use command_line::{command, COMMANDS, PROGRAMS, PROGRAM_PROTOCOLS};
+pub use deployment::{Asked, Deployment};
 pub use error::{ConfigError, Fault};
-pub use given_path::{keep_working_folder, kept_working_folder, working_folder, STARTED_IN};
+pub use fields::{ADMIN_PORT, AGENT_PORT};
+pub use given_path::{absolute, keep_working_folder, kept_working_folder, working_folder, STARTED_IN};
 pub use highball_cgroups::{CpuMax, Limits as KernelLimits};
 pub use manual::manual;
 pub use network::Network;
@@ -81,6 +81,7 @@ pub use settings::{
     ShowDiagnosis, StaticFiles, TlsSettings,
 };
 pub use trust::{reader_of, why_not_roots};
+pub use value::utf_8;
 
 /// Whether an authority could issue a certificate for this name, in small letters.
 pub fn is_domain(host: &str) -> bool {
@@ -91,7 +92,6 @@ pub fn is_domain(host: &str) -> bool {
 pub use highball_users::User;
 
 use command_line::Command;
-use deployment::Asked;
 use given::Given;
 
 /// What the user asked for.

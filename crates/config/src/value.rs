@@ -436,7 +436,10 @@ pub(crate) fn url_path(text: &str) -> Result<String, String> {
 }
 
 /// A path that can be written into a file of text.
-pub(crate) fn utf_8(path: &Path) -> Result<String, String> {
+///
+/// # Errors
+/// It is not UTF-8; what to do.
+pub fn utf_8(path: &Path) -> Result<String, String> {
     path.to_str().map(str::to_owned).ok_or_else(|| {
         format!(
             "the path `{}` is not UTF-8, so no configuration can name it: choose another name",

@@ -4,7 +4,7 @@
 //! (which HUP reloads), `certificates` (for HTTPS), `root` (the process that stays root, requests to it, and what the kernel denies
 //! the others), `admin` (health checks, metrics, dashboard), `status` (what a server reports about itself), `control` (its control
 //! socket, and asking by it), `commands` (`status`, `restart`, `refork`, `upgrade` and `stop`), `top`, `memory`, `doctor` and `deploy`
-//! (`init`), `development` (for the browsers of developers), `process` (processes as the system sees them), `log`, `output` (of
+//! (`config` and `init`), `development` (for the browsers of developers), `process` (processes as the system sees them), `log`, `output` (of
 //! commands), `benchmark` (`highball bench`, which another program does).
 
 mod admin;
@@ -27,12 +27,11 @@ mod status;
 mod top;
 
 use apps::cgroups;
-use deploy::init;
-use highball_config::{Deployment, Invocation};
+use deploy::{config, init};
+use highball_config::Invocation;
 use highball_spawner::{exec, Role, READER, TABLE, WATCHER};
 use highball_supervisor::{become_mold, Client, Launcher, Predecessor};
 use output::{complain, print};
-use process::started_path;
 use root::{at_root, certificate_watch, policy};
 use std::error::Error;
 use std::process::ExitCode;
@@ -76,7 +75,7 @@ fn main() -> ExitCode {
     let done = match asked {
         Ok(Invocation::Serve(settings)) => serve::serve(*settings, predecessor, launcher),
         Ok(Invocation::Doctor { json, settings }) => doctor::doctor(*settings, json),
-        Ok(Invocation::Config(deployment)) => print_config(&deployment),
+        Ok(Invocation::Config(deployment)) => config::config(&deployment),
         Ok(Invocation::Init { dry_run, folder, unit }) => done(init::init(&folder, &unit, dry_run)),
         Ok(Invocation::Status { json, check, selector }) => {
             done(commands::status::status(json, check, &selector))
@@ -123,10 +122,4 @@ fn serve_the_spawner() -> Option<ExitCode> {
 
 fn done<E: Error + 'static>(result: Result<(), E>) -> Result<ExitCode, Box<dyn Error>> {
     Ok(result.map(|()| ExitCode::SUCCESS)?)
-}
-
-/// Prints the configuration of another program, which is to start this one by the path that it was started by.
-fn print_config(deployment: &Deployment) -> Result<ExitCode, Box<dyn Error>> {
-    let program = started_path::started_path().unwrap_or_else(|| "highball".into());
-    done(print(&deployment.text(&program)?))
 }

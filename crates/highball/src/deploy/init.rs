@@ -3,6 +3,7 @@
 //!
 //! It writes as the user who runs it, below the application's folder, and follows no link there.
 
+use super::config::ProgramConfig;
 use crate::output::progress;
 use highball_config::{ConfigError, Deployment, User};
 use highball_tenant::TenantFolder;
@@ -82,7 +83,8 @@ pub(crate) fn init(folder: &Path, unit: &Deployment, dry_run: bool) -> Result<()
         return Err(InitError::NoApplication(folder.to_owned()));
     }
     let program = started_path::started_path().unwrap_or_else(|| "highball".into());
-    let plan = plan(folder, unit.text(&program).map_err(|error| InitError::Unit(Box::new(error)))?);
+    let unit = ProgramConfig::of(unit).and_then(|unit| unit.text(&program));
+    let plan = plan(folder, unit.map_err(|error| InitError::Unit(Box::new(error)))?);
     for planned in &plan {
         let outcome = carry_out(planned, &place, dry_run)
             .map_err(|error| InitError::Write(folder.join(planned.path()), error))?;

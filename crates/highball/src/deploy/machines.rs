@@ -4,9 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::error::ConfigError;
-use crate::fields::{ADMIN_PORT, AGENT_PORT};
-use crate::settings::{App, Bind, Settings};
+use highball_config::{App, Bind, ConfigError, Settings, ADMIN_PORT, AGENT_PORT};
 
 /// The most machines: each is a line of the configuration.
 const MACHINES: usize = 1000;
