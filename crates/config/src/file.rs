@@ -13,7 +13,7 @@ use crate::form::Form;
 use crate::given::{Given, Origin, Raw};
 use crate::given_path::absolute;
 use crate::options::{did_you_mean, named, Opt, Scope, OPTIONS};
-use crate::trust::{Author, Stranger};
+use highball_users::trust::{Author, Stranger};
 
 /// Where the file may lie in an application.
 pub(crate) const PLACES: [&str; 2] = ["config/highball.toml", "highball.toml"];

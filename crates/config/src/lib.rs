@@ -14,7 +14,6 @@
 //! - `value`: sizes, durations, addresses and other values as people write them;
 //! - `network`: addresses that are trusted;
 //! - `ownership`: the user that an application runs as;
-//! - `trust`: whether a configuration file is the server's or one application's;
 //! - `root_table`: what the process that stays root may be ordered to do;
 //! - `resolve`: from what was given to [`Settings`];
 //! - [`settings`]: what comes out; `changes`: what differs from what came out before;
@@ -49,7 +48,6 @@ mod resolve;
 mod restriction;
 mod root_table;
 pub mod settings;
-mod trust;
 mod value;
 
 use std::ffi::OsString;
@@ -80,7 +78,6 @@ pub use settings::{
     Named, NamesOnDemand, Process, ProxyProtocol, PumaNote, ReforkAfter, RunsAs, SentFolder, Settings,
     ShowDiagnosis, StaticFiles, TlsSettings,
 };
-pub use trust::{reader_of, why_not_roots};
 pub use value::utf_8;
 
 /// Whether an authority could issue a certificate for this name, in small letters.

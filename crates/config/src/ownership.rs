@@ -10,7 +10,7 @@ use rustix::process::geteuid;
 use crate::error::ConfigError;
 use crate::form::guess;
 use crate::settings::RunsAs;
-use crate::trust::{stranger_to, stranger_to_root, trail, Author, Outside};
+use highball_users::trust::{stranger_to, stranger_to_root, trail, Author, Outside};
 
 /// Reads files for an application of root's in a folder that others may write to.
 const NOBODY: u32 = 65534;

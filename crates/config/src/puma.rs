@@ -18,8 +18,8 @@ use crate::options::{named, Opt, Scope};
 use crate::origins::{Origins, Outweighed};
 use crate::ownership::Starter;
 use crate::settings::{App, PumaNote};
-use crate::trust::Author;
 use crate::value;
+use highball_users::trust::Author;
 
 /// Where an application has one for all environments.
 const USUAL: &str = "config/puma.rb";

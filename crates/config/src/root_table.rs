@@ -19,8 +19,8 @@ use crate::ownership::{owner, Starter};
 use crate::puma::is_puma;
 use crate::resolve::split_file;
 use crate::settings::{Bind, RunsAs};
-use crate::trust::Author;
 use highball_cgroups::Limits as KernelLimits;
+use highball_users::trust::Author;
 
 /// How long all applications have to be looked up. The file system of one may never answer.
 const LOOKUP_TIME: Duration = Duration::from_secs(2);

@@ -7,12 +7,14 @@
 //! - `command`: a process that becomes another user;
 //! - `own_place`: paths that lead to where no other user can put anything;
 //! - `rights`: files that are opened with another user's rights, and what is out of such a user's reach;
+//! - [`trust`]: who could have put a file where it is;
 //! - `place`: sockets and PID files, made and removed so that no other user can have root touch anything else.
 
 mod command;
 mod own_place;
 mod place;
 mod rights;
+pub mod trust;
 
 pub use command::{become_user, without_new_privileges};
 pub use own_place::{NotOwn, OwnPlace};

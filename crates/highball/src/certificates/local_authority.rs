@@ -2,8 +2,8 @@
 //! Its folder gets its name when both files are complete. So a process that is killed leaves no half of a pair behind, and of
 //! two processes that make it at the same time, the second takes what the first has made.
 
-use highball_config::why_not_roots;
 use highball_front::{Authority, AuthorityError, AuthorityFiles, Delegate};
+use highball_users::trust::why_not_roots;
 use highball_users::User;
 use rustix::fs::{self, AtFlags, Mode, OFlags};
 use rustix::io::Errno;

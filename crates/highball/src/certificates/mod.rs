@@ -5,9 +5,10 @@ pub(crate) mod acme;
 pub(crate) mod local_authority;
 
 use highball_acme::{certificate_file, kept_hosts};
-use highball_config::{reader_of, App, BindProtocol, CertificateFiles, Settings, User};
+use highball_config::{App, BindProtocol, CertificateFiles, Settings, User};
 use highball_front::{Certificate, CertificateError, CertificateOwner, Issuer, Pem, SetupError, Tls};
 use highball_proc::write_no_core_files;
+use highball_users::trust::reader_of;
 use highball_users::{may_change_users, with_rights_of};
 use local_authority::{Local, LocalError};
 use serde::{Deserialize, Serialize};

@@ -9,15 +9,14 @@ use crate::process::event_loop::event_loop;
 use crate::process::pidfile::Pidfile;
 use crate::process::{service_notification, started_path};
 use crate::root::at_root::{pass_at_last, passed, read_configuration, variable};
-use highball_config::{
-    asks_to_serve, root_table, why_not_roots, Bind, RootTable, RunsAs, Settings, TableApp, User,
-};
+use highball_config::{asks_to_serve, root_table, Bind, RootTable, RunsAs, Settings, TableApp, User};
 use highball_front as front;
 use highball_spawner::policy::{Policy, Refusal, Runner, Successor};
 use highball_spawner::spawner::{table_reader, Spawner, HANDOVER, TABLE_TIME};
 use highball_spawner::{exec, take_silent, ServiceState};
 use highball_supervisor::{Launcher, Predecessor};
 use highball_users::may_change_users;
+use highball_users::trust::why_not_roots;
 use rustix::net::sockopt::{set_socket_timeout, Timeout};
 use rustix::process::{geteuid, getppid, kill_process, waitpid, Pid, Signal, WaitOptions};
 use std::collections::BTreeMap;

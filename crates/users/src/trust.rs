@@ -9,7 +9,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
-use highball_users::User;
+use crate::User;
 
 /// Most symbolic links on the way to a file, as in the kernel (path_resolution(7)).
 const LINKS: usize = 40;
@@ -20,7 +20,7 @@ const STICKY: u32 = 0o1000;
 
 /// Whose a configuration file is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Author {
+pub enum Author {
     /// Of the user who starts Highball: it may give every option.
     Server,
     /// Of the application that it lies in: it gives options of that application, and nothing else.
@@ -29,16 +29,16 @@ pub(crate) enum Author {
 
 /// A user other than the one who starts Highball can change a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Stranger {
+pub struct Stranger {
     /// What can be changed: the file, a folder, or a symbolic link.
-    pub(crate) path: PathBuf,
+    pub path: PathBuf,
     /// Its owner; `None`: its permissions let others write to it.
-    pub(crate) owner: Option<User>,
+    pub owner: Option<User>,
 }
 
 impl Stranger {
     /// For error messages: how the file can be changed.
-    pub(crate) fn reason(&self, file: &Path) -> String {
+    pub fn reason(&self, file: &Path) -> String {
         let subject = if self.path == file { "this file".into() } else { self.path.display().to_string() };
         match &self.owner {
             Some(owner) => format!("{subject} belongs to {owner}"),
@@ -47,7 +47,7 @@ impl Stranger {
     }
 
     /// The command that takes the file out of others' reach.
-    pub(crate) fn remedy(&self) -> String {
+    pub fn remedy(&self) -> String {
         let path = self.path.display();
         match self.owner {
             Some(_) => format!("chown root {path}"),
@@ -58,14 +58,14 @@ impl Stranger {
 
 /// Everything on the way to a path, from `/` on, the path's own last component included; symbolic links are followed, and
 /// listed before what they lead to. It ends with an error, where something cannot be looked at.
-pub(crate) fn trail(path: &Path) -> Trail {
+pub fn trail(path: &Path) -> Trail {
     let mut ahead: Vec<PathBuf> = Vec::new();
     push_reversed(&mut ahead, path);
     Trail { place: PathBuf::from("/"), ahead, links: 0, has_begun: false }
 }
 
 /// See [`trail`].
-pub(crate) struct Trail {
+pub struct Trail {
     place: PathBuf,
     /// Components that are still to come, the next one last.
     ahead: Vec<PathBuf>,
@@ -123,7 +123,7 @@ impl Iterator for Trail {
 
 /// The first on the way to `file` by whom root could be led: nothing that is not root's is followed any further, as it could
 /// lead anywhere.
-pub(crate) fn stranger_to_root(file: &Path) -> Option<Stranger> {
+pub fn stranger_to_root(file: &Path) -> Option<Stranger> {
     let outside = Outside::of_namespace();
     trail(file).map_while(Result::ok).find_map(|(path, about)| {
         if about.uid() != 0 && !outside.owns(&about) {
@@ -161,7 +161,7 @@ pub fn reader_of(file: &Path) -> Result<Option<User>, String> {
 
 /// The first owner from the application's folder on who is neither root nor the one who starts Highball. (Who may write
 /// where is that user's own affair: it is that user's application.)
-pub(crate) fn stranger_to(uid: u32, folder: &Path, file: &Path) -> Option<Stranger> {
+pub fn stranger_to(uid: u32, folder: &Path, file: &Path) -> Option<Stranger> {
     let outside = Outside::of_namespace();
     let mut is_within = false;
     trail(file).map_while(Result::ok).find_map(|(path, about)| {
@@ -173,17 +173,19 @@ pub(crate) fn stranger_to(uid: u32, folder: &Path, file: &Path) -> Option<Strang
 
 /// In a user namespace, files of users outside of it show one number (user_namespaces(7)). No process in the namespace
 /// can become such a user.
-pub(crate) struct Outside(Option<u32>);
+pub struct Outside(Option<u32>);
 
 impl Outside {
-    pub(crate) fn of_namespace() -> Outside {
+    /// Of the namespace that this process is in.
+    pub fn of_namespace() -> Outside {
         let read = |path| std::fs::read_to_string(path).unwrap_or_default();
         let number: Option<u32> = read("/proc/sys/kernel/overflowuid").trim().parse().ok();
         let map = read("/proc/self/uid_map");
         Outside(number.filter(|number| !map.is_empty() && !is_mapped(&map, *number)))
     }
 
-    pub(crate) fn owns(&self, about: &Metadata) -> bool {
+    /// Whether this belongs to a user outside.
+    pub fn owns(&self, about: &Metadata) -> bool {
         self.0 == Some(about.uid())
     }
 }
@@ -207,7 +209,7 @@ mod tests {
 
     /// A folder that only root may write to, with `app/config/highball.toml`.
     fn place() -> Option<tempfile::TempDir> {
-        if !highball_users::may_change_users() {
+        if !crate::may_change_users() {
             println!("skipped: only root can give files away");
             return None;
         }
