@@ -10,20 +10,14 @@ use highball_text::visible_path;
 
 use crate::counterparts;
 use crate::deployment::Asked;
-use crate::error::ConfigError;
-use crate::form::Form;
-use crate::given::{Given, Origin, Raw};
-use crate::given_path::{absolute, working_folder};
+use crate::error::{ConfigError, Origin};
+use crate::form::{Form, Raw};
+use crate::given::Given;
+use crate::given_path::{absolute, split_file, working_folder};
 use crate::help;
-use crate::options::{did_you_mean, Opt, Section, OPTIONS};
-use crate::resolve::split_file;
+use crate::options::{Opt, Section, OPTIONS};
+use crate::spelling::did_you_mean;
 use crate::{AppSelector, Display, Selector};
-
-/// The names of all commands.
-pub const COMMANDS: [&str; 12] = [
-    "serve", "doctor", "config", "init", "status", "top", "restart", "refork", "upgrade", "stop", "memory",
-    "bench",
-];
 
 /// The programs that `highball config` writes for.
 pub const PROGRAMS: [&str; 9] =
@@ -367,12 +361,6 @@ fn serve_args(matches: &ArgMatches) -> (Vec<PathBuf>, Given) {
     (matches.get_many::<PathBuf>("PATH").into_iter().flatten().cloned().collect(), given)
 }
 
-/// The command that a path which is not there may have been meant to be.
-pub(crate) fn misspelt_command(path: &Path) -> Option<&'static str> {
-    let word = path.to_str()?;
-    counterparts::command(word).or_else(|| did_you_mean(word, COMMANDS.into_iter().chain(["help"])))
-}
-
 /// Without a suggestion, and a usage of it, that is another word: to clap it is enough that options begin in the same way.
 fn near_suggestions(mut error: clap::Error) -> clap::Error {
     let name = |kind| match error.get(kind) {
@@ -410,7 +398,7 @@ mod tests {
     #[test]
     fn all_commands_are_listed() {
         let command = super::command();
-        assert!(command.get_subcommands().map(clap::Command::get_name).eq(super::COMMANDS));
+        assert!(command.get_subcommands().map(clap::Command::get_name).eq(crate::counterparts::COMMANDS));
     }
 
     #[test]

@@ -1,7 +1,17 @@
 //! Commands and options of other servers, and what is called so here: for people whose hands know Puma.
 
+use std::path::Path;
+
+use crate::spelling::did_you_mean;
+
+/// The names of all commands.
+pub const COMMANDS: [&str; 12] = [
+    "serve", "doctor", "config", "init", "status", "top", "restart", "refork", "upgrade", "stop", "memory",
+    "bench",
+];
+
 /// Commands of `pumactl` and `puma`, and the command that does it here.
-static COMMANDS: [(&str, &str); 12] = [
+static COMMANDS_OF_PUMA: [(&str, &str); 12] = [
     ("phased-restart", "restart"),
     ("rolling-restart", "restart"),
     ("hot-restart", "upgrade"),
@@ -17,7 +27,7 @@ static COMMANDS: [(&str, &str); 12] = [
 ];
 
 /// Options of `puma`, and what to do instead.
-static OPTIONS: [(&str, &str); 22] = [
+static OPTIONS_OF_PUMA: [(&str, &str); 22] = [
     ("-v", "`highball --version` prints the version; Puma's -v, a line per request, is `--access-log -`"),
     ("-d", "the server stays in the foreground: let systemd start it (`highball config systemd`)"),
     ("--daemon", "the server stays in the foreground: let systemd start it (`highball config systemd`)"),
@@ -43,14 +53,20 @@ static OPTIONS: [(&str, &str); 22] = [
 ];
 
 /// The command that does here what `word` does elsewhere.
-pub(crate) fn command(word: &str) -> Option<&'static str> {
-    COMMANDS.iter().find(|(theirs, _)| *theirs == word).map(|(_, ours)| *ours)
+fn command(word: &str) -> Option<&'static str> {
+    COMMANDS_OF_PUMA.iter().find(|(theirs, _)| *theirs == word).map(|(_, ours)| *ours)
+}
+
+/// The command that a path which is not there may have been meant to be.
+pub(crate) fn misspelt_command(path: &Path) -> Option<&'static str> {
+    let word = path.to_str()?;
+    command(word).or_else(|| did_you_mean(word, COMMANDS.into_iter().chain(["help"])))
 }
 
 /// What to do in the place of an option of another server, by how an error names it: `--dir`, or `--preload <on|off>`.
 pub(crate) fn option(written: &str) -> Option<&'static str> {
     let name = written.split(['=', ' ']).next().unwrap_or(written);
-    OPTIONS.iter().find(|(theirs, _)| *theirs == name).map(|(_, instead)| *instead)
+    OPTIONS_OF_PUMA.iter().find(|(theirs, _)| *theirs == name).map(|(_, instead)| *instead)
 }
 
 #[cfg(test)]
@@ -67,7 +83,7 @@ mod tests {
     #[test]
     fn what_is_named_instead_is_there() {
         let known = crate::command_line::command();
-        for (_, ours) in COMMANDS {
+        for (_, ours) in COMMANDS_OF_PUMA {
             let name = ours.split(' ').next().unwrap_or_default();
             assert!(known.get_subcommands().any(|command| command.get_name() == name), "{ours}");
         }

@@ -3,8 +3,8 @@
 use highball_tenant::TenantFolder;
 
 use crate::error::ConfigError;
-use crate::options::did_you_mean;
 use crate::settings::App;
+use crate::spelling::did_you_mean;
 
 /// Where the files are.
 const FOLDER: &str = "config/environments";

@@ -1,8 +1,51 @@
 //! Errors in the configuration.
 
+use std::fmt;
 use std::path::PathBuf;
 
-use crate::given::Origin;
+/// Where a value comes from, in the words of an error message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Origin {
+    /// `--threads` on the command line.
+    CommandLine {
+        /// The option's long name, without dashes before it.
+        long: String,
+    },
+    /// An environment variable.
+    Environment {
+        /// The variable.
+        variable: String,
+    },
+    /// A line of the configuration file.
+    File {
+        /// The file.
+        path: PathBuf,
+        /// The line, counted from 1.
+        line: usize,
+        /// The option's name.
+        name: &'static str,
+        /// Where relative paths begin.
+        folder: PathBuf,
+    },
+    /// The table of options.
+    Default {
+        /// The option's name.
+        name: &'static str,
+    },
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Origin::CommandLine { long } => write!(f, "option --{long}"),
+            Origin::Environment { variable } => write!(f, "environment variable {variable}"),
+            Origin::File { path, line, name, .. } => {
+                write!(f, "configuration file {}, line {line}, {name}", path.display())
+            }
+            Origin::Default { name } => write!(f, "default of {name}"),
+        }
+    }
+}
 
 /// Why a command line, an environment or a configuration file could not be used.
 #[derive(Debug, thiserror::Error)]

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::access_format::LineFormat;
-use crate::given::Origin;
+use crate::error::Origin;
 use crate::network::Network;
 use crate::settings::{
     AppLimits, Bind, BindProtocol, Limits, LogFormat, MemoryLimits, Process, ProxyProtocol, RunsAs,

@@ -7,12 +7,13 @@ use highball_tenant::{Links, OpenError, TenantFolder};
 use highball_users::User;
 use toml::de::{DeTable, DeValue};
 
-use crate::error::{reason, ConfigError};
+use crate::error::{reason, ConfigError, Origin};
 use crate::foreign;
-use crate::form::Form;
-use crate::given::{Given, Origin, Raw};
+use crate::form::{Form, Raw};
+use crate::given::Given;
 use crate::given_path::absolute;
-use crate::options::{did_you_mean, named, Opt, Scope, OPTIONS};
+use crate::options::{named, Opt, Scope, OPTIONS};
+use crate::spelling::did_you_mean;
 use highball_users::trust::{Author, Stranger};
 
 /// Where the file may lie in an application.

@@ -3,19 +3,52 @@
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::access_format::{self, LineFormat};
-use crate::error::ConfigError;
+use crate::error::{ConfigError, Origin};
 use crate::fields::Fields;
-use crate::given::{Origin, Raw};
 use crate::network::{networks, Network};
-use crate::options::did_you_mean;
 use crate::ownership::Starter;
 use crate::settings::{MemoryBound, PathTimeout, ReforkAfter, RunsAs, SentFolder};
+use crate::spelling::guess;
 use crate::value::{self, Address};
 use highball_cgroups::CpuMax;
+
+/// One value as it was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Raw {
+    pub(crate) text: String,
+    pub(crate) origin: Origin,
+}
+
+impl Raw {
+    /// An error that names the place this value was given at.
+    pub(crate) fn wrong(&self, problem: String) -> ConfigError {
+        ConfigError::Value { origin: self.origin.clone(), problem }
+    }
+
+    /// Where relative paths begin: those of a file where it says, all others at the current folder.
+    pub(crate) fn folder<'a>(&'a self, current: &'a Path) -> &'a Path {
+        match &self.origin {
+            Origin::File { folder, .. } => folder,
+            _ => current,
+        }
+    }
+
+    /// The absolute path that it is.
+    pub(crate) fn path(&self, current: &Path) -> Result<PathBuf, String> {
+        if self.text.is_empty() {
+            return Err("a path is missing".into());
+        }
+        Ok(self.folder(current).join(&self.text))
+    }
+
+    pub(crate) fn read<T>(&self, parse: impl FnOnce(&str) -> Result<T, String>) -> Result<T, ConfigError> {
+        parse(&self.text).map_err(|problem| self.wrong(problem))
+    }
+}
 
 /// What reading a value needs to know beside its text.
 pub(crate) struct Place<'a> {
@@ -371,11 +404,6 @@ impl Form {
             Form::Share(_) => "PERCENT",
         }
     }
-}
-
-/// A question whether one of these words was meant, to stand at the end of an error; or nothing.
-pub(crate) fn guess<'a>(text: &str, words: impl Iterator<Item = &'a str>) -> String {
-    did_you_mean(text, words).map(|word| format!("; did you mean {word}?")).unwrap_or_default()
 }
 
 /// What `read` makes of each value.

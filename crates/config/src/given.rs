@@ -2,93 +2,13 @@
 //! file): what is there already stays. Defaults come last, when a value is asked for.
 
 use std::collections::HashMap;
-use std::fmt;
-use std::path::{Path, PathBuf};
 
-use crate::error::ConfigError;
+use crate::error::{ConfigError, Origin};
 use crate::fields::{Fields, ADMIN_PORT, AGENT_PORT};
-use crate::form::{Form, Place};
+use crate::form::{Form, Place, Raw};
 use crate::options::{named, Default, Opt, Scope, OPTIONS};
 use crate::restriction;
 use crate::value;
-
-/// Where a value comes from, in the words of an error message.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Origin {
-    /// `--threads` on the command line.
-    CommandLine {
-        /// The option's long name, without dashes before it.
-        long: String,
-    },
-    /// An environment variable.
-    Environment {
-        /// The variable.
-        variable: String,
-    },
-    /// A line of the configuration file.
-    File {
-        /// The file.
-        path: PathBuf,
-        /// The line, counted from 1.
-        line: usize,
-        /// The option's name.
-        name: &'static str,
-        /// Where relative paths begin.
-        folder: PathBuf,
-    },
-    /// The table of options.
-    Default {
-        /// The option's name.
-        name: &'static str,
-    },
-}
-
-impl fmt::Display for Origin {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Origin::CommandLine { long } => write!(f, "option --{long}"),
-            Origin::Environment { variable } => write!(f, "environment variable {variable}"),
-            Origin::File { path, line, name, .. } => {
-                write!(f, "configuration file {}, line {line}, {name}", path.display())
-            }
-            Origin::Default { name } => write!(f, "default of {name}"),
-        }
-    }
-}
-
-/// One value as it was written.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Raw {
-    pub(crate) text: String,
-    pub(crate) origin: Origin,
-}
-
-impl Raw {
-    /// An error that names the place this value was given at.
-    pub(crate) fn wrong(&self, problem: String) -> ConfigError {
-        ConfigError::Value { origin: self.origin.clone(), problem }
-    }
-
-    /// Where relative paths begin: those of a file where it says, all others at the current folder.
-    pub(crate) fn folder<'a>(&'a self, current: &'a Path) -> &'a Path {
-        match &self.origin {
-            Origin::File { folder, .. } => folder,
-            _ => current,
-        }
-    }
-
-    /// The absolute path that it is.
-    pub(crate) fn path(&self, current: &Path) -> Result<PathBuf, String> {
-        if self.text.is_empty() {
-            return Err("a path is missing".into());
-        }
-        Ok(self.folder(current).join(&self.text))
-    }
-
-    pub(crate) fn read<T>(&self, parse: impl FnOnce(&str) -> Result<T, String>) -> Result<T, ConfigError> {
-        parse(&self.text).map_err(|problem| self.wrong(problem))
-    }
-}
 
 /// What was given for `highball serve`, for the server or for one application. Nothing has been checked yet but the names.
 #[derive(Debug, Clone, Default)]

@@ -91,6 +91,15 @@ pub fn absolute(folder: &Path, path: &Path) -> PathBuf {
     whole
 }
 
+/// The folder and the Ruby file in it, where such a file was given instead of a folder.
+pub(crate) fn split_file(path: PathBuf) -> (PathBuf, Option<PathBuf>) {
+    let is_ruby = matches!(path.extension(), Some(end) if end == "rb" || end == "ru");
+    match (path.parent(), path.file_name()) {
+        (Some(folder), Some(name)) if is_ruby && path.is_file() => (folder.to_owned(), Some(name.into())),
+        _ => (path, None),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

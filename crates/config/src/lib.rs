@@ -5,7 +5,7 @@
 //!
 //! - `options`: the table, one entry per option; `form`: how each kind of value is read and stored; `fields`: where;
 //! - `command_line`: the command line, made from the table, read into what was *given*; `help`: what `--help` prints;
-//!   `counterparts`: what other servers call its commands and options;
+//!   `counterparts`: its commands and options, and what other servers call them; `spelling`: what a misspelt word was meant to be;
 //! - `given`: what was given, where, and which of it counts;
 //! - `file`: the configuration file; [`puma`]: a Puma configuration, for what that does not set; `origins`: which file an option
 //!   comes from; `foreign`: those of other programs, of which [`programs`] has names and pages;
@@ -48,6 +48,7 @@ mod resolve;
 mod restriction;
 mod root_table;
 pub mod settings;
+mod spelling;
 mod value;
 
 use std::ffi::OsString;
@@ -58,7 +59,8 @@ use highball_text::visible_path;
 pub use access_format::{LineFormat, LinePart, LogField, LogRules, Surroundings, WHOLE};
 pub use callbacks::Callbacks;
 pub use changes::Changes;
-pub use command_line::{command, COMMANDS, PROGRAMS, PROGRAM_PROTOCOLS};
+pub use command_line::{command, PROGRAMS, PROGRAM_PROTOCOLS};
+pub use counterparts::COMMANDS;
 pub use deployment::{Asked, Deployment};
 pub use error::{ConfigError, Fault};
 pub use fields::{ADMIN_PORT, AGENT_PORT};
@@ -66,7 +68,6 @@ pub use given_path::{absolute, keep_working_folder, kept_working_folder, working
 pub use highball_cgroups::{CpuMax, Limits as KernelLimits};
 pub use manual::manual;
 pub use network::Network;
-pub use options::did_you_mean;
 pub use ownership::no_such_user;
 pub use pool::PoolRange;
 pub use puma::{AskRuby, PumaAnswer, PumaQuestion};
@@ -78,6 +79,7 @@ pub use settings::{
     Named, NamesOnDemand, Process, ProxyProtocol, PumaNote, ReforkAfter, RunsAs, SentFolder, Settings,
     ShowDiagnosis, StaticFiles, TlsSettings,
 };
+pub use spelling::did_you_mean;
 pub use value::utf_8;
 
 /// Whether an authority could issue a certificate for this name, in small letters.

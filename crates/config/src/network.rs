@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use serde::{Deserialize, Serialize};
 
-use crate::form::guess;
+use crate::spelling::guess;
 
 /// Addresses that share their first bits: `10.0.0.0/8`, `192.0.2.7`, `fd00::/8`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

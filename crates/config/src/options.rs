@@ -1624,26 +1624,12 @@ pub(crate) fn named(name: &str) -> Option<&'static Opt> {
     OPTIONS.iter().find(|option| option.name == name)
 }
 
-/// The name in `known` that `unknown` was most likely meant to be: a third of its letters may differ. One that only begins
-/// in the same way is another word.
-pub fn did_you_mean<'a>(unknown: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let unknown = unknown.to_ascii_lowercase().replace('-', "_");
-    let most = (unknown.chars().count() / 3).max(1);
-    known
-        .filter(|name| strsim::damerau_levenshtein(&unknown, name) <= most)
-        .map(|name| (strsim::jaro_winkler(&unknown, name), name))
-        .filter(|(likeness, _)| *likeness > 0.8)
-        .max_by(|a, b| a.0.total_cmp(&b.0))
-        .map(|(_, name)| name)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::ConfigError;
+    use crate::error::{ConfigError, Origin};
     use crate::fields::Fields;
-    use crate::form::Place;
-    use crate::given::{Origin, Raw};
+    use crate::form::{Place, Raw};
 
     #[test]
     fn names_are_unique_and_docs_are_sentences() {
@@ -1709,18 +1695,6 @@ mod tests {
                     assert!(stored(option, &end.to_string()).is_ok(), "{}: {end}", option.name);
                 }
             }
-        }
-    }
-
-    #[test]
-    fn misspelt_names_are_recognised() {
-        let guess = |name| did_you_mean(name, OPTIONS.iter().map(|option| option.name));
-        assert_eq!(guess("wokers"), Some("workers"));
-        assert_eq!(guess("idle-timeout"), Some("idle_timeout"));
-        assert_eq!(guess("Port"), Some("port"));
-        assert_eq!(guess("ssl_certificate"), Some("tls_certificate"));
-        for other in ["xyzzy", "server", "app", "log", "tls", "timeout", "max", "pool"] {
-            assert_eq!(guess(other), None, "{other}");
         }
     }
 }

@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::given::{Given, Origin};
+use crate::error::Origin;
+use crate::given::Given;
 use crate::options::OPTIONS;
 
 /// An option that a file gives, and that something else goes before.

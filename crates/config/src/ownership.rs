@@ -8,8 +8,8 @@ use highball_users::{may_change_users, User};
 use rustix::process::geteuid;
 
 use crate::error::ConfigError;
-use crate::form::guess;
 use crate::settings::RunsAs;
+use crate::spelling::guess;
 use highball_users::trust::{stranger_to, stranger_to_root, trail, Author, Outside};
 
 /// Reads files for an application of root's in a folder that others may write to.

@@ -9,10 +9,11 @@ use std::path::{Path, PathBuf};
 use highball_tenant::{Links, TenantFolder};
 use serde::Deserialize;
 
-use crate::error::ConfigError;
+use crate::error::{ConfigError, Origin};
 use crate::file::{self, is_there, not_foreign};
 use crate::foreign;
-use crate::given::{Given, Origin, Raw};
+use crate::form::Raw;
+use crate::given::Given;
 use crate::given_path::absolute;
 use crate::options::{named, Opt, Scope};
 use crate::origins::{Origins, Outweighed};
@@ -321,6 +322,21 @@ impl Source {
             (Author::Server, _) => Standing::Whole,
         }
     }
+}
+
+/// Makes sure that no restriction of a Puma configuration is lost. `weightier`: the sources that go before it.
+///
+/// # Errors
+/// One is, and no other source has given its option; where it stands, and what to write.
+pub(crate) fn check_notes(notes: &[PumaNote], weightier: &[&Given]) -> Result<(), ConfigError> {
+    let is_given = |name: &str| weightier.iter().any(|given| given.gives_restriction(name));
+    let is_lost = |note: &&PumaNote| note.narrows.as_ref().is_some_and(|name| !is_given(name));
+    let Some(note) = notes.iter().find(is_lost) else { return Ok(()) };
+    let (text, remedy) = (note.text(), &note.remedy);
+    let problem = format!(
+        "{text} Highball does not start without it, because more would be open than this file says. {remedy}"
+    );
+    Err(ConfigError::File { path: note.file.clone(), line: note.line, problem })
 }
 
 /// The text of a file that Ruby does not evaluate, or not yet.

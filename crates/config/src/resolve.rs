@@ -9,20 +9,19 @@ use highball_users::{with_rights_of, User};
 
 use crate::access_format::LogRules;
 use crate::callbacks::Callbacks;
-use crate::command_line::misspelt_command;
+use crate::counterparts::misspelt_command;
 use crate::environments;
-use crate::error::{reason, ConfigError, Fault};
+use crate::error::{reason, ConfigError, Fault, Origin};
 use crate::fields::{AppFields, Fields, ServerFields};
 use crate::file::{self, File, Rights, PLACES};
 use crate::form::{Form, Place};
-use crate::given::{Given, Origin};
-use crate::given_path::{absolute, move_working_folder, working_folder, HERE};
+use crate::given::Given;
+use crate::given_path::{absolute, move_working_folder, split_file, working_folder, HERE};
 use crate::options::{Opt, Scope};
 use crate::origins::Origins;
 use crate::ownership::{maker_of_link, owner, Owner, Starter};
 use crate::pool::PoolRange;
-use crate::puma::{is_puma, Layer, Source, Weightier};
-use crate::restriction;
+use crate::puma::{check_notes, is_puma, Layer, Source, Weightier};
 use crate::settings::{
     AccessLog, AcmeSettings, AdminSettings, App, AppId, BasicAuth, Bind, BindAddress, BindProtocol,
     CertificateFiles, ExternalAccount, Limits, Log, Named, NamesOnDemand, ReforkAfter, RunsAs, Settings,
@@ -288,7 +287,7 @@ impl AppSources {
                 .and_then(|app| self.puma.read(&app, &weightier, (has_environment, has_server_user), ask))
                 .and_then(|layer| {
                     let notes = layer.as_ref().map_or(&[][..], |layer| &layer.notes);
-                    restriction::check_notes(notes, &[cli_and_env, &files, top]).map(|()| layer)
+                    check_notes(notes, &[cli_and_env, &files, top]).map(|()| layer)
                 }),
         });
         match read {
@@ -939,15 +938,6 @@ fn twice_given(path: &Path) -> String {
         "applications were given on the command line ({}…), and in the configuration file; name them in one place",
         path.display()
     )
-}
-
-/// The folder and the Ruby file in it, where such a file was given instead of a folder.
-pub(crate) fn split_file(path: PathBuf) -> (PathBuf, Option<PathBuf>) {
-    let is_ruby = matches!(path.extension(), Some(end) if end == "rb" || end == "ru");
-    match (path.parent(), path.file_name()) {
-        (Some(folder), Some(name)) if is_ruby && path.is_file() => (folder.to_owned(), Some(name.into())),
-        _ => (path, None),
-    }
 }
 
 /// The folder that an application's path leads to by now, with the rights of `maker` where one is given; it can be listed.

@@ -4,8 +4,7 @@
 //! wider: the server does not start where the restriction is the server's, nor an application where it is that application's.
 //! In a server that runs, the configuration stays as it was. Statements of Puma that narrow nothing are dropped with a warning.
 //!
-//! In reading order: the table, which `docs/restrictions.md` shows; blank and misspelt variables; statements of a Puma
-//! configuration.
+//! In reading order: the table, which `docs/restrictions.md` shows; blank and misspelt variables.
 
 use std::ffi::OsStr;
 use std::fmt::Write;
@@ -13,10 +12,8 @@ use std::os::unix::ffi::OsStrExt;
 
 use strsim::damerau_levenshtein;
 
-use crate::error::ConfigError;
-use crate::given::{Given, Origin};
+use crate::error::{ConfigError, Origin};
 use crate::options::{Opt, OPTIONS};
-use crate::settings::PumaNote;
 
 /// Options that narrow one thing.
 struct Restriction {
@@ -190,21 +187,6 @@ fn misspelt(variable: &str) -> Option<String> {
         damerau_levenshtein(&name, option.name) <= most
     });
     near.min_by_key(|option| damerau_levenshtein(&name, option.name)).map(Opt::own_variable)
-}
-
-/// Makes sure that no restriction of a Puma configuration is lost. `weightier`: the sources that go before it.
-///
-/// # Errors
-/// One is, and no other source has given its option; where it stands, and what to write.
-pub(crate) fn check_notes(notes: &[PumaNote], weightier: &[&Given]) -> Result<(), ConfigError> {
-    let is_given = |name: &str| weightier.iter().any(|given| given.gives_restriction(name));
-    let is_lost = |note: &&PumaNote| note.narrows.as_ref().is_some_and(|name| !is_given(name));
-    let Some(note) = notes.iter().find(is_lost) else { return Ok(()) };
-    let (text, remedy) = (note.text(), &note.remedy);
-    let problem = format!(
-        "{text} Highball does not start without it, because more would be open than this file says. {remedy}"
-    );
-    Err(ConfigError::File { path: note.file.clone(), line: note.line, problem })
 }
 
 #[cfg(test)]

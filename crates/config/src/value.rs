@@ -12,8 +12,8 @@ use highball_cgroups::CpuMax;
 use highball_text::{is_hidden, visible_path};
 use rustix::fs::{access, Access};
 
-use crate::form::guess;
 use crate::settings::{Bind, BindAddress, BindProtocol, MemoryBound, PathTimeout, ReforkAfter, SentFolder};
+use crate::spelling::guess;
 
 /// The longest host name, in bytes (RFC 1035 section 2.3.4).
 const HOST_BYTES: usize = 253;
