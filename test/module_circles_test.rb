@@ -40,7 +40,7 @@ class ModuleCirclesTest < Minitest::Test
   # The modules by path: `["dispatch", "worker"]` is dispatch/worker.rs.
   def modules
     @modules ||= Dir.glob("**/*.rs", base: @sources).reject { |file| of_tests?(file) }.to_h do |file|
-      [file.delete_suffix(".rs").split("/") - %w[lib], File.join(@sources, file)]
+      [file.delete_suffix(".rs").split("/") - %w[lib main mod], File.join(@sources, file)]
     end
   end
 

@@ -14,7 +14,7 @@ use rustix::process::geteuid;
 use sha2::{Digest, Sha256};
 use zeroize::Zeroizing;
 
-use crate::keeper::Owner;
+use crate::owner::Owner;
 
 const ACCOUNTS: &str = "accounts";
 const CERTIFICATES: &str = "certificates";

@@ -2,10 +2,7 @@
 //!
 //! It knows nothing of clients: whatever becomes of it or the authority, they are served with the last certificate.
 
-use std::future::Future;
 use std::io;
-use std::path::Path;
-use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::mpsc::{sync_channel, Receiver, SyncSender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -22,8 +19,8 @@ use zeroize::Zeroizing;
 use crate::backoff::Backoff;
 use crate::folder::{on_demand_in, Folder};
 use crate::order::Authority;
+use crate::owner::Owner;
 use crate::problem::Problem;
-use crate::proof::Proof;
 use crate::renewal::{self, Suggestion};
 use crate::schedule::Allowance;
 use crate::validity::Validity;
@@ -46,23 +43,6 @@ const MOST_ON_DEMAND: usize = 1000;
 const MOST_ORDERS: usize = 64;
 /// Attempts for such names within an hour. Let's Encrypt takes 300 orders of an account in three hours.
 const ATTEMPTS_AN_HOUR: u32 = 100;
-
-/// Who serves clients and the authority.
-pub trait Owner: Send + Sync {
-    /// From now on the authority is shown this,
-    fn show(&self, proof: &Proof);
-    /// and no longer.
-    fn take_back(&self, proof: &Proof);
-    /// Whether clients can get the certificate in this file, with its key; if not, why.
-    ///
-    /// # Errors
-    /// The reason.
-    fn can_use(&self, file: &Path) -> Result<(), String>;
-    /// There is another certificate in the folder.
-    fn has_changed(&self);
-    /// A step is passed at which a test may end this process.
-    fn passes(&self, step: &'static str) -> Pin<Box<dyn Future<Output = ()> + '_>>;
-}
 
 /// How things are with a name.
 #[derive(Debug, Clone, PartialEq, Eq)]

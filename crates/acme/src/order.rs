@@ -19,7 +19,7 @@ use zeroize::Zeroizing;
 use crate::client::Client;
 use crate::folder::{self, Folder};
 use crate::hook::{self, Action, Entry};
-use crate::keeper::Owner;
+use crate::owner::Owner;
 use crate::problem::{self, Problem, Way};
 use crate::proof::Proof;
 use crate::renewal::{self, Suggestion};

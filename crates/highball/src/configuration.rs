@@ -1,63 +1,23 @@
-//! The current configuration, and reloading it after HUP.
+//! The settings that the server follows at this moment.
 
-use crate::apps::cgroups;
-use crate::certificates;
-use crate::root::at_root;
-use crate::root::policy;
-use crate::serve::wiring::CHANNEL_CAPACITY;
-use highball_config::{App, AppId, Changes, Invocation, Limits, Named, Settings};
-use highball_front::{geometry, Command, Tls};
-use highball_spawner::ServiceState;
-use highball_supervisor::{may_be_served, AppBlueprint, AppOrder, Launcher, MoldSource, Order};
-use rustix::process::geteuid;
+use highball_config::{App, AppId, Settings};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
-use tokio::sync::{mpsc, Notify};
-use tokio::task::{spawn_blocking, JoinHandle};
-use tokio::time::timeout;
-use tracing::{error, info, warn};
+use tokio::sync::Notify;
 
-/// How long reading the configuration, or looking what is in an application's folder, may take.
-const READING_TIME: Duration = Duration::from_secs(10);
-const NOT_READ: &str =
-    "the configuration stays as it was, as it could not be read in time: the file system of an \
-                        application's configuration file does not answer, or its config/puma.rb takes too long";
-
-/// The current settings.
+/// The current settings. A clone is the same ones.
 #[derive(Debug, Clone)]
 pub(crate) struct Configuration {
     settings: Arc<Mutex<Arc<Settings>>>,
     /// HUP has come.
     pub(crate) hangup: Arc<Notify>,
-    /// The certificates were read with it.
+    /// The certificates were read again.
     pub(crate) reloaded: Arc<Notify>,
-    tls: Option<Arc<Tls>>,
-    launcher: Launcher,
-}
-
-/// A reload, of which systemd knows until this is dropped.
-struct Reloading<'a>(&'a Launcher);
-
-impl<'a> Reloading<'a> {
-    fn begin(launcher: &'a Launcher) -> Option<Reloading<'a>> {
-        at_root::is_ready().then(|| {
-            at_root::tell(ServiceState::Reloading, launcher);
-            Reloading(launcher)
-        })
-    }
-}
-
-impl Drop for Reloading<'_> {
-    fn drop(&mut self) {
-        at_root::tell(ServiceState::Ready, self.0);
-    }
 }
 
 impl Configuration {
-    pub(crate) fn new(settings: Arc<Settings>, tls: Option<Arc<Tls>>, launcher: Launcher) -> Configuration {
-        let settings = Arc::new(Mutex::new(settings));
+    pub(crate) fn new(settings: Arc<Settings>) -> Configuration {
         let (hangup, reloaded) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
-        Configuration { settings, hangup, reloaded, tls, launcher }
+        Configuration { settings: Arc::new(Mutex::new(settings)), hangup, reloaded }
     }
 
     pub(crate) fn now(&self) -> Arc<Settings> {
@@ -69,191 +29,8 @@ impl Configuration {
         self.now().apps.iter().find(|app| app.id == id).map(Arc::clone)
     }
 
-    fn follow(&self, settings: Settings) {
+    /// Follows these settings from here on.
+    pub(crate) fn follow(&self, settings: Settings) {
         *self.settings.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(settings);
     }
-
-    /// Reloads it at each HUP, and has front and supervisor apply it. Never returns. A thread reads it, not the event
-    /// loop: some of it lies in folders of applications, whose file systems may not answer.
-    pub(crate) async fn reload_on_hangup(
-        &self,
-        front: &mpsc::Sender<Command>,
-        supervisor: &mpsc::Sender<Order>,
-    ) {
-        let mut unfinished: Option<JoinHandle<_>> = None;
-        loop {
-            self.hangup.notified().await;
-            let _reloading = Reloading::begin(&self.launcher);
-            if let Some(before) = &mut unfinished {
-                if timeout(READING_TIME, before).await.is_err() {
-                    error!("{NOT_READ}");
-                    continue;
-                }
-            }
-            let launcher = self.launcher.clone();
-            let tls = self.tls.clone();
-            let mut reading = spawn_blocking(move || {
-                let read = at_root::read_configuration(&launcher);
-                if let (Some(tls), Ok(Invocation::Serve(new))) = (tls, &read) {
-                    certificates::replace(&tls, at_root::read_certificates(new, &launcher));
-                }
-                read
-            });
-            unfinished = None;
-            match timeout(READING_TIME, &mut reading).await {
-                Ok(Ok(Ok(Invocation::Serve(new)))) => {
-                    self.reloaded.notify_one();
-                    self.change(*new, front, supervisor).await;
-                }
-                Ok(Ok(Ok(_))) => {} // an application that was given as an object has none to read
-                Ok(Ok(Err(error))) => {
-                    error!(%error, "cannot reload the configuration; it stays as it was");
-                }
-                Ok(Err(error)) => error!(%error, "reading the configuration has failed"),
-                Err(_) => {
-                    error!("{NOT_READ}");
-                    unfinished = Some(reading);
-                }
-            }
-        }
-    }
-
-    async fn change(&self, new: Settings, front: &mpsc::Sender<Command>, supervisor: &mpsc::Sender<Order>) {
-        let old = self.now();
-        if let Some(why) = cannot_follow(&new, &old, &self.launcher) {
-            return error!(why, "cannot apply the configuration; it stays as it was");
-        }
-        let Changes { settings, added, changed, removed, refused, is_about_server } =
-            Changes::between(&old, new);
-        for (app, fault) in refused {
-            let error = fault.message;
-            error!(
-                error,
-                app = app.name,
-                "cannot reload the application's configuration; it stays as it was"
-            );
-            tell(supervisor, Order::ToApp(app.id, AppOrder::ConfigurationRefused(error))).await;
-        }
-        if is_about_server {
-            warn!("options of the server itself have changed, and stay as they were until a hot restart: highball upgrade");
-        }
-        if added.is_empty() && changed.is_empty() && removed.is_empty() {
-            return self.follow(settings);
-        }
-        info!(
-            added = added.len(),
-            changed = changed.len(),
-            removed = removed.len(),
-            "the configuration has changed"
-        );
-        let gone: Vec<_> = old.apps.iter().filter(|app| removed.contains(&app.id)).map(Arc::clone).collect();
-        let (limits, all, launcher) = (settings.limits.clone(), settings.clone(), self.launcher.clone());
-        // The kernel may free memory meanwhile, so a thread waits for it.
-        spawn_blocking(move || cgroups::change(&all, &gone, &launcher));
-        // First of all, so that every part that gets an application's number finds it.
-        self.follow(settings);
-        for app in removed {
-            // The supervisor first: it is to expect that the front has nothing left to do for the application.
-            tell(supervisor, Order::RemoveApp(app)).await;
-            tell(front, Command::RemoveApp(app)).await;
-        }
-        for app in added {
-            if let Some(blueprint) = blueprint(&limits, &app).await {
-                tell(front, Command::AddApp(app)).await;
-                tell(supervisor, Order::AddApp(blueprint)).await;
-            }
-        }
-        for app in changed {
-            if let Some(blueprint) = blueprint(&limits, &app).await {
-                tell(front, Command::ChangeApp(app)).await;
-                tell(supervisor, Order::ChangeApp(blueprint)).await;
-            }
-        }
-    }
-}
-
-/// Reads what is configured by now.
-/// What the application is brought up from in a server that serves already.
-async fn blueprint(limits: &Limits, app: &Arc<App>) -> Option<Box<AppBlueprint>> {
-    let geometry = geometry(limits, app.threads);
-    let of_app = Arc::clone(app);
-    let look =
-        spawn_blocking(move || crate::apps::source::mold_source(&of_app).map_err(|error| error.to_string()));
-    let source = match timeout(READING_TIME, look).await {
-        Ok(Ok(source)) => source,
-        Ok(Err(error)) => Err(error.to_string()),
-        Err(_) => Err("its folder cannot be looked at in time: the file system does not answer".into()),
-    };
-    let source =
-        source.map_err(|error| error!(error, app = app.name, "the application cannot be added or changed"));
-    Some(Box::new(AppBlueprint { app: Arc::clone(app), source: source.ok()?, geometry, may_fail: true }))
-}
-
-/// If the receiver is gone, the run is ending.
-async fn tell<T>(to: &mpsc::Sender<T>, what: T) {
-    let _ = to.send(what).await;
-}
-
-/// What is wrong where a file was named that names no application, and there is none where this process was started.
-pub(crate) fn none_is_named(settings: &Settings) -> Option<String> {
-    let Named::Nowhere { file: Some(file) } = &settings.named else { return None };
-    let app = settings.apps.first()?;
-    let folder = &app.folder;
-    (!may_be_served(folder, app.runs_as.another())).then(|| {
-        let (file, folder) = (file.display(), folder.display());
-        format!(
-            "{file} has no [[app]], and there is no application in the current folder, {folder}: write an [[app]] with \
-             its `path` for each application, or name the folder of the only one (highball --config {file} /srv/blog)"
-        )
-    })
-}
-
-/// An application for which root would have started this server otherwise.
-fn needs_spawner<'a>(new: &'a Settings, launcher: &Launcher) -> Option<&'a App> {
-    let has_none = matches!(launcher, Launcher::Direct) && new.server_user.is_none();
-    new.apps.iter().map(|app| &**app).find(|app| has_none && app.runs_as.another().is_some())
-}
-
-fn runs_as_server(app: &App) -> bool {
-    policy::is_user(&app.runs_as, geteuid().as_raw())
-}
-
-/// Why this configuration cannot take the place of the one that is followed.
-fn cannot_follow(new: &Settings, old: &Settings, launcher: &Launcher) -> Option<String> {
-    if new.apps.len() > CHANNEL_CAPACITY {
-        return Some(format!("it has {} applications; {CHANNEL_CAPACITY} is the most", new.apps.len()));
-    }
-    if old.named == Named::InFile && new.named != Named::InFile {
-        let why =
-            "no [[app]] is left in the configuration file; to end the last application, stop the server";
-        return Some(why.into());
-    }
-    if let Some(why) = crate::apps::source::one_too_many(new) {
-        return Some(why.into());
-    }
-    if let Some(app) = needs_spawner(new, launcher) {
-        return Some(format!(
-            "{} runs as another user, and this server has stayed root, as all its applications were root's: put a new server in \
-             its place, which does not (highball upgrade)",
-            app.name
-        ));
-    }
-    if let (Launcher::Spawner(_), Some(app)) = (launcher, new.apps.iter().find(|app| runs_as_server(app))) {
-        let user = app.runs_as.another().map_or_else(String::new, ToString::to_string);
-        return Some(policy::shares_user(&user, &app.name));
-    }
-    let is_site = |app: &App| matches!(crate::apps::source::mold_source(app), Ok(MoldSource::Site));
-    let turned = new.apps.iter().find(|app| {
-        old.apps.iter().any(|before| {
-            before.name == app.name
-                && before.link != app.link
-                && before.fault.is_none()
-                && app.fault.is_none()
-                && is_site(before) != is_site(app)
-        })
-    })?;
-    Some(format!(
-        "{} is a static site in one place and an application in the other: give it another name",
-        turned.name
-    ))
 }

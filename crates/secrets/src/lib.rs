@@ -1,6 +1,6 @@
 //! Finds passwords, keys and tokens in texts and masks them. The supervisor, the front and the worker use it for all
 //! that they show or log of an application. Of variables and requests only what is known to be harmless is shown
-//! (`allowed`). In all other texts secrets are known by what stands before them (`settings`, which asks `names`), by
+//! (`allowed`). In all other texts secrets are known by what stands before them (`settings`, which asks `names` and `values`), by
 //! where they stand in URLs and commands (`urls`), by their shape (`shapes`, `tokens`), and by their values, which the
 //! environment, the request (`requests`) and the application's files (`files`) tell. Behind a telling name, `structures`
 //! descends into brackets and elements. `spans` masks what was found.
@@ -17,6 +17,7 @@ mod spans;
 mod structures;
 mod tokens;
 mod urls;
+mod values;
 
 pub use allowed::path_without_tokens;
 pub use names::{is_suspicious, is_telling};

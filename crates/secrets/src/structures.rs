@@ -4,8 +4,8 @@
 //! harmless (`user`, `host`), or it is a word that stands for none, or source code.
 
 use crate::names::is_telling;
-use crate::settings::{is_code, is_name_of_key, is_no_value, quoted};
 use crate::tokens::is_unlike_a_word;
+use crate::values::{closing_quote, is_code, is_name_of_key, is_no_value, quoted};
 use std::ops::Range;
 
 /// How far a structure is followed, in bytes, and how deep: it keeps the time linear.
@@ -200,7 +200,7 @@ impl Walk<'_> {
         let bytes = self.text.as_bytes();
         let escapes = bytes[content.end..].iter().take(16).take_while(|byte| **byte == b'\\').count();
         let rest = &self.text[content.end + escapes..];
-        let closing = crate::settings::closing_quote(rest);
+        let closing = closing_quote(rest);
         let end = content.end + escapes + closing;
         if self.is_key(end) {
             self.name(content.clone());

@@ -4,10 +4,10 @@
 use super::exposition::Exposition;
 use super::heaps::AppHeaps;
 use super::limits::limits;
-use super::processes::Taken;
 use super::request::Response;
 use super::Sources;
 use crate::status::kernel_limits;
+use crate::status::processes::Taken;
 use crate::status::reports;
 use highball_config::{AppId, Settings};
 use highball_front::figures::{Figures, Times};

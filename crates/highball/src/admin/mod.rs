@@ -7,7 +7,7 @@
 //! ([`crate::control::callers`]): a flood at one does not delay answers at another.
 //!
 //! In reading order: [`AdminThread`] (its life), [`request`] (what is asked), [`health`] (`/livez`, `/readyz`),
-//! [`metrics`] (`/metrics`, in the form that [`exposition`] writes), [`processes`] (what they take), [`limits`] (what the kernel
+//! [`metrics`] (`/metrics`, in the form that [`exposition`] writes), [`limits`] (what the kernel
 //! keeps applications within), [`heaps`] (what Ruby's garbage collectors do), [`dashboard`] (`/`: its page and its orders, for which there is a [`token`]), [`streams`] (`/events`: those who
 //! follow), [`agent`] (agent
 //! checks), [`weight`] (the share of requests that balancers should send here).
@@ -19,7 +19,6 @@ mod health;
 mod heaps;
 mod limits;
 mod metrics;
-mod processes;
 mod request;
 mod streams;
 mod token;
@@ -29,12 +28,12 @@ use crate::configuration::Configuration;
 use crate::control::callers::{Caller, Callers, Listens};
 use crate::root::at_root;
 use crate::status::overview::Observer;
+use crate::status::processes::Processes;
 use crate::status::reports;
 use agent::Agent;
 use heaps::Heaps;
 use highball_front as front;
 use highball_supervisor::{Launcher, Order};
-pub(crate) use processes::Processes;
 use request::{Request, Response, Wrong};
 use std::io;
 use std::os::unix::net::UnixListener as StdUnixListener;

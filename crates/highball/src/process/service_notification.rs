@@ -1,22 +1,11 @@
-//! Notifies systemd (`sd_notify(3)`), if it has set `NOTIFY_SOCKET`: that the server serves, reloads or stops, and, for
-//! `WatchdogSec=`, that its event loops run.
+//! Notifies systemd (`sd_notify(3)`), if it has set `NOTIFY_SOCKET`: that the server serves, reloads or stops, or lives.
 
-use crate::root::at_root;
-use crate::status::reports;
-use highball_front::Command;
 use highball_spawner::ServiceState;
-use highball_supervisor::Launcher;
 use rustix::net::{sendto, socket_with, AddressFamily, SendFlags, SocketAddrUnix, SocketFlags, SocketType};
 use rustix::time::{clock_gettime, ClockId};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
-use std::time::Duration;
-use tokio::sync::mpsc;
-use tokio::time::{interval, timeout, MissedTickBehavior};
 use tracing::warn;
-
-/// Signs of life in the time within which systemd expects one.
-const SIGNS: u32 = 3;
 
 /// The notification socket.
 fn address() -> Option<OsString> {
@@ -36,37 +25,6 @@ pub(crate) fn notify(state: ServiceState) {
             send(&format!("RELOADING=1\nMONOTONIC_USEC={now_us}\nSTATUS=Reloading the configuration"));
         }
         ServiceState::Stopping => send("STOPPING=1\nSTATUS=Stopping; requests in flight are finished"),
-    }
-}
-
-/// Within which time systemd expects a sign of life, by the environment of the process with this number.
-fn watchdog_time(pid: i32) -> Option<Duration> {
-    let number = |name| std::env::var(name).ok()?.parse::<u64>().ok();
-    let is_for_us =
-        std::env::var_os("WATCHDOG_PID").is_none() || number("WATCHDOG_PID") == u64::try_from(pid).ok();
-    let time = Duration::from_micros(number("WATCHDOG_USEC").filter(|_| is_for_us)?);
-    Some(time).filter(|time| !time.is_zero())
-}
-
-/// Notifies systemd that the event loops of front and supervisor run, as long as they do, if it wants to know. The second is
-/// the one that this runs on. Once there is no front, another process serves, for which this one stays as its PID proxy.
-pub(crate) async fn keep_alive(front: mpsc::WeakSender<Command>, launcher: Launcher) {
-    let Some(time) = watchdog_time(launcher.pid().as_raw_pid()) else { return };
-    let mut ticks = interval(time / SIGNS);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    loop {
-        ticks.tick().await;
-        let answers = match front.upgrade() {
-            None => true,
-            Some(front) => {
-                timeout(time / SIGNS, reports::of_front(front)).await.is_ok_and(|report| report.is_some())
-            }
-        };
-        if answers {
-            at_root::tell(ServiceState::Alive, &launcher);
-        } else {
-            warn!("the event loop of the server does not answer: systemd gets no sign of life, and will restart it");
-        }
     }
 }
 

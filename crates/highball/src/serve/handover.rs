@@ -4,7 +4,7 @@
 
 use crate::process::pidfile::Pidfile;
 use crate::root::at_root;
-use crate::serve::wiring::CHANNEL_CAPACITY;
+use crate::serve::CHANNEL_CAPACITY;
 use highball_config::{App, AppId, Settings};
 use highball_front::{AppCommand, Command};
 use highball_supervisor::{

@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Instant;
 
-use highball_config::{Bind, RunsAs, Settings};
+use highball_config::{Bind, Named, RunsAs, Settings};
 use highball_front as front;
 use highball_supervisor::{AppBlueprint, Launcher, Predecessor, TicketKeys, UpgradeContext};
 use tracing::warn;
@@ -19,7 +19,7 @@ use crate::process::pidfile::Pidfile;
 use crate::process::{open_files, started_path};
 use crate::root::by_chance::warn_of_root;
 use crate::root::{at_root, confinement, policy};
-use crate::{admin, configuration, log};
+use crate::{admin, log};
 
 /// A server that listens, before it boots and serves.
 pub(super) struct ListeningServer {
@@ -117,7 +117,7 @@ fn may_be_served(settings: &mut Settings, launcher: &Launcher) -> Result<(), Box
     if is_given_as_object() {
         // It keeps the user that has loaded it.
         settings.apps.iter_mut().for_each(|app| Arc::make_mut(app).runs_as = RunsAs::Starter);
-    } else if let Some(why) = configuration::none_is_named(settings) {
+    } else if let Some(why) = none_is_named(settings) {
         return Err(why.into());
     } else if let Some(why) = policy::cannot_become_server_user(settings, launcher) {
         return Err(why.into());
@@ -126,6 +126,20 @@ fn may_be_served(settings: &mut Settings, launcher: &Launcher) -> Result<(), Box
         return Err(why.into());
     }
     acme::why_not(settings, launcher).map_or(Ok(()), |why| Err(why.into()))
+}
+
+/// What is wrong where a file was named that names no application, and there is none where this process was started.
+fn none_is_named(settings: &Settings) -> Option<String> {
+    let Named::Nowhere { file: Some(file) } = &settings.named else { return None };
+    let app = settings.apps.first()?;
+    let folder = &app.folder;
+    (!highball_supervisor::may_be_served(folder, app.runs_as.another())).then(|| {
+        let (file, folder) = (file.display(), folder.display());
+        format!(
+            "{file} has no [[app]], and there is no application in the current folder, {folder}: write an [[app]] with \
+             its `path` for each application, or name the folder of the only one (highball --config {file} /srv/blog)"
+        )
+    })
 }
 
 /// The certificates, if there are addresses for HTTPS.

@@ -2,15 +2,18 @@
 //!
 //! In reading order: [`listen`] (checks and sockets, before there are threads), this file (the parts, and how long each of them
 //! lives), [`front_thread`] (the thread of the front), [`wiring`] (how the front and the supervisor are joined), [`readiness`] (when the
-//! server reports that it serves), [`handover`] (taking over from an older process, in a hot restart), [`ending`] (what is logged at
+//! server reports that it serves), [`handover`] (taking over from an older process, in a hot restart),
+//! [`reload`] (of the configuration), [`watchdog`] (signs of life for systemd), [`ending`] (what is logged at
 //! the end, and the exit code).
 
 mod ending;
 mod front_thread;
-pub(crate) mod handover;
+mod handover;
 mod listen;
-pub(crate) mod readiness;
-pub(crate) mod wiring;
+mod readiness;
+mod reload;
+mod watchdog;
+mod wiring;
 
 use std::error::Error;
 use std::process::ExitCode;
@@ -34,11 +37,10 @@ use crate::certificates::acme;
 use crate::configuration::Configuration;
 use crate::process::event_loop::event_loop;
 use crate::process::pidfile::Pidfile;
-use crate::process::service_notification;
 use crate::root::{at_root, certificate_watch};
 use crate::serve::handover::{Candidate, Handover, News};
 use crate::serve::readiness::Readiness;
-use crate::serve::wiring::{tell_front, tell_supervisor, ControlHandler, CHANNEL_CAPACITY};
+use crate::serve::wiring::{tell_front, tell_supervisor, ControlHandler};
 use crate::status::overview::Observer;
 use crate::{admin, log};
 use ending::{conclude, why_not};
@@ -46,6 +48,8 @@ use front_thread::{start_front, FrontThread};
 use highball_acme::Keeping;
 use listen::ListeningServer;
 
+/// The capacity of the channels between the parts: far more messages than a run's workers send at once.
+const CHANNEL_CAPACITY: usize = 1024;
 /// Time for the last messages between front and supervisor at the end.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(1);
 
@@ -125,7 +129,7 @@ impl Server {
         let ports = listeners.iter().filter_map(front::Listener::port).collect();
         let inherited = listeners.iter().chain(admin.iter()).filter(|listener| listener.is_inherited());
         let kept = inherited.map(front::Listener::address).collect();
-        let configuration = Configuration::new(Arc::clone(&settings), tls.clone(), launcher.clone());
+        let configuration = Configuration::new(Arc::clone(&settings));
         let keeping = acme::keep_certificates(&configuration, tls.as_ref(), predecessor.is_some())?;
         let key = Arc::new(at_root::developer_key(&settings, &launcher)?);
         let (to_front, commands) = mpsc::channel(CHANNEL_CAPACITY);
@@ -188,7 +192,7 @@ impl Server {
         let Common { configuration, tls, launcher, front: to_front, supervisor: to_supervisor, .. } = &common;
         let runtime = event_loop()?;
         let outcome = runtime.block_on(async {
-            tokio::spawn(service_notification::keep_alive(to_front.downgrade(), launcher.clone()));
+            tokio::spawn(watchdog::keep_alive(to_front.downgrade(), launcher.clone()));
             tokio::spawn(at_root::end_idle_openers());
             let configured = configuration.clone();
             let telling =
@@ -201,7 +205,7 @@ impl Server {
                 }
                 () = handover.take_over(predecessor.as_deref(), &mut pidfile) => unreachable!("it waits for ever"),
                 () = serve_control(&control, serving.clone(), predecessor.as_deref()) => unreachable!("it answers for ever"),
-                () = configuration.reload_on_hangup(to_front, to_supervisor) => unreachable!("it waits for ever"),
+                () = reload::reload_on_hangup(&common) => unreachable!("it waits for ever"),
                 () = certificate_watch::follow_files(configuration, tls.as_ref(), launcher) => unreachable!("it looks for ever"),
             };
             let _ = tokio::time::timeout(EXIT_TIMEOUT, telling).await; // for the supervisor's last messages

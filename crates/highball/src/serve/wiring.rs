@@ -37,9 +37,6 @@ use std::time::{Instant, SystemTime};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{timeout_at, Instant as Deadline};
 
-/// The capacity of the channels between the parts: far more messages than a run's workers send at once.
-pub(crate) const CHANNEL_CAPACITY: usize = 1024;
-
 /// Passes the supervisor's notices on to the front, until the supervisor is gone; and to a `candidate`, as long as it
 /// is one.
 pub(crate) async fn tell_front(

@@ -1,8 +1,10 @@
-//! What a running server reports: `reports` (of front and supervisor), `kernel_limits` (what applications use of them), `overview` (what
+//! What a running server reports: `reports` (of front and supervisor), `processes` (what they take), `kernel_limits` (what applications use of
+//! them), `overview` (what
 //! the server does at this moment), `table` (what people are shown).
 
 pub(crate) mod kernel_limits;
 pub(crate) mod overview;
+pub(crate) mod processes;
 pub(crate) mod reports;
 pub(crate) mod table;
 #[cfg(test)]

@@ -7,9 +7,9 @@
 pub(crate) mod report;
 mod thread_states;
 
-use crate::admin::Processes;
 use crate::configuration::Configuration;
 use crate::status::kernel_limits;
+use crate::status::processes::Processes;
 use crate::status::reports;
 use highball_config::App;
 use highball_front::{AppLoad, Command, RunningRequest, RunningRequests};

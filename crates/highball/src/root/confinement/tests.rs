@@ -21,7 +21,7 @@ fn run(name: &str) -> Output {
     for name in ["spool", "other"] {
         fs::create_dir(folder.path().join(name)).unwrap();
     }
-    let test = format!("confinement::tests::{name}");
+    let test = format!("{}::{name}", module_path!().split_once("::").unwrap().1);
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", &test, "--ignored", "--nocapture"]).env(FOLDER, folder.path());
     command.output().unwrap()
