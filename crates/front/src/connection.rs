@@ -1,77 +1,56 @@
 //! A client's connection: one request after the other, each read, answered and, if the client likes, followed
-//! by the next.
+//! by the next. What a request is, and what becomes of it, is decided in [`request`](crate::request); here is what is read
+//! from the client and written to it.
 //!
-//! In reading order: [`serve`] (the life of a connection), [`transaction`] (what is known of a request), [`routed`] (where it goes), [`proxied`] (the client that a proxy reports), [`secured`] (the TLS
+//! In reading order: [`serve`] (the life of a connection), [`proxied`] (the client that a proxy reports), [`secured`] (the TLS
 //! handshake), [`preface`] and [`http2`] (a connection that is shared by streams, each of which is a connection here),
-//! [`request`] (reading a head and deciding whose it is), [`misdirected`] (whose certificate the connection has), [`identity`] (its ids), [`health`] (health checks), [`login`] (its password), [`cached`] (answers from the
-//! response cache), [`upload`] (reading a body), [`timing`] (when its wait begins, and how long things took), [`answer`] (waiting for what a worker answers),
-//! [`output`] (sending it), [`relay`] (a connection that the application has taken over), [`web_socket`] (what is known of
-//! it, if it is one), [`server_close`] (how the server ends it), [`closing`] (ending a connection).
+//! [`reading`] (the head of a request), [`upload`] (its body), [`answer`] (waiting for what a worker answers), [`cached`]
+//! (sending what the cache has stored), [`refusing`] (sending an error), [`output`] (what is written to the socket), [`relay`]
+//! (a connection that the application has taken over), [`web_socket`] (what is known of it, if it is one), [`server_close`]
+//! (how the server ends it), [`closing`] (ending a connection).
 
 mod answer;
 mod asked_name;
 mod cached;
 mod closing;
-mod forwarded;
-mod health;
 mod http2;
-mod identity;
-mod login;
-mod misdirected;
 mod output;
 mod preface;
 mod proxied;
+mod reading;
 mod received;
+mod refusing;
 mod relay;
-mod request;
-mod routed;
 mod secured;
 mod server_close;
-mod timing;
-mod transaction;
 mod upload;
 mod web_socket;
 
-use std::cell::{RefCell, RefMut};
+use std::cell::RefCell;
 use std::future::Future;
+use std::os::fd::OwnedFd;
 use std::pin::Pin;
 use std::rc::Rc;
-use std::sync::Arc;
-use std::time::Duration;
 
-use tokio::sync::oneshot;
 use tokio::task::spawn_local;
 
-use highball_config::{AppId, BindProtocol};
+use highball_config::BindProtocol;
 use http::request::Parts;
 
-use answer::Answered;
-use cached::Kept;
-use http2::{Running, Streams};
-use login::Login;
+use http2::Running;
 use output::Output;
 use preface::Beginning;
 use received::Received;
 use secured::Secured;
-use transaction::{Again, Transaction};
 
-use crate::access_log::{AccessLog, Entry, Outcome, CLIENT_LEFT};
-use crate::budget::{Account, Holder, Joint, Origin, Share};
-use crate::clock::now_us;
-use crate::dispatch::Dispatcher;
-use crate::exchange::response::Progress;
-use crate::exchange::{Body, Exchange};
-use crate::figures::Moments;
-use crate::files::Pending;
 use crate::message::refusal::Refusal;
-use crate::message::request_head::{Method, RequestHead};
-use crate::message::request_id::RequestId;
-use crate::messages::AppEvent;
+use crate::message::request_head::{BodyFraming, RequestHead};
 use crate::protocol::http2::Http2;
 use crate::protocol::Protocol;
-use crate::refusals::failure::DevelopmentPages;
-use crate::refusals::failure::{Failure, Load};
-use crate::refusals::failure_pages::{Audience, Page};
+use crate::request::client::Client;
+use crate::request::flow::Decision;
+use crate::request::steps::submit;
+use crate::request::transaction::{Leave, Transaction};
 use crate::route::app_state::AppState;
 use crate::shared::{Counted, Shared};
 use crate::transport::http2::Http2Stream;
@@ -82,16 +61,12 @@ use crate::transport::tls::Alpn;
 /// memory for what it does not do at the moment, and the code that every request runs stays together.
 type Rare<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
 
-/// How long a developer's browser waits for an explanation, before it gets the public page.
-const PAGES_TIME: Duration = Duration::from_secs(5);
-
 /// A connection.
 #[derive(Debug)]
 struct Connection {
     stream: Stream,
-    peer: Peer,
-    /// Whose share of the budgets the connection takes.
-    belongs: Belongs,
+    client: Client,
+    client_side: ClientSide,
     shared: Rc<Shared>,
     counted: Counted,
     /// What was read and not used yet.
@@ -99,32 +74,12 @@ struct Connection {
     protocol: Protocol,
     /// The request at hand.
     request: Transaction,
-    served_by: ServedBy,
     output: Output,
-    client: Client,
-}
-
-/// Whose share of the budgets a connection takes.
-#[derive(Debug)]
-struct Belongs {
-    /// The client by the peer's address.
-    origin: Option<Origin>,
-    /// What the requests on the connection share, if they come at the same time.
-    streams: Option<Rc<Streams>>,
-}
-
-/// The versions of applications that have answered on a connection.
-#[derive(Debug, Default)]
-struct ServedBy {
-    /// Application of the previous request; its generation is in the exchange.
-    last_app: Option<AppId>,
-    /// Per other application, the generation that last answered.
-    generations: Vec<(AppId, u32)>,
 }
 
 /// The client's side of the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Client {
+enum ClientSide {
     /// It may send more.
     Open,
     /// It has ended it.
@@ -148,45 +103,20 @@ enum Stalled {
     Spooling { before_ms: u64 },
 }
 
-/// What becomes of an answer that comes for others, too, when its request ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Leave {
-    /// It comes in to its end.
-    MayFinish,
-    /// Nothing runs any more.
-    AtOnce,
-}
-
 /// How a connection ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug)]
 enum End {
     /// The answer is sent.
     Done,
     /// The answer is sent, but the client may still be sending: what it sends must not make the kernel reset the
     /// connection before it has read the last answer.
     Linger,
-    /// The application has taken the connection over.
-    TakenOver,
+    /// The application has taken the connection over, by this socket.
+    TakenOver(OwnedFd),
     /// The client has gone, or sent nothing for too long.
     Gone,
     /// The answer is cut off, and the client must notice.
     CutOff,
-}
-
-/// The next step of a request.
-#[derive(Debug)]
-enum Step {
-    /// It is refused; the connection ends.
-    Refuse(Refusal),
-    /// The front answers it: with a static file, the list of applications, or a developer's cookie. The answer is in
-    /// `events`.
-    Answer,
-    /// Something has to be found out before it can be routed, again.
-    Wait(Pending),
-    /// The cache answers it.
-    Kept(Kept),
-    /// It is for this application.
-    Application(Rc<AppState>),
 }
 
 /// What a connection turns out to be.
@@ -245,7 +175,7 @@ async fn begin(
             Beginning::Http2(bytes) => return Some(begin_http2(stream, bytes, peer, shared, counted)),
         }
     }
-    let mut connection = Connection::new(stream, peer, protocol, shared, counted);
+    let mut connection = Connection::new(stream, Client::new(peer, None), protocol, shared, counted);
     connection.buffer = Received::of(read);
     Some(Begun::Requests(connection))
 }
@@ -262,14 +192,14 @@ async fn begin_tls(
         Secured::Tls(stream, Alpn::Http2) => begin_http2(stream, Vec::new(), peer, shared, counted),
         Secured::PlainHttp(stream, received) => {
             let protocol = Protocol::of(BindProtocol::Http);
-            let mut connection = Connection::new(stream, peer, protocol, shared, counted);
-            connection.peer.is_plain_http_on_tls_port = true;
+            let mut connection = Connection::new(stream, Client::new(peer, None), protocol, shared, counted);
+            connection.client.peer.is_plain_http_on_tls_port = true;
             connection.buffer = Received::of(received);
             Begun::Requests(connection)
         }
         Secured::Tls(stream, Alpn::Http1) => {
             let protocol = Protocol::of(BindProtocol::Https);
-            Begun::Requests(Connection::new(stream, peer, protocol, shared, counted))
+            Begun::Requests(Connection::new(stream, Client::new(peer, None), protocol, shared, counted))
         }
     })
 }
@@ -296,28 +226,13 @@ async fn serve_stream(
     if !running.has_room_for(read.as_ref().map_or(0, Vec::len), &shared.settings.limits) {
         return stream.refuse();
     }
+    let client = Client::new(peer, Some(Rc::clone(running.streams().joints())));
     let (stream, protocol) = (Stream::Http2(stream, socket), Protocol::Http2(http2));
-    let mut connection = Connection::new(stream, peer, protocol, shared, counted);
+    let mut connection = Connection::new(stream, client, protocol, shared, counted);
     connection.request.head = head;
-    connection.served_by.generations = running.streams().generations();
-    connection.belongs.streams = Some(Rc::clone(running.streams()));
-    if let Some((app, generation)) = connection.served_by.generations.pop() {
-        connection.served_by.last_app = Some(app);
-        connection.request.exchange = Rc::new(Exchange::after(generation));
-    }
-    let end = match read.and_then(|text| connection.learn_client(&text).map(|()| text)) {
-        Ok(text) => {
-            connection.request.again = Some(Again { text, waits: 0 });
-            match connection.serve_all().await {
-                End::TakenOver => connection.relay().await,
-                end => end,
-            }
-        }
-        Err(refusal) => connection.refuse(refusal, false).await.err().unwrap_or(End::Done),
-    };
-    let generation = connection.request.exchange.borrow().generation;
-    let answered = connection.served_by.last_app.map(|app| (app, generation)).filter(|_| generation > 0);
-    running.end(answered, end == End::Gone);
+    connection.request.follow(running.streams().generations());
+    let end = connection.serve_read(read).await;
+    running.end(connection.request.answered_by(), matches!(end, End::Gone));
     connection.close(end).await;
 }
 
@@ -325,23 +240,21 @@ impl Connection {
     /// At the beginning.
     fn new(
         stream: Stream,
-        peer: Peer,
+        client: Client,
         protocol: Protocol,
         shared: Rc<Shared>,
         counted: Counted,
     ) -> Box<Self> {
         Box::new(Connection {
             stream,
-            belongs: Belongs { origin: Origin::of(&peer.remote_addr), streams: None },
-            peer,
+            client,
+            client_side: ClientSide::Open,
             shared,
             counted,
             buffer: Received::default(),
             protocol,
             request: Transaction::new(),
-            served_by: ServedBy::default(),
             output: Output::default(),
-            client: Client::Open,
         })
     }
 
@@ -349,74 +262,92 @@ impl Connection {
     async fn serve(mut self: Box<Self>) {
         match self.serve_all().await {
             // It may be open for days, and the task that reads requests takes more memory than is needed now.
-            End::TakenOver => drop(spawn_local(self.serve_taken_over())),
+            End::TakenOver(socket) => drop(spawn_local(self.serve_taken_over(socket))),
             end => self.close(end).await,
         }
     }
 
     /// The rest of its life, once the application has taken it over.
-    async fn serve_taken_over(mut self: Box<Self>) {
-        let end = self.relay().await;
+    async fn serve_taken_over(mut self: Box<Self>, socket: OwnedFd) {
+        let end = self.relay(socket).await;
         self.close(end).await;
     }
 
     /// Serves its requests. Returns its end.
     async fn serve_all(&mut self) -> End {
         loop {
-            let served = self.serve_one().await;
-            if let Err(end) = served {
-                self.note_end_of_request(end);
-            }
-            if self.request.taken_over.is_some() {
-                return End::TakenOver;
-            }
-            self.leave_app(Leave::MayFinish);
-            match served {
-                Ok(true) => {}
-                // A client that wanted to go on may have sent its next request already.
-                Ok(false) if self.request.head.keep_alive || self.protocol.ends_requests_late() => {
-                    return End::Linger;
-                }
-                Ok(false) => return End::Done,
-                Err(end) => return end,
+            let served = match self.next_request().await {
+                Ok(decision) => self.serve_one(decision).await,
+                Err(end) => Err(end),
+            };
+            if let Err(end) = self.end_request(served) {
+                return end;
             }
         }
     }
 
-    /// The life of one request. `true`: the connection can be kept.
-    async fn serve_one(&mut self) -> Result<bool, End> {
-        match self.next_request().await? {
-            Step::Refuse(refusal) => self.refuse(refusal, false).await,
-            Step::Answer => {
-                self.shared.turn.step();
-                let (status, body_bytes) = self.output.events.summary();
-                self.send_events().await?;
-                self.log(status, body_bytes);
-                Ok(self.protocol.keep_alive())
-            }
-            Step::Kept(kept) => self.send_kept(kept).await,
-            Step::Wait(pending) => {
-                pending.await;
-                Ok(true)
-            }
-            Step::Application(app) => {
-                if app.is_failed_for(self.request.audience) {
-                    return self.refuse(Refusal::AppFailed, false).await;
-                }
-                if let Some(refusal) = self.upload(&app).await? {
-                    return self.refuse(refusal, false).await;
-                }
-                self.shared.turn.activate(&app);
-                self.begin_wait(&app);
-                self.begin_limit(&app);
-                let submitted = app.submit(&self.request.exchange, self.request.audience);
-                if let Err(refusal) = submitted {
-                    return self.refuse(refusal, self.may_be_kept()).await;
-                }
-                self.shared.turn.step();
-                self.answer(&app).await
-            }
+    /// Serves its only request, whose head has been read. Returns its end.
+    async fn serve_read(&mut self, read: Result<Vec<u8>, Refusal>) -> End {
+        let decision = match read {
+            Ok(text) => self.route(&text),
+            Err(refusal) => Decision::Refuse(refusal),
+        };
+        let served = self.serve_one(decision).await;
+        match self.end_request(served) {
+            Ok(()) => End::Done,
+            Err(End::TakenOver(socket)) => self.relay(socket).await,
+            Err(end) => end,
         }
+    }
+
+    /// The life of one request, of which this becomes. `Ok`: the connection is kept.
+    async fn serve_one(&mut self, mut decision: Decision) -> Result<(), End> {
+        loop {
+            let text = match decision {
+                Decision::Refuse(refusal) => return self.refuse(refusal, false).await,
+                Decision::Answer => return self.send_answer().await,
+                Decision::Cached(cached) => return self.send_cached(cached).await,
+                Decision::Wait { pending, text } => {
+                    pending.await;
+                    text
+                }
+                Decision::Application(app) => match self.ask(&app).await? {
+                    Some(text) => text,
+                    None => return Ok(()),
+                },
+            };
+            self.request.leave_app(Leave::MayFinish, &self.shared);
+            decision = self.route_again(&text);
+        }
+    }
+
+    /// Has an application answer the request. `Some`: the request was given back, and is to be routed again by this text.
+    async fn ask(&mut self, app: &Rc<AppState>) -> Result<Option<Vec<u8>>, End> {
+        if app.is_failed_for(self.request.audience) {
+            return self.refuse(Refusal::AppFailed, false).await.map(|()| None);
+        }
+        if let Some(refusal) = self.upload(app).await? {
+            return self.refuse(refusal, false).await.map(|()| None);
+        }
+        self.shared.turn.activate(app);
+        if let Err(refusal) = submit::submit(&mut self.request, app) {
+            return self.refuse(refusal, self.may_be_kept()).await.map(|()| None);
+        }
+        self.shared.turn.step();
+        self.answer(app).await
+    }
+
+    /// Sends an answer of the front's own, all of which is there.
+    async fn send_answer(&mut self) -> Result<(), End> {
+        let has_body = self.request.head.framing != BodyFraming::None; // it would stand before the next request
+        if has_body || self.client.peer.is_plain_http_on_tls_port {
+            self.protocol.end_connection();
+        }
+        self.shared.turn.step();
+        let (status, body_bytes) = self.request.answer.summary();
+        self.send_events().await?;
+        self.record(status, body_bytes);
+        self.end_answer()
     }
 
     /// Whether the connection can be kept after an answer that ends well.
@@ -424,199 +355,72 @@ impl Connection {
         self.request.head.keep_alive && !self.shared.ends_connections()
     }
 
-    /// What a client whose request is refused gets beside the reason: facts for a developer, or the application's page.
-    async fn page_of(&self, refusal: Refusal) -> Option<Rc<Page>> {
-        let app = self.request.visit.as_ref().filter(|_| refusal.is_of_the_application())?;
-        let failure = (refusal != Refusal::AppFailed).then(|| self.failure(app, refusal));
-        if let Some(failure) = &failure {
-            app.log(failure, self.request.limit, self.shared.apps.borrow().is_one());
-        }
-        let page = match (self.request.audience, failure) {
-            (Audience::Public, _) => None,
-            (Audience::Unproven(form), _) => Some(Page::of_link(&refusal.in_words(), form)),
-            (Audience::Developer(form), None) => app.page_of_failure(form),
-            (Audience::Developer(form), Some(failure)) => {
-                self.explain(app, failure).await.map(|pages| Page::of(&pages, form))
-            }
-        };
-        match page {
-            Some(page) => Some(Rc::new(page)),
-            None => app.public_page(refusal.status()).await,
+    /// An answer has been sent. `Ok`: the connection is kept.
+    fn end_answer(&self) -> Result<(), End> {
+        match self.protocol.keep_alive() {
+            true => Ok(()),
+            // A client that wanted to go on may have sent its next request already.
+            false if self.request.head.keep_alive || self.protocol.ends_requests_late() => Err(End::Linger),
+            false => Err(End::Done),
         }
     }
 
-    fn failure(&self, app: &AppState, refusal: Refusal) -> Failure {
-        let is_full = matches!(refusal, Refusal::QueueFull { .. });
-        let load = if is_full { app.dispatcher.borrow().load() } else { Load::default() };
-        let id = self.request.request_id.as_ref().map(|id| id.as_str().to_owned());
-        Failure { request_id: id, ..Failure::of(refusal, &mut self.request.exchange.borrow(), load) }
+    /// Counts and logs the request at hand.
+    fn record(&mut self, status: u16, body_bytes: u64) {
+        self.request.record(status, body_bytes, &self.client.peer, &self.shared);
     }
 
-    /// What those know who know more, for a developer.
-    async fn explain(&self, app: &AppState, failure: Failure) -> Option<DevelopmentPages> {
-        let (to, pages) = oneshot::channel();
-        app.send(AppEvent::PagesWanted(Box::new(failure), to));
-        tokio::time::timeout(PAGES_TIME, pages).await.ok()?.ok()
+    /// The request at hand, if there is one, has ended so.
+    fn end_request(&mut self, served: Result<(), End>) -> Result<(), End> {
+        if let Err(end) = &served {
+            self.note_end_of_request(end);
+        }
+        if !matches!(served, Err(End::TakenOver(_))) {
+            self.request.leave_app(Leave::MayFinish, &self.shared);
+        }
+        served
     }
 
-    /// Sends a refusal. `true`: the connection can be kept.
     #[cold]
-    #[inline(never)]
-    fn refuse(&mut self, refusal: Refusal, keep_alive: bool) -> Rare<'_, Result<bool, End>> {
-        Box::pin(self.send_refusal(refusal, keep_alive))
-    }
-
-    async fn send_refusal(&mut self, refusal: Refusal, keep_alive: bool) -> Result<bool, End> {
-        self.identify_unread();
-        self.request.is_uncounted = true;
-        if let (Some(app), Refusal::QueueFull { .. }) = (&self.request.visit, refusal) {
-            app.figures.borrow_mut().shed += 1;
-        }
-        if self.request.entry.is_none() && self.access_log().is_some() {
-            self.request.entry = Some(Entry::unreadable());
-        }
-        if matches!(refusal, Refusal::HeadTimeout | Refusal::BodyTimeout) {
-            self.shared.note_unanswered(|unanswered| unanswered.incomplete += 1);
-        }
-        let page = self.page_of(refusal).await;
-        self.request.exchange.borrow().request.body = Body::None;
-        if !keep_alive {
-            self.protocol.end_connection();
-        }
-        self.output.events.clear();
-        let is_head_method = self.request.head.method == Method::Head;
-        match page {
-            Some(page) => refusal.answer_with(&page.content(), is_head_method, &mut self.output.events),
-            None => {
-                let id = self.request.request_id.as_ref().map(RequestId::as_str);
-                refusal.answer_in_words(id, is_head_method, &mut self.output.events);
-            }
-        }
-        let (status, body_bytes) = self.output.events.summary();
-        self.send_events().await?;
-        self.log(status, body_bytes);
-        if keep_alive {
-            Ok(true)
-        } else {
-            Err(End::Linger)
-        }
-    }
-
-    /// Where the request at hand is logged, if it is.
-    fn access_log(&self) -> Option<Rc<AccessLog>> {
-        match &self.request.visit {
-            Some(visit) => visit.access_log(),
-            None => self.shared.access_log.as_ref().map(Rc::clone),
-        }
-    }
-
-    fn log(&mut self, status: u16, body_bytes: u64) {
-        let moments = self.count(status);
-        if let (Some(log), Some(entry)) = (self.access_log(), self.request.entry.take()) {
-            let settings = self.request.visit.as_ref().map(|app| app.settings());
-            let outcome = Outcome {
-                address: &self.peer.remote_addr,
-                user: self.request.user.as_deref(),
-                is_tls: self.peer.is_tls,
-                app: settings.as_ref().map(|settings| &*settings.name),
-                status,
-                body_bytes,
-                moments,
-                id: self.request.request_id.as_ref().map(RequestId::as_str),
-                now_us: now_us(),
-            };
-            log.add(&entry, &outcome, &self.shared.key);
-        }
-    }
-
-    /// Counts the request at hand, once. Returns when its steps were.
-    fn count(&mut self, status: u16) -> Moments {
-        let moments = std::mem::take(&mut self.request.exchange.borrow().moments);
-        if !std::mem::take(&mut self.request.is_uncounted) {
-            return moments;
-        }
-        let method = self.request.head.method;
-        match &self.request.visit {
-            Some(app) => app.figures.borrow_mut().add(method, status, moments),
-            None => self.shared.unrouted.borrow_mut().add(method, status),
-        }
-        moments
-    }
-
-    /// The request at hand, if there is one, has ended the connection in this way.
-    #[cold]
-    fn note_end_of_request(&mut self, end: End) {
+    fn note_end_of_request(&mut self, end: &End) {
         match end {
             End::Gone => {
                 if self.request.visit.is_some() {
                     self.shared.note_unanswered(|unanswered| unanswered.left += 1);
                 }
-                self.log_departure();
+                self.request.record_departure(&self.client.peer, &self.shared);
             }
             End::CutOff => self.shared.note_unanswered(|unanswered| unanswered.cut_off += 1),
-            End::Done | End::Linger | End::TakenOver => {}
+            End::Done | End::Linger | End::TakenOver(_) => {}
         }
-    }
-
-    /// The client has left. If that was during a request, the access log has it.
-    fn log_departure(&mut self) {
-        let body_bytes = {
-            let response = &self.request.exchange.borrow().response;
-            if response.progress() == Progress::Streaming {
-                response.body_bytes
-            } else {
-                0
-            }
-        };
-        self.log(CLIENT_LEFT, body_bytes);
-    }
-
-    /// The dispatcher of the application that the request at hand is for.
-    fn dispatcher(&self) -> Option<RefMut<'_, Dispatcher>> {
-        self.request.visit.as_ref().map(|visit| visit.dispatcher.borrow_mut())
-    }
-
-    /// What the client at hand may hold of an application's share.
-    fn account(&self, share: &Arc<Share>) -> Account {
-        Account::new(share, self.belongs.origin)
-    }
-
-    /// The same of memory, which the requests that share a connection have together.
-    fn buffers(&self, app: &AppState) -> Account {
-        Account::new(&app.buffers, self.holder(|streams| &streams.buffers))
-    }
-
-    fn holder(&self, joint: impl Fn(&Streams) -> &Arc<Joint>) -> Holder {
-        let joint = self.belongs.streams.as_ref().map(|streams| Arc::clone(joint(streams)));
-        Holder { origin: self.belongs.origin, joint }
-    }
-
-    /// The request at hand has ended: its worker or its place in the queue is released, whatever the reason.
-    fn leave_app(&mut self, leave: Leave) {
-        let Some(visit) = self.request.visit.take() else { return };
-        if leave == Leave::AtOnce || !self.leave_to_others(&visit) {
-            visit.dispatcher.borrow_mut().cancel(&self.request.exchange);
-            self.request.exchange.borrow().response.settle();
-        }
-        if Rc::strong_count(&self.request.exchange) > 1 {
-            self.leave_exchange();
-        }
-    }
-
-    /// A worker still has it, and the next request may be for an application where its place is another's.
-    #[cold]
-    fn leave_exchange(&mut self) {
-        let generation = {
-            let mut inner = self.request.exchange.borrow();
-            inner.waker = None; // what comes of that answer is no news here
-            inner.generation
-        };
-        self.request.exchange = Rc::new(Exchange::after(generation));
     }
 }
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        self.leave_app(Leave::AtOnce);
+        self.request.leave_app(Leave::AtOnce, &self.shared);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The size of what an async function returns, without a call.
+    fn future_bytes<A, F: Future>(_: impl FnOnce(A) -> F) -> usize {
+        size_of::<F>()
+    }
+
+    #[test]
+    fn an_idle_connection_is_small() {
+        assert_sizes("connection", size_of::<Connection>(), 1024);
+        assert_sizes("task", future_bytes(live), 640);
+        let relay = |(connection, socket)| Connection::serve_taken_over(connection, socket);
+        assert_sizes("task after a takeover", future_bytes(relay), 216);
+    }
+
+    fn assert_sizes(what: &str, bytes: usize, most_bytes: usize) {
+        eprintln!("{what}: {bytes} bytes");
+        assert!(bytes <= most_bytes, "{what}: {bytes} bytes, more than {most_bytes}");
     }
 }

@@ -3,7 +3,8 @@
 //! In reading order, which is that of a request:
 //!
 //! - [`transport`]: binding and accepting, streams, and the header with which a proxy reports its client;
-//! - `connection`: the life of a connection: one request after the other;
+//! - `connection`: the life of a connection: one request after the other; `request`: what is known of a request, and the list
+//!   of its steps;
 //! - [`protocol`]: HTTP/1, FastCGI and LSAPI: each reads requests into a [`message::request_head`], and writes the events
 //!   of an answer ([`message::answer`]);
 //! - [`route`]: whose a request is, and what belongs to one application;
@@ -52,6 +53,7 @@ mod on_demand;
 mod own_request;
 pub mod protocol;
 pub mod refusals;
+mod request;
 pub mod route;
 mod running;
 mod shared;

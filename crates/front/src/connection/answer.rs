@@ -1,20 +1,17 @@
 //! Sending what a worker answers.
 
 use std::future::poll_fn;
+use std::mem::take;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::task::{ready, Context, Poll};
 use std::time::Duration;
 
-use super::transaction::Again;
-use super::{Client, Connection, End};
+use super::{ClientSide, Connection, End};
 use crate::access_log::CLIENT_LEFT;
-use crate::clock::now_ms;
 use crate::exchange::response::Progress;
 use crate::exchange::{Body, Place};
 use crate::message::refusal::Refusal;
-use crate::message::request_head::patch_limit;
-use crate::refusals::failure::path;
 use crate::route::app_state::AppState;
 
 /// Most bytes that a client may send ahead while it waits for an answer.
@@ -47,27 +44,10 @@ impl Answered {
 }
 
 impl Connection {
-    /// The time for the answer begins: how long it is depends on the path.
-    pub(super) fn begin_limit(&mut self, app: &AppState) {
-        let settings = app.settings();
-        let mut inner = self.request.exchange.borrow();
-        // Until its body was there.
-        let waited_ms = inner.moments.queued_us.saturating_sub(inner.moments.received_us) / 1000;
-        let head = &mut inner.request.head;
-        self.request.limit = settings.limits.time_for(|| path(head));
-        if let Some(limit) = self.request.limit {
-            let limit_ms = limit.as_millis() as u64;
-            patch_limit(head, u32::try_from(waited_ms.saturating_add(limit_ms)).unwrap_or(u32::MAX));
-            inner.limit_ms = Some(now_ms().saturating_add(limit_ms));
-        } else {
-            inner.limit_ms = None;
-        }
-    }
-
-    /// Waits for the answer and sends it as it comes. `true`: the connection can be kept.
-    pub(super) async fn answer(&mut self, app: &AppState) -> Result<bool, End> {
-        if self.client != Client::Open {
-            self.client = Client::Ended;
+    /// Waits for the answer and sends it as it comes. `Some`: the request was given back, and is to be routed again by this text.
+    pub(super) async fn answer(&mut self, app: &AppState) -> Result<Option<Vec<u8>>, End> {
+        if self.client_side != ClientSide::Open {
+            self.client_side = ClientSide::Ended;
         }
         if !self.buffer.is_empty() {
             let (ahead, limits) = (self.buffer.take(), &self.shared.settings.limits);
@@ -88,18 +68,14 @@ impl Connection {
         match answered {
             Answered::Whole => {
                 self.log_answer(app, status, body_bytes);
-                Ok(self.protocol.keep_alive())
+                self.end_answer().map(|()| None)
             }
             // The application is well, and so is the connection.
             Answered::Refused(Refusal::AppRaised) => {
-                self.refuse(Refusal::AppRaised, self.may_be_kept()).await
+                self.refuse(Refusal::AppRaised, self.may_be_kept()).await.map(|()| None)
             }
-            Answered::Refused(refusal) => self.refuse(refusal, false).await,
-            Answered::GivenBack => {
-                let text = std::mem::take(&mut self.request.exchange.borrow().request.received);
-                self.request.again = Some(Again { text, waits: 0 });
-                Ok(true)
-            }
+            Answered::Refused(refusal) => self.refuse(refusal, false).await.map(|()| None),
+            Answered::GivenBack => Ok(Some(take(&mut self.request.exchange.borrow().request.received))),
             Answered::CutOff => {
                 self.log_answer(app, status, body_bytes);
                 Err(End::CutOff)
@@ -116,20 +92,19 @@ impl Connection {
             return End::CutOff;
         }
         self.log_answer(app, status, body_bytes);
-        self.request.taken_over = Some(socket);
-        End::TakenOver
+        End::TakenOver(socket)
     }
 
     /// In development the terminal gets no second line about a request that the application logs there itself.
     fn log_answer(&mut self, app: &AppState, status: u16, body_bytes: u64) {
         let is_logged =
             self.request.exchange.borrow().response.is_logged_by_app && app.settings().is_development();
-        if is_logged && self.access_log().is_some_and(|log| log.is_in_terminal()) {
-            self.request.entry = None;
-            self.count(status);
+        let has_left = matches!(self.client_side, ClientSide::EndedEarly | ClientSide::Probed { .. });
+        if is_logged && self.request.access_log(&self.shared).is_some_and(|log| log.is_in_terminal()) {
+            self.request.is_logged_elsewhere();
+            self.record(status, body_bytes);
         } else {
-            let has_left = matches!(self.client, Client::EndedEarly | Client::Probed { .. });
-            self.log(if has_left { CLIENT_LEFT } else { status }, body_bytes);
+            self.record(if has_left { CLIENT_LEFT } else { status }, body_bytes);
         }
     }
 
@@ -143,7 +118,7 @@ impl Connection {
                 return Poll::Ready(Ok(answered));
             }
             if let Some(stage) = &mut self.request.compression {
-                if ready!(stage.poll_next(context, &mut self.output.events)) {
+                if ready!(stage.poll_next(context, &mut self.request.answer)) {
                     continue;
                 }
             }
@@ -156,7 +131,7 @@ impl Connection {
             }
             let waiting = inner.response.progress() == Progress::Waiting;
             drop(inner);
-            let is_probed = matches!(self.client, Client::Probed { .. });
+            let is_probed = matches!(self.client_side, ClientSide::Probed { .. });
             if (waiting || is_probed) && self.counted.deadline.has_passed(context) {
                 if !is_probed {
                     return Poll::Ready(Ok(Answered::Refused(self.give_up(app))));
@@ -182,8 +157,8 @@ impl Connection {
     /// Takes what has come of the answer by now. `false`: nothing.
     fn take_events(&mut self, app: &AppState) -> bool {
         let mut inner = self.request.exchange.borrow();
-        inner.response.take_events(&mut self.output.events);
-        let news = !self.output.events.is_empty() || inner.response.caught_up();
+        inner.response.take_events(&mut self.request.answer);
+        let news = !self.request.answer.is_empty() || inner.response.caught_up();
         // The worker may have more for which there was no room.
         let goes_on = news || inner.response.may_go_on();
         let more = goes_on && inner.place != Place::Connection;
@@ -192,14 +167,14 @@ impl Connection {
             app.dispatcher.borrow_mut().pull(&self.request.exchange);
         }
         if let Some(stage) = &mut self.request.compression {
-            stage.take_in(&mut self.output.events);
+            stage.take_in(&mut self.request.answer);
         }
         goes_on
     }
 
     /// Looks whether the client is still there, and takes what it sends ahead.
     fn poll_client(&mut self, context: &mut Context<'_>) -> Poll<Result<(), End>> {
-        if self.client != Client::Open || self.buffer.len() >= AHEAD_BYTES {
+        if self.client_side != ClientSide::Open || self.buffer.len() >= AHEAD_BYTES {
             return Poll::Pending;
         }
         let shared = Rc::clone(&self.shared);
@@ -223,10 +198,10 @@ impl Connection {
             return Err(End::Gone);
         }
         let is_early = self.request.exchange.borrow().response.progress() == Progress::Waiting;
-        self.client = match is_early {
+        self.client_side = match is_early {
             true if self.is_queued() => self.probe()?,
-            true => Client::EndedEarly,
-            false => Client::Ended,
+            true => ClientSide::EndedEarly,
+            false => ClientSide::Ended,
         };
         Ok(())
     }
@@ -234,20 +209,20 @@ impl Connection {
     /// A queued request whose client has left need not be begun. Of a Unix socket the kernel knows; with TCP, the client's
     /// machine resets the connection when something is sent. An interim head may be sent at any time, and clients skip it
     /// (RFC 9110 section 15.2). Those that speak HTTP/1.0 get none, and count as if they waited.
-    fn probe(&mut self) -> Result<Client, End> {
+    fn probe(&mut self) -> Result<ClientSide, End> {
         if self.stream.is_closed() {
             return Err(End::Gone);
         }
-        self.output.events.push_front_head(100, false, None, |_| {});
+        self.request.answer.push_front_head(100, false, None, |_| {});
         let before_ms = self.counted.deadline.at_ms();
         self.counted.deadline.at_most(PROBE);
-        Ok(Client::Probed { before_ms })
+        Ok(ClientSide::Probed { before_ms })
     }
 
     #[cold]
     fn end_probe(&mut self) -> Result<(), End> {
-        if let Client::Probed { before_ms } = self.client {
-            self.client = Client::EndedEarly;
+        if let ClientSide::Probed { before_ms } = self.client_side {
+            self.client_side = ClientSide::EndedEarly;
             self.counted.deadline.put_back(before_ms);
         }
         match self.is_queued() && self.stream.is_closed() {

@@ -8,7 +8,6 @@ use std::cell::{Cell, RefCell};
 use std::future::{poll_fn, Future};
 use std::pin::{pin, Pin};
 use std::rc::Rc;
-use std::sync::Arc;
 use std::task::{ready, Context, Poll};
 use std::time::Duration;
 
@@ -23,6 +22,7 @@ use super::{closing, serve_stream};
 use crate::budget::Joint;
 use crate::clock::{now_ms, Deadline};
 use crate::message::request_head::MAX_FIELDS;
+use crate::request::client::Joints;
 use crate::shared::{Counted, Shared};
 use crate::transport::http2::{Http2Stream, Piece, Unsent, PIECE_BYTES};
 use crate::transport::stream::{Peer, Stream};
@@ -68,9 +68,7 @@ pub(super) struct Streams {
     /// The generation of each application that answered last on this connection, the last of all at the end.
     generations: RefCell<Vec<(AppId, u32)>>,
     unsent: Rc<Unsent>,
-    /// What their bodies and answers may hold in memory, and their encoders.
-    pub(super) buffers: Arc<Joint>,
-    pub(super) encoders: Arc<Joint>,
+    joints: Rc<Joints>,
     deadline: Rc<Deadline>,
 }
 
@@ -129,8 +127,10 @@ pub(super) async fn serve(stream: Stream, read: Vec<u8>, peer: Peer, shared: Rc<
         resets: Cell::new((RESETS, now_ms())),
         generations: RefCell::default(),
         unsent: Rc::default(),
-        buffers: Joint::new(ANSWERS_IN_MEMORY * shared.settings.limits.response_buffer_bytes as u64),
-        encoders: Joint::new(ENCODER_BYTES),
+        joints: Rc::new(Joints {
+            buffers: Joint::new(ANSWERS_IN_MEMORY * shared.settings.limits.response_buffer_bytes as u64),
+            encoders: Joint::new(ENCODER_BYTES),
+        }),
         deadline: Rc::clone(&counted.deadline),
     });
     let mut connection = Http2Connection {
@@ -320,6 +320,11 @@ impl Http2Connection {
 
 impl Streams {
     /// The generation of each application that answered last on this connection, the last of all at the end.
+    /// What they may hold together.
+    pub(super) fn joints(&self) -> &Rc<Joints> {
+        &self.joints
+    }
+
     pub(super) fn generations(&self) -> Vec<(AppId, u32)> {
         self.generations.borrow().clone()
     }

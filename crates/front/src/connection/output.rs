@@ -5,10 +5,12 @@ use std::future::poll_fn;
 use std::task::{ready, Context, Poll};
 use std::time::Duration;
 
-use super::{timing, Answered, Connection, End, Stalled};
+use super::answer::Answered;
+use super::{Connection, End, Stalled};
 use crate::aside::file_reads::FileProgress;
-use crate::message::answer::{AnswerEvent, AnswerEvents, FilePart};
+use crate::message::answer::{AnswerEvent, FilePart};
 use crate::message::request_id::RequestId;
+use crate::request::timing;
 
 /// The largest part of a file whose first bytes share a segment with those before it. Loopback, 25 connections: that saves a
 /// sixth to a third of the CPU time up to 90 KB; 100 KiB take a tenth more without it where Reno or CUBIC control congestion, and
@@ -28,8 +30,6 @@ pub(super) struct Output {
     bytes: Vec<u8>,
     written: usize,
     behind: Behind,
-    /// What was taken of the response, to be written by the protocol to the bytes.
-    pub(super) events: AnswerEvents,
     pub(super) stalled: Stalled,
 }
 
@@ -107,7 +107,7 @@ impl Connection {
 
     /// Sends the events that were taken. `None`: the answer goes on.
     pub(super) fn poll_events(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<Answered>, End>> {
-        if self.output.is_unused() && self.output.events.is_unused() && !self.protocol.has_replies() {
+        if self.output.is_unused() && self.request.answer.is_unused() && !self.protocol.has_replies() {
             return Poll::Ready(Ok(None));
         }
         loop {
@@ -122,7 +122,7 @@ impl Connection {
                 Encoded::Ended(answered) => Some(answered),
             };
             self.output.give_back(&self.shared.spare_output);
-            self.output.events.clear();
+            self.request.answer.clear();
             return Poll::Ready(Ok(answered));
         }
     }
@@ -143,16 +143,17 @@ impl Connection {
             return Encoded::Written;
         }
         while let Some(event) =
-            self.output.events.take_unless(|event| ends(event) && !self.output.bytes.is_empty())
+            self.request.answer.take_unless(|event| ends(event) && !self.output.bytes.is_empty())
         {
             match event {
                 AnswerEvent::Interim(head) | AnswerEvent::Head(head) => {
                     if self.shared.ends_connections() {
                         self.protocol.end_connection();
                     }
-                    let lines = self.output.events.take_bytes(head.field_bytes);
+                    let lines = self.request.answer.take_bytes(head.field_bytes);
                     let (date, out) = (&self.shared.date, &mut self.output.bytes);
-                    let https = self.shared.https.as_ref().filter(|_| self.peer.is_tls && !head.is_interim());
+                    let https =
+                        self.shared.https.as_ref().filter(|_| self.client.peer.is_tls && !head.is_interim());
                     let hsts = https.and_then(|https| https.hsts_beside(lines));
                     let id = self
                         .request
@@ -170,7 +171,7 @@ impl Connection {
                     }
                 }
                 AnswerEvent::Bytes(length) => {
-                    self.protocol.write_bytes(self.output.events.take_bytes(length), &mut self.output.bytes);
+                    self.protocol.write_bytes(self.request.answer.take_bytes(length), &mut self.output.bytes);
                 }
                 AnswerEvent::File(part) => {
                     self.begin_file(part);
@@ -255,7 +256,8 @@ impl Connection {
         let deadline = &self.counted.deadline;
         if self.output.stalled == Stalled::No {
             self.output.stalled = Stalled::Patient { before_ms: deadline.at_ms() };
-            let others_wait = self.dispatcher().is_some_and(|dispatcher| dispatcher.queue_length() > 0);
+            let others_wait =
+                self.request.visit.as_ref().is_some_and(|app| app.dispatcher.borrow().queue_length() > 0);
             let is_urgent = others_wait || self.request.exchange.borrow().response.is_out_of_memory();
             let patience = if is_urgent { Duration::ZERO } else { PATIENCE };
             deadline.set(Some(patience.min(limits.send_timeout)));
@@ -270,7 +272,7 @@ impl Connection {
         deadline.set(Some(limits.send_timeout.saturating_sub(PATIENCE)));
         if limits.response_spool_bytes > 0 {
             if let Some(app) = &self.request.visit {
-                let account = self.account(&app.spool);
+                let account = self.client.spool(&app.spool);
                 self.request.exchange.borrow().response.spool_in(&limits.spool_dir, &account, context);
                 app.dispatcher.borrow_mut().pull(&self.request.exchange);
             }

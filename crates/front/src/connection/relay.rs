@@ -15,11 +15,12 @@ use highball_config::Limits;
 
 use super::server_close::{moment, ServerClose};
 use super::web_socket::{ServerFrames, RESTART};
-use super::{Client, Connection, End, Leave};
+use super::{ClientSide, Connection, End};
 use crate::clock::now_ms;
 use crate::exchange::{Place, Request};
 use crate::message::request_head::RequestHead;
 use crate::protocol::Protocol;
+use crate::request::transaction::Leave;
 use crate::route::app_state::AppState;
 
 /// How often one direction is read from before others get their turn.
@@ -107,8 +108,7 @@ struct Application(UnixStream);
 
 impl Connection {
     /// Relays between the client and the application's socket until both have ended. Returns the connection's end.
-    pub(super) async fn relay(&mut self) -> End {
-        let Some(socket) = self.request.taken_over.take() else { return End::Linger };
+    pub(super) async fn relay(&mut self, socket: OwnedFd) -> End {
         self.counted.hijack();
         self.counted.deadline.set(None);
         self.stream.keep_looking_for_peer();
@@ -116,7 +116,7 @@ impl Connection {
             // Either side may leave without notice; there is no answer left to send.
             tracing::debug!(%error, "a hijacked connection has ended");
         }
-        self.leave_app(Leave::MayFinish);
+        self.request.leave_app(Leave::MayFinish, &self.shared);
         End::Linger
     }
 
@@ -125,7 +125,7 @@ impl Connection {
         socket.set_nonblocking(true)?;
         // What the client sent right behind its request.
         let rest = self.buffer.take();
-        let ended = self.protocol.begin_relay() || self.client != Client::Open;
+        let ended = self.protocol.begin_relay() || self.client_side != ClientSide::Open;
         let mut relay = Relay {
             application: Application(UnixStream::from_std(socket)?),
             up: Way { rest, ended, ..Way::default() },
@@ -224,7 +224,8 @@ impl Connection {
 
     /// Where the frames of a WebSocket begin, if it is one.
     fn server_frames(&self) -> ServerFrames {
-        match (self.request.wants_web_socket, self.request.exchange.borrow().response.status) {
+        let inner = self.request.exchange.borrow();
+        match (inner.request.is_for_web_socket, inner.response.status) {
             (true, 101) => ServerFrames::BEGIN,
             (true, 0) => ServerFrames::HEAD,
             _ => ServerFrames::Foreign,

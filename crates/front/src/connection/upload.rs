@@ -78,7 +78,7 @@ impl Connection {
             BodyFraming::None | BodyFraming::Unknown => None,
         };
         let (memory_bytes, folder) = (limits.body_memory_bytes, limits.spool_dir.clone());
-        let (spool, buffers) = (self.account(&app.spool), self.buffers(app));
+        let (spool, buffers) = (self.client.spool(&app.spool), self.client.buffers(&app.buffers));
         let sink = Sink::new(expected, memory_bytes, folder, spool, buffers);
         if let Some(length) = expected.filter(|length| Sink::is_for_disk(*length, memory_bytes)) {
             // Better now than when most of it has come.
@@ -90,7 +90,7 @@ impl Connection {
             self.shared.spool_room.look_later();
         }
         if self.request.head.expect_continue && self.buffer.is_empty() {
-            self.output.events.push_front_head(100, false, None, |_| {});
+            self.request.answer.push_front_head(100, false, None, |_| {});
             self.send_events().await?;
         }
         let limits = &self.shared.settings.limits;

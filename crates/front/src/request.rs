@@ -1,0 +1,20 @@
+//! A request: what is known of it, and what becomes of it. Nothing here reads from a client or writes to one; that is the
+//! [connection](crate::connection)'s.
+//!
+//! In reading order: [`transaction`] (what is known of a request), [`client`] (who sends it), [`routed`] (what its steps
+//! are given), [`pipeline`] (the list of the steps, each of which is a file of `steps`), [`flow`] (what a step decides).
+//! Then [`record`] (its line in the access log, and its place in the figures), [`timing`] (how long things took), [`page`]
+//! (what a client gets beside the reason of a refusal), [`cached_answer`] (an answer of the cache while it is sent),
+//! [`without_client`] (answers that go on although their client has left).
+
+pub(crate) mod cached_answer;
+pub(crate) mod client;
+pub(crate) mod flow;
+pub(crate) mod page;
+pub(crate) mod pipeline;
+pub(crate) mod record;
+pub(crate) mod routed;
+pub(crate) mod steps;
+pub(crate) mod timing;
+pub(crate) mod transaction;
+mod without_client;

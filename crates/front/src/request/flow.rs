@@ -1,0 +1,28 @@
+//! What a step of a request decides.
+
+use std::ops::ControlFlow;
+use std::rc::Rc;
+
+use super::cached_answer::CachedAnswer;
+use crate::files::Pending;
+use crate::message::refusal::Refusal;
+use crate::route::app_state::AppState;
+
+/// A step passes the request on to the next one, or decides what becomes of it.
+pub(crate) type Flow<T = ()> = ControlFlow<Decision, T>;
+
+/// What becomes of a request.
+#[derive(Debug)]
+pub(crate) enum Decision {
+    /// It is refused; the connection ends.
+    Refuse(Refusal),
+    /// The front answers it: with a static file, the list of applications, or a developer's cookie. The answer is in the
+    /// transaction.
+    Answer,
+    /// The cache answers it.
+    Cached(CachedAnswer),
+    /// Something has to be found out before it can be routed, again, by the text of its head.
+    Wait { pending: Pending, text: Vec<u8> },
+    /// It is for this application.
+    Application(Rc<AppState>),
+}

@@ -1,0 +1,43 @@
+//! The steps of a request, in their order.
+
+use std::ops::ControlFlow::{Break, Continue};
+use std::rc::Rc;
+
+use super::flow::{Decision, Flow};
+use super::routed::{Arrived, Routed};
+use super::steps::{
+    application, audience, body_size, cache, developer_link, file, health, https, identity, login,
+    misdirected, submit,
+};
+use super::transaction::Transaction;
+use crate::route::app_state::AppState;
+
+/// What becomes of a request, whose head is in the transaction: the first step that does not pass it on decides. Without
+/// one, an application gets it.
+pub(crate) fn route(transaction: &mut Transaction, arrived: Arrived<'_>) -> Decision {
+    match pass(transaction, arrived) {
+        Continue(app) => Decision::Application(app),
+        Break(decision) => decision,
+    }
+}
+
+fn pass(transaction: &mut Transaction, arrived: Arrived<'_>) -> Flow<Rc<AppState>> {
+    identity::identify(transaction, arrived);
+    transaction.open();
+    https::answer(transaction, arrived)?;
+    let found = application::find(transaction, arrived);
+    developer_link::follow(transaction, arrived)?;
+    transaction.note_target(arrived.text, arrived.shared);
+    misdirected::refuse(transaction, arrived)?;
+    let (app, prefix_bytes) = application::require(found, transaction, arrived)?;
+    let routed = Routed { arrived, app: &app, prefix_bytes };
+    health::answer(transaction, routed)?;
+    developer_link::hide(transaction, routed);
+    audience::learn(transaction, routed);
+    login::check(transaction, routed)?;
+    body_size::limit(transaction, routed)?;
+    file::answer(transaction, routed)?;
+    let watch = cache::answer(transaction, routed)?;
+    submit::prepare(transaction, routed, watch);
+    Continue(app)
+}

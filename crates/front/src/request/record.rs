@@ -1,0 +1,127 @@
+//! What remains of a request: its place in the figures and its line in the access log.
+
+use std::mem::{replace, take};
+use std::rc::Rc;
+
+use super::transaction::{Phase, Transaction};
+use crate::access_log::{AccessLog, Entry, Outcome, CLIENT_LEFT};
+use crate::clock::{now_us, turn_us};
+use crate::exchange::response::Progress;
+use crate::message::request_head::{known_key, Version};
+use crate::message::request_id::RequestId;
+use crate::shared::Shared;
+use crate::transport::stream::Peer;
+
+impl Transaction {
+    /// Begins to record the request, which has been received. One that has waited began before.
+    pub(crate) fn open(&mut self) {
+        if !matches!(self.phase, Phase::Open { .. }) {
+            self.phase = Phase::Open { entry: None };
+        }
+    }
+
+    /// Remembers what the access log will say of the request.
+    pub(crate) fn note_target(&mut self, text: &[u8], shared: &Shared) {
+        self.note(self.head.target(text), text, shared);
+    }
+
+    /// The same, where the log names this target.
+    pub(crate) fn note(&mut self, target: &[u8], text: &[u8], shared: &Shared) {
+        if self.access_log(shared).is_some() {
+            self.begin_entry(target, text);
+        }
+    }
+
+    #[inline(never)]
+    fn begin_entry(&mut self, target: &[u8], text: &[u8]) {
+        let head = &self.head;
+        let version = match head.version {
+            Version::Http10 => "HTTP/1.0",
+            Version::Http11 => "HTTP/1.1",
+            Version::Http2 => "HTTP/2.0",
+        };
+        let field = |key| head.field(key, text);
+        let texts = [
+            Some(head.method_name(text)),
+            Some(target),
+            field(known_key::REFERER),
+            field(known_key::USER_AGENT),
+            field(known_key::HOST),
+        ];
+        // A request that has waited began before it did.
+        let begun_us = match &self.phase {
+            Phase::Open { entry: Some(entry) } => entry.begun_us,
+            _ => turn_us(),
+        };
+        self.phase = Phase::Open { entry: Some(Entry::new(texts, version, begun_us)) };
+    }
+
+    /// The same for a request that is refused: its head may not have been readable.
+    pub(crate) fn note_refused(&mut self, shared: &Shared) {
+        let is_noted = matches!(self.phase, Phase::Open { entry: Some(_) });
+        if !is_noted {
+            let entry = self.access_log(shared).map(|_| Entry::unreadable());
+            self.phase = Phase::Open { entry };
+        }
+    }
+
+    /// The response cache answers the request.
+    pub(crate) fn note_hit(&mut self) {
+        if let Phase::Open { entry: Some(entry) } = &mut self.phase {
+            entry.is_hit = true;
+        }
+    }
+
+    /// The application itself logs the request.
+    pub(crate) fn is_logged_elsewhere(&mut self) {
+        self.phase = match take(&mut self.phase) {
+            Phase::Open { .. } => Phase::Open { entry: None },
+            phase => phase,
+        };
+    }
+
+    /// Counts the request, and adds its line to the access log; once.
+    pub(crate) fn record(&mut self, status: u16, body_bytes: u64, peer: &Peer, shared: &Shared) {
+        let Phase::Open { entry } = replace(&mut self.phase, Phase::Recorded) else { return };
+        let moments = take(&mut self.exchange.borrow().moments);
+        match &self.visit {
+            Some(app) => app.figures.borrow_mut().add(self.head.method, status, moments),
+            None => shared.unrouted.borrow_mut().add(self.head.method, status),
+        }
+        let (Some(log), Some(entry)) = (self.access_log(shared), entry) else { return };
+        let settings = self.visit.as_ref().map(|app| app.settings());
+        let outcome = Outcome {
+            address: &peer.remote_addr,
+            user: self.user.as_deref(),
+            is_tls: peer.is_tls,
+            app: settings.as_ref().map(|settings| &*settings.name),
+            status,
+            body_bytes,
+            moments,
+            id: self.request_id.as_ref().map(RequestId::as_str),
+            now_us: now_us(),
+        };
+        log.add(&entry, &outcome, &shared.key);
+    }
+
+    /// Records that the client has left.
+    pub(crate) fn record_departure(&mut self, peer: &Peer, shared: &Shared) {
+        let body_bytes = {
+            let response = &self.exchange.borrow().response;
+            if response.progress() == Progress::Streaming {
+                response.body_bytes
+            } else {
+                0
+            }
+        };
+        self.record(CLIENT_LEFT, body_bytes, peer, shared);
+    }
+
+    /// Where the request is logged, if it is.
+    pub(crate) fn access_log(&self, shared: &Shared) -> Option<Rc<AccessLog>> {
+        match &self.visit {
+            Some(visit) => visit.access_log(),
+            None => shared.access_log.as_ref().map(Rc::clone),
+        }
+    }
+}

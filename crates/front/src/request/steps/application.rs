@@ -1,0 +1,71 @@
+//! Whose request it is: that of an application, or of none.
+
+use std::ops::ControlFlow::{Break, Continue};
+use std::rc::Rc;
+
+use super::audience;
+use crate::message::refusal::Refusal;
+use crate::message::request_head::{BodyFraming, Method};
+use crate::refusals::failure_pages::{Audience, Form, Page};
+use crate::request::flow::{Decision, Flow};
+use crate::request::routed::Arrived;
+use crate::request::transaction::Transaction;
+use crate::route::app_list;
+use crate::route::app_state::{AppState, Visit};
+
+/// An application, and the length of its prefix in the path.
+type Found = (Rc<AppState>, usize);
+
+/// Finds the application, which the request visits from now on.
+pub(in crate::request) fn find(transaction: &mut Transaction, arrived: Arrived<'_>) -> Option<Found> {
+    let (head, text) = (&transaction.head, arrived.text);
+    let host = head.host().map(|host| host.name(text));
+    let apps = arrived.shared.apps.borrow();
+    let found = apps.route(host, head.path(text)).map(|(app, prefix_bytes)| (Rc::clone(app), prefix_bytes));
+    transaction.visit = found.as_ref().map(|(app, _)| Visit::new(Rc::clone(app)));
+    found
+}
+
+/// Passes a request on for which there is an application.
+pub(in crate::request) fn require(
+    found: Option<Found>,
+    transaction: &mut Transaction,
+    arrived: Arrived<'_>,
+) -> Flow<Found> {
+    match found {
+        Some(found) => Continue(found),
+        None => Break(answer_without(transaction, arrived)),
+    }
+}
+
+/// There is no application for this host and path. Developers get a list of those that there are: names and folders
+/// are for them alone, so the rule is that of a diagnosis, the strictest of those applications.
+#[cold]
+fn answer_without(transaction: &mut Transaction, arrived: Arrived<'_>) -> Decision {
+    let apps = arrived.shared.apps.borrow();
+    let is_development = apps.reached().any(|app| app.settings().is_development());
+    let rule = apps.reached().map(|app| app.settings().show_diagnosis).max().unwrap_or_default();
+    let audience =
+        if is_development { audience::of(rule, &transaction.head, arrived) } else { Audience::Public };
+    let Transaction { head, answer, .. } = transaction;
+    if head.framing != BodyFraming::None {
+        return Decision::Refuse(Refusal::NoApp);
+    }
+    match audience {
+        Audience::Public => return Decision::Refuse(Refusal::NoApp),
+        Audience::Unproven(form) => hint_at_link(form, transaction),
+        Audience::Developer(form) => {
+            let listed = apps.reached().map(|app| &**app);
+            let list = app_list::Answer::new(listed, form, &arrived.shared.key, head, arrived.text);
+            list.push(head.method == Method::Head, answer);
+        }
+    }
+    Decision::Answer
+}
+
+/// Instead of the list of applications, for a possible developer.
+fn hint_at_link(form: Form, transaction: &mut Transaction) {
+    let refusal = Refusal::NoApp;
+    let page = Page::of_link(&refusal.in_words(), form);
+    refusal.answer_with(&page.content(), transaction.head.method == Method::Head, &mut transaction.answer);
+}

@@ -1,0 +1,46 @@
+//! Static files.
+
+use std::ops::ControlFlow::{Break, Continue};
+use std::rc::Rc;
+
+use crate::clock::now_ms;
+use crate::files::{StaticAnswer, StaticFiles, StaticRequest};
+use crate::request::flow::{Decision, Flow};
+use crate::request::routed::Routed;
+use crate::request::transaction::Transaction;
+
+/// Number of times that a request waits until more is known of a file: once for the one that it names, and once for the page
+/// that says that there is none.
+const MOST_WAITS: u8 = 2;
+
+/// Answers a request for a file.
+pub(in crate::request) fn answer(transaction: &mut Transaction, routed: Routed<'_>) -> Flow {
+    let statics = routed.app.statics.borrow().as_ref().map(Rc::clone);
+    match statics {
+        Some(statics) => find(&statics, transaction, routed),
+        None => Continue(()),
+    }
+}
+
+#[inline(never)]
+fn find(statics: &StaticFiles, transaction: &mut Transaction, routed: Routed<'_>) -> Flow {
+    let Transaction { head, answer: events, waited, .. } = transaction;
+    let (path, may_wait) = (routed.path(head), waited.files < MOST_WAITS);
+    let request = StaticRequest { head, buffer: routed.text(), path, now_ms: now_ms(), may_wait };
+    let answer = match statics.lookup(&request, events) {
+        StaticAnswer::NotMine => match statics.not_found(&request, events) {
+            None => return Continue(()),
+            Some(Ok(answer)) => answer,
+            Some(Err(refusal)) => return Break(Decision::Refuse(refusal)),
+        },
+        answer => answer,
+    };
+    match answer {
+        StaticAnswer::Pending(pending) => {
+            waited.files += 1;
+            routed.wait(pending)
+        }
+        StaticAnswer::NotMine => Continue(()),
+        StaticAnswer::Given => Break(Decision::Answer),
+    }
+}

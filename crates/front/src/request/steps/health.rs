@@ -1,0 +1,41 @@
+//! Health checks of an application at the addresses for clients (option `health_path`): the front answers them, also while
+//! all threads of the application are busy.
+
+use std::ops::ControlFlow::{Break, Continue};
+
+use crate::message::request_head::Method;
+use crate::request::flow::{Decision, Flow};
+use crate::request::routed::Routed;
+use crate::request::transaction::Transaction;
+
+/// Answers a health check: whether this application should get requests. It is for everybody, so it says no more than that,
+/// and why not.
+pub(in crate::request) fn answer(transaction: &mut Transaction, routed: Routed<'_>) -> Flow {
+    let is_asked = {
+        let settings = routed.app.settings();
+        let Some(path) = &settings.health_path else { return Continue(()) };
+        routed.path(&transaction.head) == path.as_bytes()
+    };
+    let reads = matches!(transaction.head.method, Method::Get | Method::Head);
+    match is_asked && reads {
+        true => Break(answer_check(transaction, routed)),
+        false => Continue(()),
+    }
+}
+
+#[cold]
+fn answer_check(transaction: &mut Transaction, routed: Routed<'_>) -> Decision {
+    let shared = routed.arrived.shared;
+    let (state, is_ready) = routed.app.state(shared.settings.admin.stuck_after);
+    let (status, text) = match (is_ready, shared.is_stopping()) {
+        (_, true) => (503, "not ready: stopping\n".to_owned()),
+        (false, false) => (503, format!("not ready: {state}\n")),
+        (true, false) => (200, "ready\n".to_owned()),
+    };
+    let is_head = transaction.head.method == Method::Head;
+    transaction.answer.push_whole(status, is_head, text.as_bytes(), |fields| {
+        fields.add(b"content-type", b"text/plain; charset=utf-8");
+        fields.add(b"cache-control", b"no-store");
+    });
+    Decision::Answer
+}

@@ -1,0 +1,75 @@
+//! What certificates and the way to HTTPS need, before it is looked whose request it is.
+
+use std::ops::ControlFlow::{Break, Continue};
+
+use crate::https::Https;
+use crate::message::request_head::Method;
+use crate::protocol::Protocol;
+use crate::request::flow::{Decision, Flow};
+use crate::request::routed::Arrived;
+use crate::request::transaction::Transaction;
+
+/// Answers authorities that check a name, and clients that should use HTTPS.
+pub(in crate::request) fn answer(transaction: &mut Transaction, arrived: Arrived<'_>) -> Flow {
+    match &arrived.shared.https {
+        Some(https) => answer_with(https, transaction, arrived),
+        None => Continue(()),
+    }
+}
+
+#[inline(never)]
+fn answer_with(https: &Https, transaction: &mut Transaction, arrived: Arrived<'_>) -> Flow {
+    if arrived.client.peer.is_plain_http_on_tls_port {
+        return Break(lead_back(https, transaction, arrived));
+    }
+    answer_challenge(https, transaction, arrived)?;
+    send_to_https(https, transaction, arrived)
+}
+
+/// An authority that looks whether a name is ours.
+fn answer_challenge(https: &Https, transaction: &mut Transaction, arrived: Arrived<'_>) -> Flow {
+    let (head, text) = (&transaction.head, arrived.text);
+    if !head.method.is_idempotent() {
+        return Continue(());
+    }
+    let Some(content) = https.tls.challenges().answer(head.path(text)) else { return Continue(()) };
+    transaction.note_target(arrived.text, arrived.shared);
+    let is_head = transaction.head.method == Method::Head;
+    transaction.answer.push_whole(200, is_head, &content, |fields| {
+        fields.add(b"content-type", b"application/octet-stream");
+    });
+    Break(Decision::Answer)
+}
+
+/// A client of an address for HTTP, where all are to use HTTPS.
+fn send_to_https(https: &Https, transaction: &mut Transaction, arrived: Arrived<'_>) -> Flow {
+    let peer = &arrived.client.peer;
+    let is_web_server = matches!(arrived.protocol, Protocol::Gateway(_));
+    if !https.redirects || peer.is_tls || !arrived.stream.is_tcp() || is_web_server {
+        return Continue(());
+    }
+    let to = https.url_of(&transaction.head, &peer.server_name, arrived.text);
+    transaction.note_target(arrived.text, arrived.shared);
+    let is_head = transaction.head.method == Method::Head;
+    transaction.answer.push_whole(308, is_head, b"", |fields| fields.add(b"location", &to));
+    Break(Decision::Answer)
+}
+
+/// A client that speaks HTTP at an address for HTTPS. A browser is sent to the same address with https://, by status 307, because
+/// another server may use this port later. What else a client may have sent was readable on the way, so it gets an error.
+#[cold]
+fn lead_back(https: &Https, transaction: &mut Transaction, arrived: Arrived<'_>) -> Decision {
+    const WRONG: &[u8] = b"This address is for HTTPS: write https:// instead of http://.\n";
+    let to = https.url_of(&transaction.head, &arrived.client.peer.server_name, arrived.text);
+    transaction.note_target(arrived.text, arrived.shared);
+    let Transaction { head, answer, .. } = transaction;
+    let is_head = head.method == Method::Head;
+    if is_head || head.method == Method::Get {
+        answer.push_whole(307, is_head, b"", |fields| fields.add(b"location", &to));
+    } else {
+        answer.push_whole(400, false, WRONG, |fields| {
+            fields.add(b"content-type", b"text/plain; charset=utf-8");
+        });
+    }
+    Decision::Answer
+}

@@ -1,0 +1,195 @@
+//! What is known of a request, from the first byte of its head to the last of its answer.
+
+use std::cell::OnceCell;
+use std::rc::Rc;
+use std::time::Duration;
+
+use highball_config::AppId;
+
+use super::without_client;
+use crate::access_log::Entry;
+use crate::basic_auth::Verdict;
+use crate::compression::Stage;
+use crate::exchange::Exchange;
+use crate::message::answer::AnswerEvents;
+use crate::message::request_head::RequestHead;
+use crate::message::request_id::RequestId;
+use crate::refusals::failure_pages::Audience;
+use crate::route::app_state::Visit;
+use crate::shared::Shared;
+
+/// A request and its answer.
+#[derive(Debug)]
+pub(crate) struct Transaction {
+    /// The head; its memory serves the next request's, too.
+    pub(crate) head: RequestHead,
+    /// The request and its answer, as the application's dispatcher knows them. Used again for the next request.
+    pub(crate) exchange: Rc<Exchange>,
+    /// Events of the answer that wait for the protocol to write them.
+    pub(crate) answer: AnswerEvents,
+    /// Versions of applications that have answered on the connection.
+    pub(crate) served_by: ServedBy,
+    /// How far the request has come.
+    pub(crate) phase: Phase,
+    /// What the request has waited for until now.
+    pub(crate) waited: Waited,
+    /// The application that the request is for.
+    pub(crate) visit: Option<Visit>,
+    /// Time limit of the answer.
+    pub(crate) limit: Option<Duration>,
+    /// Compression of the answer, if the client accepts one.
+    pub(crate) compression: Option<Box<Stage>>,
+    /// User whose password came with the request.
+    pub(crate) user: Option<Rc<[u8]>>,
+    /// Request id, if requests get one.
+    pub(crate) request_id: Option<RequestId>,
+    /// Whether the answer says how long the request has waited and taken.
+    pub(crate) reports_timing: bool,
+    /// Who gets the page about a failure of the application.
+    pub(crate) audience: Audience,
+}
+
+/// How far a request has come.
+#[derive(Debug, Default)]
+pub(crate) enum Phase {
+    /// Its head has not been read.
+    #[default]
+    Reading,
+    /// It has been received, and is to be counted, and to be logged if it has an entry.
+    Open { entry: Option<Entry> },
+    /// It has been counted and logged.
+    Recorded,
+}
+
+/// What a request has waited for, so that it waits for the same no second time.
+#[derive(Debug, Default)]
+pub(crate) struct Waited {
+    /// Check of its password.
+    pub(crate) login: Option<Login>,
+    /// Number of waits until more was known of a file.
+    pub(crate) files: u8,
+    /// Number of waits for the answer to another request.
+    pub(crate) cache: u8,
+}
+
+/// Check of a password.
+#[derive(Debug)]
+pub(crate) struct Login {
+    /// Application that the password is for.
+    pub(crate) app: AppId,
+    pub(crate) verdict: Rc<OnceCell<Verdict>>,
+}
+
+/// The versions of applications that have answered on a connection.
+#[derive(Debug, Default)]
+pub(crate) struct ServedBy {
+    /// Application of the previous request; its generation is in the exchange.
+    last_app: Option<AppId>,
+    /// Per other application, the generation that last answered.
+    generations: Vec<(AppId, u32)>,
+}
+
+/// Whether to finish an answer that other requests wait for, when its own request ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Leave {
+    /// It comes in to its end.
+    MayFinish,
+    /// Nothing runs any more.
+    AtOnce,
+}
+
+impl Transaction {
+    /// The first request of a connection.
+    pub(crate) fn new() -> Self {
+        Transaction {
+            head: RequestHead::new(),
+            exchange: Rc::new(Exchange::new()),
+            answer: AnswerEvents::default(),
+            served_by: ServedBy::default(),
+            phase: Phase::default(),
+            waited: Waited::default(),
+            visit: None,
+            limit: None,
+            compression: None,
+            user: None,
+            request_id: None,
+            reports_timing: false,
+            audience: Audience::Public,
+        }
+    }
+
+    /// Begins the next request: nothing is known of it.
+    pub(crate) fn begin(&mut self) {
+        // By name, so that no field is forgotten.
+        let Transaction {
+            head: _,      // the protocol writes it
+            exchange: _,  // the generation in it is that of the connection
+            answer: _,    // all of it was sent
+            served_by: _, // the connection's
+            phase,
+            waited,
+            visit,
+            limit,
+            compression,
+            user,
+            request_id,
+            reports_timing,
+            audience,
+        } = self;
+        (*phase, *waited, *visit, *limit, *compression) = Default::default();
+        (*user, *request_id, *reports_timing, *audience) = Default::default();
+    }
+
+    /// Goes on where other requests of the same client were answered by these generations, the last of all at the end.
+    pub(crate) fn follow(&mut self, mut generations: Vec<(AppId, u32)>) {
+        if let Some((app, generation)) = generations.pop() {
+            self.exchange = Rc::new(Exchange::after(generation));
+            self.served_by.last_app = Some(app);
+        }
+        self.served_by.generations = generations;
+    }
+
+    /// The application that has answered last, and its generation.
+    pub(crate) fn answered_by(&self) -> Option<(AppId, u32)> {
+        let generation = self.exchange.borrow().generation;
+        self.served_by.last_app.map(|app| (app, generation)).filter(|_| generation > 0)
+    }
+
+    /// The generation of this application that answered last on this connection, 0 before its first answer. From now on
+    /// the exchange is this application's.
+    pub(crate) fn generation_of(&mut self, app: AppId) -> u32 {
+        let generation = self.exchange.borrow().generation;
+        let ServedBy { last_app, generations } = &mut self.served_by;
+        let Some(before) = last_app.replace(app).filter(|before| *before != app) else {
+            return generation;
+        };
+        generations.push((before, generation));
+        let known = generations.iter().position(|(other, _)| *other == app);
+        known.map_or(0, |at| generations.swap_remove(at).1)
+    }
+
+    /// Ends the request's visit to its application: its worker or its place in the queue is released, whatever the reason.
+    pub(crate) fn leave_app(&mut self, leave: Leave, shared: &Shared) {
+        let Some(visit) = self.visit.take() else { return };
+        let goes_on =
+            leave == Leave::MayFinish && without_client::finish_for_others(&self.exchange, &visit, shared);
+        if !goes_on {
+            visit.dispatcher.borrow_mut().cancel(&self.exchange);
+            self.exchange.borrow().response.settle();
+        }
+        if Rc::strong_count(&self.exchange) > 1 {
+            self.leave_exchange();
+        }
+    }
+
+    /// A worker still has it, and the next request may be for an application where its place is another's.
+    #[cold]
+    fn leave_exchange(&mut self) {
+        let generation = {
+            let mut inner = self.exchange.borrow();
+            inner.waker = None; // what comes of that answer is no news here
+            inner.generation
+        };
+        self.exchange = Rc::new(Exchange::after(generation));
+    }
+}
