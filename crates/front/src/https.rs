@@ -11,8 +11,6 @@ use crate::message::request_head::RequestHead;
 use crate::on_demand::OnDemand;
 use crate::transport::tls::Tls;
 
-const HSTS: &[u8] = b"strict-transport-security";
-
 /// What connections with TLS need, and clients of other addresses learn of it.
 #[derive(Debug)]
 pub(crate) struct Https {
@@ -49,11 +47,8 @@ impl Https {
         location::at(&url, head.path(bytes), head.query(bytes))
     }
 
-    /// The field line for HSTS, where it is to be added to others: what an application says about it counts.
-    pub(crate) fn hsts_beside(&self, lines: &[u8]) -> Option<&[u8]> {
-        let hsts = self.hsts.as_ref()?;
-        let names = |line: &[u8]| line.get(..HSTS.len()).is_some_and(|name| name.eq_ignore_ascii_case(HSTS));
-        let is_there = lines.split(|byte| *byte == b'\n').any(names);
-        (!is_there).then_some(hsts)
+    /// The field line for HSTS, for answers that do not have the field: what an application says about it counts.
+    pub(crate) fn hsts(&self) -> Option<&[u8]> {
+        self.hsts.as_deref()
     }
 }

@@ -9,12 +9,16 @@
 
 pub(crate) mod cached_answer;
 pub(crate) mod client;
-pub(crate) mod flow;
+mod flow;
 pub(crate) mod page;
 pub(crate) mod pipeline;
 pub(crate) mod record;
-pub(crate) mod routed;
+mod routed;
 pub(crate) mod steps;
 pub(crate) mod timing;
 pub(crate) mod transaction;
 mod without_client;
+
+pub(crate) use flow::{Decision, Flow};
+pub(crate) use routed::{Arrived, Routed};
+pub(crate) use transaction::Transaction;

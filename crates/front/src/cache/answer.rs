@@ -190,7 +190,7 @@ impl StoredAnswer {
         self.write_own(says, now_ms, lines);
         let length = (self.status != 204).then_some(self.body.plain.length() as u64);
         let body = length.filter(|_| !is_head).map_or(AnswerBody::None, AnswerBody::Length);
-        AnswerHead { body, content_length: length, has_date: true, ..AnswerHead::new(self.status) }
+        AnswerHead { body, content_length: length, ..AnswerHead::new(self.status) }
     }
 
     /// Writes the head of a 304: the client has this answer.
@@ -209,7 +209,7 @@ impl StoredAnswer {
         });
         lines.for_each(|line| fields.add_lines(line));
         self.write_own(says, now_ms, fields);
-        AnswerHead { has_date: true, ..AnswerHead::new(304) }
+        AnswerHead::new(304)
     }
 
     fn write_own(&self, says: &str, now_ms: u64, lines: &mut FieldLines<'_>) {
@@ -259,6 +259,6 @@ impl StoredAnswer {
         // The answer to HEAD says what it says of other answers: no length.
         let length = Some(bytes.length() as u64).filter(|_| !is_head);
         let body = length.map_or(AnswerBody::None, AnswerBody::Length);
-        AnswerHead { body, content_length: length, has_date: true, ..AnswerHead::new(self.status) }
+        AnswerHead { body, content_length: length, ..AnswerHead::new(self.status) }
     }
 }

@@ -8,7 +8,9 @@ use std::time::Duration;
 use super::answer::Answered;
 use super::{Connection, End, Stalled};
 use crate::aside::file_reads::FileProgress;
-use crate::message::answer::{AnswerEvent, FilePart};
+use crate::https::Https;
+use crate::message::answer::{AddedField, AnswerEvent, AnswerHead, FilePart};
+use crate::message::refusal::Refusal;
 use crate::message::request_id::RequestId;
 use crate::request::timing;
 
@@ -147,26 +149,7 @@ impl Connection {
         {
             match event {
                 AnswerEvent::Interim(head) | AnswerEvent::Head(head) => {
-                    if self.shared.ends_connections() {
-                        self.protocol.end_connection();
-                    }
-                    let lines = self.request.answer.take_bytes(head.field_bytes);
-                    let (date, out) = (&self.shared.date, &mut self.output.bytes);
-                    let https =
-                        self.shared.https.as_ref().filter(|_| self.client.peer.is_tls && !head.is_interim());
-                    let hsts = https.and_then(|https| https.hsts_beside(lines));
-                    let id = self
-                        .request
-                        .request_id
-                        .as_ref()
-                        .filter(|_| !head.has_request_id && !head.is_interim());
-                    let timing = if self.request.reports_timing && !head.is_interim() {
-                        timing::server_timing(self.request.exchange.borrow().moments)
-                    } else {
-                        Vec::new()
-                    };
-                    let lines = &[lines, hsts.unwrap_or_default(), id.map_or(&[], RequestId::line), &timing];
-                    if let Err(refusal) = self.protocol.write_head(&head, lines, date, out) {
+                    if let Err(refusal) = self.encode_head(&head) {
                         return Encoded::Ended(Answered::unsendable(refusal));
                     }
                 }
@@ -193,6 +176,27 @@ impl Connection {
         } else {
             Encoded::Written
         }
+    }
+
+    /// Writes a head, with the fields that every answer gets.
+    fn encode_head(&mut self, head: &AnswerHead) -> Result<(), Refusal> {
+        if self.shared.ends_connections() {
+            self.protocol.end_connection();
+        }
+        let Connection { shared, client, request, output, .. } = self;
+        let lines = request.answer.take_bytes(head.field_bytes);
+        if head.is_interim() {
+            return self.protocol.write_head(head, &[lines], &shared.date, &mut output.bytes);
+        }
+        let https = shared.https.as_ref().filter(|_| client.peer.is_tls && !head.has.has(AddedField::Hsts));
+        let hsts = https.and_then(Https::hsts);
+        let id = request.request_id.as_ref().filter(|_| !head.has.has(AddedField::RequestId));
+        let timing = match request.reports_timing {
+            true => timing::server_timing(request.exchange.borrow().moments),
+            false => Vec::new(),
+        };
+        let lines = &[lines, hsts.unwrap_or_default(), id.map_or(&[], RequestId::line), &timing];
+        self.protocol.write_head(head, lines, &shared.date, &mut output.bytes)
     }
 
     #[inline(never)]

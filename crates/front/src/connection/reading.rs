@@ -8,9 +8,8 @@ use super::{ClientSide, Connection, End};
 use crate::message::refusal::Refusal;
 use crate::message::request_head::{Method, Version};
 use crate::protocol::{BytesRead, Unreadable};
-use crate::request::flow::Decision;
 use crate::request::pipeline;
-use crate::request::routed::Arrived;
+use crate::request::{Arrived, Decision};
 use crate::shared::Leaving;
 
 /// The largest buffer that an idle connection keeps.

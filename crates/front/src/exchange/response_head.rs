@@ -123,10 +123,8 @@ struct Gathered {
     chunked: bool,
     close: bool,
     upgrade: bool,
-    date: bool,
     accept_ranges: bool,
     recipient: Recipient,
-    request_id: bool,
     names_file: bool,
 }
 
@@ -157,10 +155,6 @@ impl Gathered {
     /// Notes what a field means for the framing; says whether it is copied as it stands.
     fn keep(&mut self, name: &[u8], value: &[u8]) -> Result<bool, BadHead> {
         let keep = match name.len() {
-            4 if is_named(name, b"date") => {
-                self.date = true;
-                true
-            }
             // Trailers are not sent, whether the application or the front chunks the body.
             7 if is_named(name, b"trailer") => false,
             10 if is_named(name, b"connection") => {
@@ -170,10 +164,6 @@ impl Gathered {
             }
             10 if is_named(name, b"keep-alive") => false,
             10 if is_named(name, b"x-sendfile") => self.keep_path(name),
-            12 if is_named(name, b"x-request-id") => {
-                self.request_id = true;
-                true
-            }
             13 if is_named(name, b"accept-ranges") => {
                 self.accept_ranges = true;
                 true
@@ -228,8 +218,6 @@ impl Gathered {
         let head = AnswerHead {
             body,
             content_length,
-            has_date: self.date,
-            has_request_id: self.request_id,
             is_last: self.close,
             is_upgrade: self.upgrade,
             ..AnswerHead::new(status)

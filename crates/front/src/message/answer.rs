@@ -11,6 +11,8 @@ use std::convert::Infallible;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
+use memchr::{memchr, memchr_iter};
+
 use crate::aside::file_reads::{Ahead, ServedFile};
 use crate::message::refusal::Refusal;
 
@@ -48,10 +50,8 @@ pub struct AnswerHead {
     pub body: AnswerBody,
     /// The length that the client gets to know, in bytes. There may be one without a body, in the answer to HEAD.
     pub content_length: Option<u64>,
-    /// Whether a Date is among the fields.
-    pub has_date: bool,
-    /// Whether an X-Request-Id is among the fields.
-    pub has_request_id: bool,
+    /// Which of the fields are there that an answer otherwise gets.
+    pub has: Given,
     /// Whether the application wants the connection to end after this answer.
     pub is_last: bool,
     /// Whether the application says that it changes protocols.
@@ -66,8 +66,7 @@ impl AnswerHead {
             field_bytes: 0,
             body: AnswerBody::None,
             content_length: None,
-            has_date: false,
-            has_request_id: false,
+            has: Given::default(),
             is_last: false,
             is_upgrade: false,
         }
@@ -76,6 +75,42 @@ impl AnswerHead {
     /// Whether another head follows (1xx, but not 101).
     pub fn is_interim(&self) -> bool {
         self.status < 200 && self.status != 101
+    }
+}
+
+/// A field that answers get that do not have it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AddedField {
+    /// Date.
+    Date,
+    /// X-Request-Id.
+    RequestId,
+    /// Strict-Transport-Security.
+    Hsts,
+}
+
+/// Which of these fields an answer has.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Given(u8);
+
+impl Given {
+    const NAMES: [(AddedField, &'static [u8]); 3] = [
+        (AddedField::Date, b"date"),
+        (AddedField::RequestId, b"x-request-id"),
+        (AddedField::Hsts, b"strict-transport-security"),
+    ];
+
+    /// Whether the answer has it.
+    pub fn has(self, field: AddedField) -> bool {
+        self.0 & (1 << field as u8) != 0
+    }
+
+    fn note(&mut self, name: &[u8]) {
+        for (field, known) in Given::NAMES {
+            if name.eq_ignore_ascii_case(known) {
+                self.0 |= 1 << field as u8;
+            }
+        }
     }
 }
 
@@ -209,8 +244,10 @@ impl AnswerEvents {
     ) -> Result<AnswerHead, E> {
         let waiting = self.waiting();
         let begin = waiting.bytes.len();
-        match write(&mut FieldLines::at_end_of(&mut waiting.bytes)) {
+        let mut lines = FieldLines::at_end_of(&mut waiting.bytes);
+        match write(&mut lines) {
             Ok(mut head) => {
+                head.has = lines.given;
                 head.field_bytes = waiting.bytes.len() - begin;
                 let is_interim = head.is_interim();
                 let event = if is_interim { AnswerEvent::Interim(head) } else { AnswerEvent::Head(head) };
@@ -319,13 +356,14 @@ impl AnswerEvents {
 pub struct FieldLines<'a> {
     bytes: &'a mut Vec<u8>,
     begin: usize,
+    given: Given,
 }
 
 impl<'a> FieldLines<'a> {
     /// Those that are added to these bytes.
     pub(crate) fn at_end_of(bytes: &'a mut Vec<u8>) -> Self {
         let begin = bytes.len();
-        FieldLines { bytes, begin }
+        FieldLines { bytes, begin, given: Given::default() }
     }
 
     /// What was written.
@@ -336,10 +374,12 @@ impl<'a> FieldLines<'a> {
     /// Forgets what was written.
     pub(crate) fn clear(&mut self) {
         self.bytes.truncate(self.begin);
+        self.given = Given::default();
     }
 
     /// Adds a field. Name and value must be such as RFC 9110 section 5 allows.
     pub fn add(&mut self, name: &[u8], value: &[u8]) {
+        self.given.note(name);
         self.bytes.reserve(name.len() + value.len() + 4);
         self.bytes.extend_from_slice(name);
         self.bytes.extend_from_slice(b": ");
@@ -349,6 +389,12 @@ impl<'a> FieldLines<'a> {
 
     /// Adds lines that were written before.
     pub fn add_lines(&mut self, lines: &[u8]) {
+        let mut begin = 0;
+        for end in memchr_iter(b'\n', lines) {
+            let line = &lines[begin..end];
+            self.given.note(&line[..memchr(b':', line).unwrap_or(0)]);
+            begin = end + 1;
+        }
         self.bytes.extend_from_slice(lines);
     }
 }

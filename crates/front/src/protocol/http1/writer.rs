@@ -2,7 +2,7 @@
 //! written.
 
 use crate::http_syntax::{reason_phrase, write_number, DateCache};
-use crate::message::answer::{AnswerBody, AnswerHead};
+use crate::message::answer::{AddedField, AnswerBody, AnswerHead};
 use crate::message::request_head::Version;
 
 /// How the body at hand is sent.
@@ -52,7 +52,7 @@ impl Writer {
         }
         out.reserve(lines.iter().map(|lines| lines.len()).sum::<usize>() + 160);
         write_status_line(head.status, out);
-        if !head.has_date && !head.is_interim() {
+        if !head.has.has(AddedField::Date) && !head.is_interim() {
             out.extend_from_slice(b"date: ");
             out.extend_from_slice(&date.now());
             out.extend_from_slice(b"\r\n");

@@ -4,7 +4,7 @@ use http::header::{CONTENT_LENGTH, DATE};
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 
 use crate::http_syntax::DateCache;
-use crate::message::answer::AnswerHead;
+use crate::message::answer::{AddedField, AnswerHead};
 use crate::message::refusal::Refusal;
 use crate::protocol::cgi::fields_of_all;
 
@@ -21,7 +21,7 @@ pub(super) fn response(
     let mut response = Response::new(());
     *response.status_mut() = StatusCode::from_u16(head.status).map_err(|_| bad("has an unknown status"))?;
     let fields = response.headers_mut();
-    if let Some(date) = date.filter(|_| !head.has_date && !head.is_interim()) {
+    if let Some(date) = date.filter(|_| !head.has.has(AddedField::Date) && !head.is_interim()) {
         add(fields, DATE, &date.now())?;
     }
     for (name, value) in fields_of_all(lines).filter(|(name, _)| !is_of_connection(name)) {
@@ -61,8 +61,7 @@ mod tests {
     use super::*;
 
     fn fields(lines: &[u8]) -> Vec<(String, String)> {
-        let head = AnswerHead { has_date: true, ..AnswerHead::new(200) };
-        let response = response(&head, &[lines], Some(&DateCache::new())).unwrap();
+        let response = response(&AnswerHead::new(200), &[lines], None).unwrap();
         let text = |value: &HeaderValue| value.to_str().unwrap().to_owned();
         response.headers().iter().map(|(name, value)| (name.to_string(), text(value))).collect()
     }

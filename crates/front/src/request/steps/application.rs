@@ -7,9 +7,7 @@ use super::audience;
 use crate::message::refusal::Refusal;
 use crate::message::request_head::{BodyFraming, Method};
 use crate::refusals::failure_pages::{Audience, Form, Page};
-use crate::request::flow::{Decision, Flow};
-use crate::request::routed::Arrived;
-use crate::request::transaction::Transaction;
+use crate::request::{Arrived, Decision, Flow, Transaction};
 use crate::route::app_list;
 use crate::route::app_state::{AppState, Visit};
 

@@ -4,8 +4,7 @@ use highball_config::ShowDiagnosis;
 
 use crate::message::request_head::RequestHead;
 use crate::refusals::failure_pages::{Audience, Evidence};
-use crate::request::routed::{Arrived, Routed};
-use crate::request::transaction::Transaction;
+use crate::request::{Arrived, Routed, Transaction};
 
 /// Learns who gets the page, if the application fails.
 pub(in crate::request) fn learn(transaction: &mut Transaction, routed: Routed<'_>) {

@@ -3,9 +3,7 @@
 use std::ops::ControlFlow::{Break, Continue};
 
 use crate::message::refusal::Refusal;
-use crate::request::flow::{Decision, Flow};
-use crate::request::routed::Routed;
-use crate::request::transaction::Transaction;
+use crate::request::{Decision, Flow, Routed, Transaction};
 
 /// Refuses a body that is longer than the application allows.
 pub(in crate::request) fn limit(transaction: &mut Transaction, routed: Routed<'_>) -> Flow {

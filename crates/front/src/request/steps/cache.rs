@@ -14,10 +14,8 @@ use crate::message::conditions::{self, Received, Verdict};
 use crate::message::request_head::{known_key, Method};
 use crate::refusals::failure_pages::Audience;
 use crate::request::cached_answer::CachedAnswer;
-use crate::request::flow::{Decision, Flow};
-use crate::request::routed::Routed;
-use crate::request::transaction::Transaction;
 use crate::request::without_client;
+use crate::request::{Decision, Flow, Routed, Transaction};
 
 /// Answers a request from the cache, or has it wait for another one's answer. What the cache does not answer goes to the
 /// application; the watch is then what is done with the answer.

@@ -6,9 +6,7 @@ use super::audience;
 use crate::developer_key::{Followed, LINK_KEY_BYTES};
 use crate::message::answer::AnswerEvents;
 use crate::message::request_head::known_key;
-use crate::request::flow::{Decision, Flow};
-use crate::request::routed::{Arrived, Routed};
-use crate::request::transaction::Transaction;
+use crate::request::{Arrived, Decision, Flow, Routed, Transaction};
 
 /// Answers a browser that follows the link: it gets its cookie, and is sent to the same address without what only the link
 /// has. No application and no log sees that; neither where the link proves nothing.

@@ -5,9 +5,7 @@ use std::rc::Rc;
 
 use crate::clock::now_ms;
 use crate::files::{StaticAnswer, StaticFiles, StaticRequest};
-use crate::request::flow::{Decision, Flow};
-use crate::request::routed::Routed;
-use crate::request::transaction::Transaction;
+use crate::request::{Decision, Flow, Routed, Transaction};
 
 /// Number of times that a request waits until more is known of a file: once for the one that it names, and once for the page
 /// that says that there is none.

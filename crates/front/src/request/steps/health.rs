@@ -4,9 +4,7 @@
 use std::ops::ControlFlow::{Break, Continue};
 
 use crate::message::request_head::Method;
-use crate::request::flow::{Decision, Flow};
-use crate::request::routed::Routed;
-use crate::request::transaction::Transaction;
+use crate::request::{Decision, Flow, Routed, Transaction};
 
 /// Answers a health check: whether this application should get requests. It is for everybody, so it says no more than that,
 /// and why not.

@@ -5,9 +5,7 @@ use std::ops::ControlFlow::{Break, Continue};
 use crate::https::Https;
 use crate::message::request_head::Method;
 use crate::protocol::Protocol;
-use crate::request::flow::{Decision, Flow};
-use crate::request::routed::Arrived;
-use crate::request::transaction::Transaction;
+use crate::request::{Arrived, Decision, Flow, Transaction};
 
 /// Answers authorities that check a name, and clients that should use HTTPS.
 pub(in crate::request) fn answer(transaction: &mut Transaction, arrived: Arrived<'_>) -> Flow {

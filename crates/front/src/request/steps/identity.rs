@@ -2,8 +2,7 @@
 
 use crate::message::request_head::known_key;
 use crate::message::request_id::RequestId;
-use crate::request::routed::Arrived;
-use crate::request::transaction::Transaction;
+use crate::request::{Arrived, Transaction};
 use crate::shared::Shared;
 
 /// Gives the request its id, unless it has one: the one that came with its head, or a new one.

@@ -9,9 +9,8 @@ use crate::files::Pending;
 use crate::message::refusal::Refusal;
 use crate::message::request_head::Method;
 use crate::refusals::answers::Content;
-use crate::request::flow::{Decision, Flow};
-use crate::request::routed::Routed;
-use crate::request::transaction::{Login, Transaction};
+use crate::request::transaction::Login;
+use crate::request::{Decision, Flow, Routed, Transaction};
 
 /// Passes a request on that may reach the application.
 pub(in crate::request) fn check(transaction: &mut Transaction, routed: Routed<'_>) -> Flow {

@@ -6,9 +6,7 @@ use std::ops::ControlFlow::{Break, Continue};
 use crate::exchange::response_head::Recipient;
 use crate::message::refusal::Refusal;
 use crate::message::request_head::RequestHead;
-use crate::request::flow::{Decision, Flow};
-use crate::request::routed::Arrived;
-use crate::request::transaction::Transaction;
+use crate::request::{Arrived, Decision, Flow, Transaction};
 
 /// Refuses a request that the client should send on another connection.
 pub(in crate::request) fn refuse(transaction: &mut Transaction, arrived: Arrived<'_>) -> Flow {

@@ -12,9 +12,8 @@ use crate::message::refusal::Refusal;
 use crate::message::request_head::{known_key, patch_limit, Method, RequestHead, RingContext};
 use crate::message::request_id::RequestId;
 use crate::refusals::failure::path;
-use crate::request::routed::Routed;
 use crate::request::timing;
-use crate::request::transaction::Transaction;
+use crate::request::{Routed, Transaction};
 use crate::route::app_state::AppState;
 
 /// Writes what a worker gets of the request, and prepares for its answer. `watch` is what the cache does with that.
