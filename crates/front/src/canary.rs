@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use tokio::time::timeout;
 
 use crate::messages::AppEvent;
-use crate::own_request::{self, Asked};
+use crate::request::own_request::{self, Asked};
 use crate::route::app_state::AppState;
 use crate::shared::Shared;
 

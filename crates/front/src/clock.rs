@@ -1,7 +1,9 @@
 //! The front's clocks and deadlines, and what is done only once in a while.
 //!
 //! A timer per request would cost more than the request. So each connection has one [`Deadline`], which a ticker
-//! looks at a few times a second; deadlines are late by up to [`TICK`].
+//! looks at a few times a second; deadlines are late by up to [`TICK`]. [`spread`] spreads moments over a time.
+
+pub(crate) mod spread;
 
 use std::cell::{Cell, RefCell};
 use std::cmp::Reverse;

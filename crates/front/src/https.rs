@@ -1,14 +1,18 @@
-//! What HTTPS means for requests and answers: clients are sent to it, and browsers kept there.
+//! What HTTPS means for requests and answers: clients are sent to it, and browsers kept there. [`on_demand`]: names
+//! that get a certificate when a client asks for one.
+
+pub(crate) mod on_demand;
 
 use std::rc::Rc;
 use std::sync::Arc;
 
 use highball_config::TlsSettings;
 
+use on_demand::OnDemand;
+
 use crate::http_syntax::write_number;
 use crate::location;
 use crate::message::request_head::RequestHead;
-use crate::on_demand::OnDemand;
 use crate::transport::tls::Tls;
 
 /// What connections with TLS need, and clients of other addresses learn of it.

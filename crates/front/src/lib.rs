@@ -14,13 +14,13 @@
 //! - [`exchange`]: a request and its answer: bodies, what a worker sends, spool files, within a [`budget`];
 //! - `dispatch`: the request queue, and which worker gets a request;
 //! - [`refusals`]: every answer that is an error of the front's own, and what is known of a request that got one;
-//! - `https`: sending clients to HTTPS, and keeping them there; `location`: where redirects lead;
-//! - `on_demand`: names that get a certificate when a client asks for one; `own_request`: what the server itself asks an application;
+//! - `https`: sending clients to HTTPS, and keeping them there, and names that get a certificate when a client asks for one;
+//!   `location`: where redirects lead;
 //! - [`figures`]: what is counted and measured of requests;
 //! - `running`: the requests that are under way, for operators;
 //! - `access_log`; [`line_buffer`], which any log can use;
 //! - `canary`: the requests that a worker of a new release has to answer before clients reach it;
-//! - `front`, `turn`, `shared`, `clock`, `spread`, `heap`, [`http_syntax`]: the event loop, and what all of it stands on.
+//! - `front`, `turn`, `shared`, `clock`, `heap`, [`http_syntax`]: the event loop, and what all of it stands on.
 //!
 //! The front does not know the supervisor. It takes [`Command`]s and sends [`Event`]s ([`messages`]); the binary passes them
 //! to and fro. No two modules import each other in a circle.
@@ -49,23 +49,14 @@ pub mod line_buffer;
 mod location;
 pub mod message;
 pub mod messages;
-mod on_demand;
-mod own_request;
 pub mod protocol;
 pub mod refusals;
 mod request;
 pub mod route;
 mod running;
 mod shared;
-mod spread;
 #[cfg(test)]
-mod test_answers;
-#[cfg(test)]
-mod test_limits;
-#[cfg(test)]
-mod test_openers;
-#[cfg(test)]
-mod test_readers;
+mod tests;
 pub mod transport;
 mod turn;
 

@@ -5,11 +5,13 @@
 //! are given), [`pipeline`] (the list of the steps, each of which is a file of `steps`), [`flow`] (what a step decides).
 //! Then [`record`] (its line in the access log, and its place in the figures), [`timing`] (how long things took), [`page`]
 //! (what a client gets beside the reason of a refusal), [`cached_answer`] (an answer of the cache while it is sent),
-//! [`without_client`] (answers that go on although their client has left).
+//! [`without_client`] (answers that go on although their client has left), [`own_request`] (what the server itself asks an
+//! application).
 
 pub(crate) mod cached_answer;
 pub(crate) mod client;
 mod flow;
+pub(crate) mod own_request;
 pub(crate) mod page;
 pub(crate) mod pipeline;
 pub(crate) mod record;

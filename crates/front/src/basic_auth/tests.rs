@@ -5,7 +5,7 @@ use tokio::runtime::LocalRuntime;
 
 use super::*;
 use crate::protocol::http1::reader::Reader;
-use crate::test_limits::limits;
+use crate::tests::limits::limits;
 
 fn is_open_for(request_line: &str, probe_path: &str, prefix: &str) -> bool {
     let bytes = format!("{request_line} HTTP/1.1\r\nHost: a\r\n\r\n");

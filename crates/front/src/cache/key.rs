@@ -157,7 +157,7 @@ mod tests {
     use crate::cache::Asking;
     use crate::message::request_head::RingContext;
     use crate::protocol::http1::reader::Reader;
-    use crate::test_limits::limits;
+    use crate::tests::limits::limits;
 
     fn key(text: &str) -> Option<Key> {
         let (head, buffer) = head_of(text);

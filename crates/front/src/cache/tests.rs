@@ -2,7 +2,7 @@ use super::*;
 use crate::budget::{Budget, Kind};
 use crate::message::answer::{AnswerBody, AnswerHead, FieldLines};
 use crate::protocol::http1::reader::{Parsed, Reader};
-use crate::test_limits::limits;
+use crate::tests::limits::limits;
 
 /// A head, and the buffer that it was read from.
 pub(super) fn head_of(text: &str) -> (RequestHead, Vec<u8>) {

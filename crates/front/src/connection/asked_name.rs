@@ -7,9 +7,9 @@ use tokio::sync::Notify;
 use tokio::task::spawn_local;
 use tokio::time::timeout;
 
-use crate::on_demand::{Look, OnDemand};
-use crate::own_request::{self, Asked};
+use crate::https::on_demand::{Look, OnDemand};
 use crate::refusals::failure_pages::Audience;
+use crate::request::own_request::{self, Asked};
 use crate::shared::Shared;
 
 /// How long a client waits for a certificate.

@@ -9,7 +9,7 @@
 use std::time::Duration;
 
 use crate::clock::now_ms;
-use crate::spread::Spread;
+use crate::clock::spread::Spread;
 
 /// The longest time that is left for the client's close frame.
 const ANSWER_TIME: Duration = Duration::from_secs(2);

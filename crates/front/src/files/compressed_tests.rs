@@ -8,9 +8,9 @@ use crate::clock::now_ms;
 use crate::compression::encoder::tests::{decoded, ALL};
 use crate::compression::room::Room;
 use crate::protocol::http1::reader::{Parsed, Reader};
-use crate::test_answers::{writer, written};
-use crate::test_limits::limits;
-use crate::test_openers::DEADLINE;
+use crate::tests::answers::{writer, written};
+use crate::tests::limits::limits;
+use crate::tests::openers::DEADLINE;
 
 /// Room for two encoders of any kind, and some files.
 const MEMORY: u64 = 256 << 20;

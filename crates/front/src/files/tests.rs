@@ -6,9 +6,9 @@ use std::time::{Duration, Instant, SystemTime};
 use super::*;
 use crate::clock::now_ms;
 use crate::protocol::http1::reader::{Parsed, Reader};
-use crate::test_answers::{writer, written};
-use crate::test_limits::limits;
-use crate::test_openers::DEADLINE;
+use crate::tests::answers::{writer, written};
+use crate::tests::limits::limits;
+use crate::tests::openers::DEADLINE;
 
 const BIG: usize = 100_000;
 

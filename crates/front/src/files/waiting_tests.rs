@@ -1,9 +1,9 @@
 use super::*;
 use crate::clock::now_ms;
 use crate::protocol::http1::reader::{Parsed, Reader};
-use crate::test_answers::{writer, written};
-use crate::test_limits::limits;
-use crate::test_openers::{on_the_fronts_thread, wait_for, Mood, Opener};
+use crate::tests::answers::{writer, written};
+use crate::tests::limits::limits;
+use crate::tests::openers::{on_the_fronts_thread, wait_for, Mood, Opener};
 
 fn files_of(opener: &Opener) -> StaticFiles {
     let finder = Finder::new(opener.public(), &[], true);

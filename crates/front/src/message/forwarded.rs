@@ -188,7 +188,7 @@ fn is_tls(scheme: &[u8]) -> Option<bool> {
 mod tests {
     use super::*;
     use crate::protocol::http1::reader::Reader;
-    use crate::test_limits::limits;
+    use crate::tests::limits::limits;
     use proptest::{prop_assert, proptest};
 
     /// What the fields report where 127.0.0.0/8 and 10.0.0.0/8 are trusted: "ADDRESS SCHEME".

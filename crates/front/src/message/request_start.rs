@@ -62,7 +62,7 @@ fn reported_us(value: &[u8]) -> Option<f64> {
 mod tests {
     use super::*;
     use crate::protocol::http1::reader::Reader;
-    use crate::test_limits::limits;
+    use crate::tests::limits::limits;
 
     #[test]
     fn each_unit_is_known_by_its_size() {

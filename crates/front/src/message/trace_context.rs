@@ -45,7 +45,7 @@ fn is_valid(value: &[u8]) -> bool {
 mod tests {
     use super::*;
     use crate::protocol::http1::reader::Reader;
-    use crate::test_limits::limits;
+    use crate::tests::limits::limits;
 
     const VALID: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 

@@ -93,7 +93,7 @@ fn read(public: &Path, status: u16, user: Option<&User>) -> Option<Page> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::test_openers::{on_the_fronts_thread, wait_for, Mood, Opener};
+    use crate::tests::openers::{on_the_fronts_thread, wait_for, Mood, Opener};
 
     async fn body(pages: &Rc<ErrorPages>, status: u16) -> Option<String> {
         let page = Rc::clone(pages).page(status).await?;

@@ -210,7 +210,7 @@ mod tests {
     use super::*;
     use crate::message::request_head::{RequestHead, RingContext};
     use crate::protocol::http1::reader::Reader;
-    use crate::test_limits::limits;
+    use crate::tests::limits::limits;
 
     fn block(text: &str) -> Vec<u8> {
         let (mut reader, mut head) = (Reader::default(), RequestHead::new());

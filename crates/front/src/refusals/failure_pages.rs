@@ -239,7 +239,7 @@ impl Page {
 mod tests {
     use super::*;
     use crate::protocol::http1::reader::Reader;
-    use crate::test_limits::limits;
+    use crate::tests::limits::limits;
 
     fn key() -> DeveloperKey {
         DeveloperKey::new([7; 32])

@@ -1,7 +1,7 @@
 use std::io::Write;
 
 use super::*;
-use crate::test_openers::{on_the_fronts_thread, wait_for};
+use crate::tests::openers::{on_the_fronts_thread, wait_for};
 
 /// 1 MiB, in which each place differs from its neighbours.
 fn content() -> Vec<u8> {

@@ -1,7 +1,7 @@
 use super::*;
 use crate::message::answer::{AnswerEvent, AnswerEvents};
 use crate::protocol::http1::reader::{Parsed, Reader};
-use crate::test_limits::limits;
+use crate::tests::limits::limits;
 
 /// What a request with these fields says.
 fn asked_by(method_and_target: &str, fields: &[&str]) -> Option<Asked> {

@@ -10,7 +10,7 @@ use crate::aside::Turn;
 use crate::compression::encoder::tests::{decoded, ALL};
 use crate::compression::room::Room;
 use crate::protocol::http1::reader::{Parsed, Reader};
-use crate::test_limits::limits;
+use crate::tests::limits::limits;
 
 /// Room for some encoders of each kind.
 const MEMORY: u64 = 64 << 20;

@@ -3,7 +3,7 @@ use crate::http_syntax::{write_number, DateCache};
 use crate::message::answer::AnswerEvents;
 use crate::message::request_head::Version;
 use crate::protocol::http1::writer::Writer;
-use crate::test_answers::written;
+use crate::tests::answers::written;
 
 fn payload(status: u16, fields: &[(&str, &str)]) -> Vec<u8> {
     let mut bytes = status.to_le_bytes().to_vec();

@@ -1,6 +1,6 @@
 use super::*;
 use crate::message::request_head::{BodyFraming, Method, Version};
-use crate::test_limits::limits;
+use crate::tests::limits::limits;
 
 type Pair<'a> = (&'a str, &'a str);
 

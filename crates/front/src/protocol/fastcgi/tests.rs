@@ -5,11 +5,11 @@ use super::*;
 use crate::message::refusal::Refusal;
 use crate::message::request_head::BodyFraming;
 use crate::protocol::cgi::{CgiReader, CgiWriter, Event, ReadError};
-use crate::test_limits::limits;
-use crate::test_readers::{self, Found};
+use crate::tests::limits::limits;
+use crate::tests::readers::{self, Found};
 
 fn read_in_pieces(input: &[u8], cuts: &[usize]) -> Vec<Found> {
-    test_readers::read_in_pieces(Reader::default(), input, cuts)
+    readers::read_in_pieces(Reader::default(), input, cuts)
 }
 
 fn read(input: &[u8]) -> Vec<Found> {

@@ -5,12 +5,12 @@ use super::*;
 use crate::message::refusal::Refusal;
 use crate::message::request_head::BodyFraming;
 use crate::protocol::cgi::{CgiReader, CgiWriter, Event, ReadError};
-use crate::test_limits::limits;
-use crate::test_readers::{self, Found};
+use crate::tests::limits::limits;
+use crate::tests::readers::{self, Found};
 
 /// The connection is always kept.
 fn read_in_pieces(input: &[u8], cuts: &[usize]) -> Vec<Found> {
-    let found = test_readers::read_in_pieces(Reader::default(), input, cuts);
+    let found = readers::read_in_pieces(Reader::default(), input, cuts);
     assert!(!found.iter().any(|one| matches!(one, Found::Begin(false) | Found::Reply(_, true))));
     found
 }

@@ -1,10 +1,10 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::test_limits;
+use crate::tests::limits;
 
 fn limits() -> Limits {
-    Limits { head_bytes: 100, header_fields: 3, ..test_limits::limits() }
+    Limits { head_bytes: 100, header_fields: 3, ..limits::limits() }
 }
 
 /// The body and the bytes consumed; `None` for a body that is not complete.

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 
 use super::*;
 use crate::message::request_head::{patch_body, Method, RingContext};
-use crate::test_limits;
+use crate::tests::limits;
 
 fn limits() -> Limits {
-    Limits { target_bytes: 100, head_bytes: 1000, header_fields: 10, ..test_limits::limits() }
+    Limits { target_bytes: 100, head_bytes: 1000, header_fields: 10, ..limits::limits() }
 }
 
 fn parse(head: impl AsRef<[u8]>) -> Result<RequestHead, Refusal> {

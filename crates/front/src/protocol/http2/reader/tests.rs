@@ -5,7 +5,7 @@ use http::Request;
 use super::read;
 use crate::message::refusal::Refusal;
 use crate::message::request_head::{known_key, BodyFraming, Method, RequestHead, RingContext, Version};
-use crate::test_limits::limits;
+use crate::tests::limits::limits;
 
 /// A request for `http://example.org/a?b`, unless `fields` say otherwise.
 fn request(method: &str, uri: &str, fields: &[(&str, &str)]) -> Parts {

@@ -2,7 +2,7 @@
 
 use crate::message::request_head::BodyFraming;
 use crate::protocol::cgi::{CgiHead, CgiReader, Event, ReadError};
-use crate::test_limits::limits;
+use crate::tests::limits::limits;
 
 /// What a reader has found, with the pieces of a body joined.
 #[derive(Debug, Clone, PartialEq, Eq)]
