@@ -2,7 +2,7 @@
 //!
 //! Asking the file system may take long: a disk is busy, a file system of another machine or of a process does not
 //! answer, and an opener takes as long as its user likes. So the event loop never asks. It answers from its [`Memory`];
-//! what is not there is found out on a thread of the pool, in the application's [`Turn`]; and requests wait for that for
+//! what is not there is found out on a thread of the pool, within the application's [`PoolShare`]; and requests wait for that for
 //! [`PATIENCE`] alone.
 
 pub(crate) mod file_reads;
@@ -44,67 +44,67 @@ impl Ages {
     pub(crate) const LONG: Ages = Ages { fresh_ms: 1000, usable_ms: 2000 };
 }
 
-/// Bounds the questions about one application: it has few threads of the pool at a time.
+/// A share of the thread pool: an application has few of its threads at a time, and so has each kind of work.
 #[derive(Debug, Clone)]
-pub(crate) struct Turn(Arc<Semaphore>);
+pub(crate) struct PoolShare(Arc<Semaphore>);
 
-/// The turn has come, and lasts until this is dropped.
+/// A thread of the share, until this is dropped.
 #[derive(Debug)]
-pub(crate) struct Held {
+pub(crate) struct PoolThread {
     _permit: OwnedSemaphorePermit,
 }
 
-impl Turn {
-    /// That of an application of this user: an opener answers one question at a time.
+impl PoolShare {
+    /// The share of an application of this user: an opener answers one question at a time.
     pub(crate) fn of(user: Option<&User>) -> Self {
         let threads = if highball_tenant::is_by_opener(user) { 1 } else { THREADS };
-        Turn(Arc::new(Semaphore::new(threads)))
+        PoolShare(Arc::new(Semaphore::new(threads)))
     }
 
-    /// That for reading files, wherever they were opened.
+    /// The share for reading files, wherever they were opened.
     pub(crate) fn of_reads() -> Self {
-        Turn(Arc::new(Semaphore::new(THREADS)))
+        PoolShare(Arc::new(Semaphore::new(THREADS)))
     }
 
-    /// That for computing TLS handshakes: a thread for each CPU.
+    /// The share for computing TLS handshakes: a thread for each CPU.
     pub(crate) fn of_handshakes() -> Self {
-        Turn::of_threads(available_parallelism().map_or(THREADS, usize::from))
+        PoolShare::of_threads(available_parallelism().map_or(THREADS, usize::from))
     }
 
-    /// That for checking passwords: half of the CPUs stay free of it.
+    /// The share for checking passwords: half of the CPUs stay free of it.
     pub(crate) fn of_logins() -> Self {
-        Turn::of_threads(available_parallelism().map_or(1, |cpus| usize::from(cpus).div_ceil(2)))
+        PoolShare::of_threads(available_parallelism().map_or(1, |cpus| usize::from(cpus).div_ceil(2)))
     }
 
-    /// That for work that needs this number of threads at most.
+    /// The share for work that needs this number of threads at most.
     pub(crate) fn of_threads(threads: usize) -> Self {
-        Turn(Arc::new(Semaphore::new(threads)))
+        PoolShare(Arc::new(Semaphore::new(threads)))
     }
 
     /// Whether both are the same.
-    pub(crate) fn is(&self, other: &Turn) -> bool {
+    pub(crate) fn is(&self, other: &PoolShare) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// Waits until it has come.
-    pub(crate) async fn come(&self) -> Held {
+    /// Waits for a thread.
+    pub(crate) async fn take(&self) -> PoolThread {
         let permit = Arc::clone(&self.0).acquire_owned().await;
-        Held { _permit: permit.expect("the semaphore is never closed") }
+        PoolThread { _permit: permit.expect("the semaphore is never closed") }
     }
 
     /// The same, but not for long: the threads may be stuck.
-    pub(crate) async fn come_soon(&self) -> Option<Held> {
-        timeout(PATIENCE, self.come()).await.ok()
+    pub(crate) async fn take_soon(&self) -> Option<PoolThread> {
+        timeout(PATIENCE, self.take()).await.ok()
     }
 }
 
-impl Held {
-    /// Does it on another thread. The turn ends no earlier than the thread is done, even if the waiting task has given
+impl PoolThread {
+    /// Does it on the thread. The thread is free no earlier than the work is done, even if the waiting task has given
     /// up meanwhile, and not before the result is dropped, so that the next one sees it, too. `None`: it has panicked.
     pub(crate) async fn spend<T: Send + 'static>(
         self,
         work: impl FnOnce() -> T + Send + 'static,
-    ) -> Option<(T, Held)> {
+    ) -> Option<(T, PoolThread)> {
         match spawn_blocking(move || (work(), self)).await {
             Ok(done) => Some(done),
             Err(error) => {

@@ -24,7 +24,7 @@ use highball_config::{App, BasicAuth as Settings};
 use highball_users::User;
 use tokio::task::spawn_local;
 
-use crate::aside::{patiently, Ages, Memory, Recalled, Turn};
+use crate::aside::{patiently, Ages, Memory, PoolShare, Recalled};
 use crate::budget::Origin;
 use crate::clock::now_ms;
 use crate::message::refusal::Refusal;
@@ -80,11 +80,11 @@ pub(crate) struct BasicAuth {
     /// The file, and when it was looked at last.
     file: Memory<(), Arc<UserFile>>,
     /// For the file.
-    reads: Turn,
+    reads: PoolShare,
     /// One password of the application is checked at a time: so equal ones are checked once, and others have threads left.
-    turn: Turn,
+    pool: PoolShare,
     /// The same for all applications together.
-    all: Turn,
+    all: PoolShare,
     known: RefCell<KnownLogins>,
     failures: RefCell<Failures>,
     waiting: Cell<usize>,
@@ -109,9 +109,9 @@ impl Drop for Waiting {
 }
 
 impl BasicAuth {
-    /// That of an application, if it has one. `reads` is its turn to ask the file system, `all` that of all applications to
+    /// That of an application, if it has one. `reads` are its threads to ask the file system, `all` those of all applications to
     /// check passwords.
-    pub(crate) fn of(app: &App, reads: &Turn, all: &Turn) -> Option<Rc<BasicAuth>> {
+    pub(crate) fn of(app: &App, reads: &PoolShare, all: &PoolShare) -> Option<Rc<BasicAuth>> {
         let settings = app.basic_auth.clone()?;
         Some(Rc::new(BasicAuth {
             settings,
@@ -119,7 +119,7 @@ impl BasicAuth {
             reader: app.runs_as.another().cloned(),
             file: Memory::of(1, Ages::LONG),
             reads: reads.clone(),
-            turn: Turn::of_threads(1),
+            pool: PoolShare::of_threads(1),
             all: all.clone(),
             known: RefCell::new(KnownLogins::new().expect("the system has random bytes")), // as `HashMap` needs them
             failures: RefCell::default(),
@@ -191,12 +191,12 @@ impl BasicAuth {
         let Some(file) = Rc::clone(&self).current_file().await else {
             return Verdict::Refused(Refusal::UsersUnreadable);
         };
-        let Some(held) = self.turn.come_soon().await else { return busy() };
-        // Who had the turn before may have found it out.
+        let Some(held) = self.pool.take_soon().await else { return busy() };
+        // Who had the thread before may have found it out.
         if let Some(verdict) = self.known_verdict(&file, &credentials, client) {
             return verdict;
         }
-        let Some(_all) = self.all.come_soon().await else { return busy() };
+        let Some(_all) = self.all.take_soon().await else { return busy() };
         let login = file.users.as_ref().ok().and_then(|users| self.login(users, &credentials));
         let (name, file_of_thread) = (Rc::clone(&credentials.name), Arc::clone(&file));
         let (name_of_thread, password) = (name.to_vec(), credentials.password);
@@ -234,7 +234,7 @@ impl BasicAuth {
 
     /// Reads the file, if it was not read lately or has changed.
     async fn look(self: Rc<Self>) {
-        let Some(held) = self.reads.come_soon().await else {
+        let Some(held) = self.reads.take_soon().await else {
             let unread = UserFile { about: None, users: Err("its file system does not answer".into()) };
             return self.file.put_off((), Arc::new(unread), now_ms());
         };

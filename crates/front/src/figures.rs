@@ -88,7 +88,7 @@ pub struct Figures {
     pub service_time: Times,
     /// Time from the request's head to the first byte of the answer.
     pub first_byte_time: Times,
-    /// Requests that were refused, as the queue was full.
+    /// Requests that were shed: refused, as the queue was full.
     pub shed: u64,
     /// Workers that were ready to serve.
     pub workers_started: u64,

@@ -40,7 +40,7 @@ use highball_ring::frame::is_token;
 use highball_users::User;
 
 use crate::aside::file_reads::Ahead;
-use crate::aside::Turn;
+use crate::aside::PoolShare;
 use crate::compression::accept_encoding::{AcceptEncoding, Coding};
 use crate::compression::room::AppRoom;
 use crate::message::answer::{AnswerEvent, AnswerEvents, FilePart};
@@ -130,9 +130,9 @@ impl fmt::Debug for Pending {
 }
 
 impl StaticFiles {
-    /// Serves the files that are found so, as this user; they are looked for in that `turn`.
-    pub(crate) fn new(finder: Finder, user: Option<&User>, turn: &Turn) -> Self {
-        let known = KnownFiles::new(finder.opened_as(user), turn.clone());
+    /// Serves the files that are found so, as this user; the threads of that `pool` look for them.
+    pub(crate) fn new(finder: Finder, user: Option<&User>, pool: &PoolShare) -> Self {
+        let known = KnownFiles::new(finder.opened_as(user), pool.clone());
         StaticFiles { known, compressed: None, of_site: false }
     }
 

@@ -11,7 +11,7 @@ use tokio::sync::{watch, Notify};
 
 use crate::access_log::AccessLog;
 use crate::aside::loop_share::LoopShare;
-use crate::aside::Turn as PoolTurn;
+use crate::aside::PoolShare;
 use crate::budget::{Budget, Budgets, Kind};
 use crate::clock::spread::Spread;
 use crate::clock::{Deadline, Deadlines, Use};
@@ -92,9 +92,9 @@ pub(crate) struct Shared {
     /// Those that were closed as too many TLS handshakes were under way.
     pub(crate) handshake_refusals: Refusals,
     /// For checking passwords.
-    logins: PoolTurn,
+    logins: PoolShare,
     /// For computing TLS handshakes.
-    pub(crate) handshakes: PoolTurn,
+    pub(crate) handshakes: PoolShare,
     /// For handshakes and compression that take little time.
     pub(crate) loop_share: Rc<LoopShare>,
     /// When WebSockets get close frames.
@@ -157,8 +157,8 @@ impl Shared {
             full: Notify::new(),
             proxy_refusals: Refusals::default(),
             handshake_refusals: Refusals::default(),
-            logins: PoolTurn::of_logins(),
-            handshakes: PoolTurn::of_handshakes(),
+            logins: PoolShare::of_logins(),
+            handshakes: PoolShare::of_handshakes(),
             loop_share,
             close_moments: Spread::default(),
             unrouted: RefCell::default(),

@@ -2,7 +2,7 @@
 //!
 //! Reading a file may wait for a disk, and for ever where another machine or a process is behind the file system; so may
 //! closing it. The event loop does so only with what is known to be in memory. Everything else is done by a thread of the
-//! pool, in the [`Turn`] of the application, which has few threads:
+//! pool, within the [`PoolShare`] of the application, which has few threads:
 //!
 //! - of a file on a disk, the next piece is read into the page cache, and the kernel sends it from there;
 //! - of a file elsewhere (NFS, FUSE), the next piece is read into a buffer.
@@ -27,7 +27,7 @@ use tokio::runtime::Handle;
 use tokio::time::timeout;
 
 use crate::aside::write_behind::{Found, WriteBehind};
-use crate::aside::Turn;
+use crate::aside::PoolShare;
 use crate::budget::Permit;
 use crate::clock::now_ms;
 
@@ -120,14 +120,14 @@ pub struct ServedFile {
     cached_bytes: AtomicU64,
     /// and until then they are believed to be, in milliseconds.
     cached_until_ms: AtomicU64,
-    turn: Turn,
+    pool: PoolShare,
 }
 
 impl ServedFile {
-    /// Takes a file that an application has opened and that has this behind it; it is read in this turn. Never waits.
-    pub(crate) fn handed_over(file: File, backing: Backing, turn: &Turn) -> Self {
+    /// Takes a file that an application has opened and that has this behind it; it is read within this share of the pool. Never waits.
+    pub(crate) fn handed_over(file: File, backing: Backing, pool: &PoolShare) -> Self {
         let is_on_disk = backing == Backing::BlockDevice && is_cached(&file, 0).is_some();
-        let mut served = ServedFile::not_opened(turn);
+        let mut served = ServedFile::not_opened(pool);
         served.file = file.into();
         if is_on_disk {
             served.medium = Medium::Disk.into();
@@ -135,7 +135,7 @@ impl ServedFile {
         served
     }
 
-    fn not_opened(turn: &Turn) -> Self {
+    fn not_opened(pool: &PoolShare) -> Self {
         ServedFile {
             file: OnceLock::new(),
             behind: None,
@@ -144,22 +144,22 @@ impl ServedFile {
             medium: OnceLock::new(),
             cached_bytes: 0.into(),
             cached_until_ms: 0.into(),
-            turn: turn.clone(),
+            pool: pool.clone(),
         }
     }
 
     /// A spool file in memory.
-    pub(crate) fn in_memory(file: File, permit: Permit, turn: &Turn) -> Self {
-        let mut served = ServedFile::not_opened(turn);
+    pub(crate) fn in_memory(file: File, permit: Permit, pool: &PoolShare) -> Self {
+        let mut served = ServedFile::not_opened(pool);
         served.file = file.into();
         served.medium = Medium::Memory.into();
         served.permit = Some(permit);
         served
     }
 
-    /// A spool file that is created and written in this turn.
-    pub(crate) fn to_be_written(behind: WriteBehind, permit: Permit, turn: &Turn) -> Self {
-        let mut served = ServedFile::not_opened(turn);
+    /// A spool file that is created and written within this share of the pool.
+    pub(crate) fn to_be_written(behind: WriteBehind, permit: Permit, pool: &PoolShare) -> Self {
+        let mut served = ServedFile::not_opened(pool);
         served.behind = Some(Box::new(behind));
         served.permit = Some(permit);
         served
@@ -191,8 +191,8 @@ impl ServedFile {
 
     async fn write_waiting(self: Arc<Self>) {
         loop {
-            let (turn, file) = (self.turn.clone(), Arc::clone(&self));
-            let done = turn.come().await.spend(move || file.write_some()).await;
+            let (pool, file) = (self.pool.clone(), Arc::clone(&self));
+            let done = pool.take().await.spend(move || file.write_some()).await;
             if !matches!(done, Some((true, _))) {
                 return;
             }
@@ -215,8 +215,8 @@ impl ServedFile {
     }
 
     /// The same, on a thread that may wait.
-    pub(crate) fn opened(file: File, turn: &Turn) -> Self {
-        let served = ServedFile::handed_over(file, Backing::Unknown, turn);
+    pub(crate) fn opened(file: File, pool: &PoolShare) -> Self {
+        let served = ServedFile::handed_over(file, Backing::Unknown, pool);
         // Without an answer now, it is looked for again when the file is read.
         let _ = served.find_medium();
         served
@@ -319,10 +319,10 @@ impl Drop for ServedFile {
             }
             drop((readers, file, permit));
         };
-        let turn = self.turn.clone();
+        let pool = self.pool.clone();
         match Handle::try_current() {
             Ok(runtime) if is_elsewhere || self.behind.is_some() => {
-                runtime.spawn(async move { turn.come().await.spend(close).await.map(drop) });
+                runtime.spawn(async move { pool.take().await.spend(close).await.map(drop) });
             }
             // It takes no time, or there is no event loop that would wait.
             _ => close(),
@@ -437,8 +437,8 @@ impl Ahead {
 }
 
 async fn read(file: Arc<ServedFile>, offset: u64, length: u64) -> io::Result<Piece> {
-    let turn = file.turn.clone();
-    let reading = async move { turn.come().await.spend(move || file.read(offset, length)).await };
+    let pool = file.pool.clone();
+    let reading = async move { pool.take().await.spend(move || file.read(offset, length)).await };
     let read = match timeout(PATIENCE, reading).await {
         Ok(Some((piece, _held))) => piece,
         Ok(None) => Err(io::Error::other("the thread that read it has panicked")),

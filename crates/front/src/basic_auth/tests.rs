@@ -63,9 +63,9 @@ fn auth(file: &Path) -> Rc<BasicAuth> {
         app: "blog".into(),
         reader: None,
         file: Memory::of(1, Ages::LONG),
-        reads: Turn::of(None),
-        turn: Turn::of_threads(1),
-        all: Turn::of_logins(),
+        reads: PoolShare::of(None),
+        pool: PoolShare::of_threads(1),
+        all: PoolShare::of_logins(),
         known: RefCell::new(KnownLogins::new().unwrap()),
         failures: RefCell::default(),
         waiting: Cell::new(0),
@@ -107,7 +107,7 @@ fn few_wait_for_their_passwords_to_be_checked() {
     let (_folder, file) = folder_with(ANN);
     runtime().block_on(async {
         let auth = auth(&file);
-        let held = auth.turn.come().await;
+        let held = auth.pool.take().await;
         let waiting: Vec<_> =
             (0..MOST_WAITING).map(|_| spawn_local(Rc::clone(&auth).find_out(question(&auth)))).collect();
         assert!(matches!(ask(&auth), Judged::At(Verdict::Refused(Refusal::LoginsBusy { .. }))));

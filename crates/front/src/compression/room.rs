@@ -9,7 +9,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use crate::aside::loop_share::LoopShare;
-use crate::aside::Turn;
+use crate::aside::PoolShare;
 use crate::budget::{Account, Budget, Holder, Kind, Permit, Share};
 use crate::compression::accept_encoding::Coding;
 use crate::compression::encoder::{Encoder, Shape};
@@ -22,7 +22,7 @@ const PART: u64 = 4;
 pub(crate) struct Room {
     memory: Arc<Budget>,
     loop_share: Rc<LoopShare>,
-    threads: Turn,
+    threads: PoolShare,
     cpus: usize,
 }
 
@@ -31,8 +31,8 @@ pub(crate) struct Room {
 pub(crate) struct AppRoom {
     memory: Arc<Share>,
     loop_share: Rc<LoopShare>,
-    turn: Turn,
-    threads: Turn,
+    pool: PoolShare,
+    threads: PoolShare,
 }
 
 /// An encoder, with the memory that it holds.
@@ -49,7 +49,7 @@ impl Room {
         Room {
             memory: Budget::new(buffer_bytes / PART, Kind::Compression),
             loop_share,
-            threads: Turn::of_threads(cpus),
+            threads: PoolShare::of_threads(cpus),
             cpus,
         }
     }
@@ -58,7 +58,7 @@ impl Room {
         AppRoom {
             memory: Share::new(&self.memory, name, None),
             loop_share: Rc::clone(&self.loop_share),
-            turn: Turn::of_threads((self.cpus / 2).max(1)),
+            pool: PoolShare::of_threads((self.cpus / 2).max(1)),
             threads: self.threads.clone(),
         }
     }
@@ -93,12 +93,12 @@ impl AppRoom {
         self.loop_share.spend(work)
     }
 
-    /// Has this done on another thread, when it is the application's turn. `None`: it has panicked.
+    /// Has this done on another thread, when the application may have one more. `None`: it has panicked.
     pub(crate) async fn work<T: Send + 'static>(
         self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Option<T> {
-        let _turn = self.turn.come().await;
-        self.threads.come().await.spend(work).await.map(|(done, _held)| done)
+        let _thread = self.pool.take().await;
+        self.threads.take().await.spend(work).await.map(|(done, _held)| done)
     }
 }

@@ -240,8 +240,8 @@ impl Handshaking<'_> {
         let until_ms = self.counted.deadline.at_ms();
         let under_way = self.tls.compute().ok_or(Failed::TooMany)?;
         self.counted.work();
-        let mut turn = Box::pin(self.shared.handshakes.come());
-        let held = poll_fn(|context| match turn.as_mut().poll(context) {
+        let mut thread = Box::pin(self.shared.handshakes.take());
+        let held = poll_fn(|context| match thread.as_mut().poll(context) {
             Poll::Ready(held) => Poll::Ready(Ok(held)),
             Poll::Pending => {
                 self.look_at_time(context).map_or_else(|failed| Poll::Ready(Err(failed)), |()| Poll::Pending)

@@ -11,7 +11,7 @@ use highball_ring::frame::{HIJACK_FOLLOWS, IS_FILE, LOGGED_BY_APP};
 use highball_ring::RingError;
 
 use crate::aside::file_reads::{Ahead, ServedFile};
-use crate::aside::Turn;
+use crate::aside::PoolShare;
 use crate::budget::{Account, Permit};
 use crate::cache::{Fill, Replacement, Watch};
 use crate::clock::Seldom;
@@ -131,8 +131,8 @@ pub struct Response {
     watch: Option<Watch>,
     /// `FILE` frames so far.
     files: u32,
-    /// In which turn files are read.
-    reads: Turn,
+    /// The threads that read files.
+    reads: PoolShare,
     /// Whether the head announced that the application takes the connection over.
     hijack_announced: bool,
     /// Whether it has taken the connection over.
@@ -170,17 +170,17 @@ impl Response {
             sent_file: None,
             watch: None,
             files: 0,
-            reads: Turn::of_reads(),
+            reads: PoolShare::of_reads(),
             hijack_announced: false,
             handed_over: false,
             exception: Vec::new(),
         }
     }
 
-    /// Files of this answer are read in this turn, that of the application, and what it has in memory is counted there.
-    pub(crate) fn assign_to(&mut self, turn: &Turn, buffers: Account) {
-        if !self.reads.is(turn) {
-            self.reads = turn.clone();
+    /// Files of this answer are read by the threads of this pool, those of the application, and what it has in memory is counted there.
+    pub(crate) fn assign_to(&mut self, pool: &PoolShare, buffers: Account) {
+        if !self.reads.is(pool) {
+            self.reads = pool.clone();
         }
         self.held = Some(Permit::new(buffers));
     }

@@ -17,14 +17,14 @@ use rustix::fs::{fchmod, memfd_create, open, unlink, MemfdFlags, Mode, OFlags};
 
 use crate::aside::file_reads::ServedFile;
 use crate::aside::write_behind::{reopen_read_only, Source, WriteBehind};
-use crate::aside::Turn;
+use crate::aside::PoolShare;
 use crate::budget::{Account, Full, Kind, Permit};
 
 /// How often a name is tried that turns out to be taken, on file systems that need names.
 const NAME_ATTEMPTS: u32 = 16;
 
-/// In which turn all spool files are written, read and closed.
-static TURN: LazyLock<Turn> = LazyLock::new(Turn::of_reads);
+/// The threads that write, read and close spool files.
+static POOL: LazyLock<PoolShare> = LazyLock::new(PoolShare::of_reads);
 
 /// A file without a name.
 #[derive(Debug)]
@@ -68,7 +68,7 @@ impl SpoolFile {
 
     fn from_source(source: Source, account: &Account, buffers: &Account) -> Self {
         let behind = WriteBehind::new(source, Permit::new(buffers.clone()));
-        SpoolFile::of(ServedFile::to_be_written(behind, Permit::new(account.clone()), &TURN))
+        SpoolFile::of(ServedFile::to_be_written(behind, Permit::new(account.clone()), &POOL))
     }
 
     /// An empty file in memory, which no disk has to do with.
@@ -77,7 +77,7 @@ impl SpoolFile {
     /// Too many open files.
     pub fn in_memory(account: &Account) -> io::Result<Self> {
         let file = File::from(in_memory()?);
-        Ok(SpoolFile::of(ServedFile::in_memory(file, Permit::new(account.clone()), &TURN)))
+        Ok(SpoolFile::of(ServedFile::in_memory(file, Permit::new(account.clone()), &POOL)))
     }
 
     fn of(file: ServedFile) -> Self {

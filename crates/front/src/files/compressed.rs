@@ -12,7 +12,7 @@ use super::folder::SETTLED;
 use super::found_file::{Content, Representation};
 use super::{Pending, FRESH_MS};
 use crate::aside::file_reads::ServedFile;
-use crate::aside::{patiently, Turn};
+use crate::aside::{patiently, PoolShare};
 use crate::budget::{Holder, Permit};
 use crate::clock::now_ms;
 use crate::compression::accept_encoding::Coding;
@@ -29,8 +29,8 @@ const KEPT_MS: u64 = 10 * 60 * 1000;
 #[derive(Debug)]
 pub(super) struct CompressedFiles {
     room: AppRoom,
-    /// Whose turn it is to read files: a file system that does not answer takes no thread that compresses.
-    reads: Turn,
+    /// The threads that read files: a file system that does not answer takes no thread that compresses.
+    reads: PoolShare,
     known: RefCell<HashMap<Key, Entry>>,
 }
 
@@ -79,7 +79,7 @@ enum Source {
 
 impl CompressedFiles {
     pub(super) fn new(room: AppRoom) -> Rc<Self> {
-        Rc::new(CompressedFiles { room, reads: Turn::of_reads(), known: RefCell::default() })
+        Rc::new(CompressedFiles { room, reads: PoolShare::of_reads(), known: RefCell::default() })
     }
 
     /// Whether it is known that this file is sent as it is.
@@ -149,7 +149,7 @@ impl CompressedFiles {
     /// The content in this coding; `None`: it becomes no shorter, or is not that of this file any more.
     async fn made(&self, key: &Key, source: Source) -> Option<Vec<u8>> {
         let (coding, about) = (key.coding, key.file);
-        let (plain, held) = self.reads.come().await.spend(move || source.read(&about)).await?;
+        let (plain, held) = self.reads.take().await.spend(move || source.read(&about)).await?;
         drop(held);
         let plain = plain?;
         let made = self.room.clone().work(move || {

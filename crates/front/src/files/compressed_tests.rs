@@ -32,7 +32,7 @@ impl Site {
     fn with(room: &AppRoom) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let finder = Finder::new(folder.path().to_owned(), &[], true);
-        let files = StaticFiles::new(finder, None, &Turn::of(None)).compressed_in(Some(room));
+        let files = StaticFiles::new(finder, None, &PoolShare::of(None)).compressed_in(Some(room));
         let options = tokio::runtime::LocalOptions::default();
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_all().build_local(options).unwrap();

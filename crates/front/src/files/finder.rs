@@ -11,7 +11,7 @@ use super::folder::{Folder, Names};
 use super::found_file::FoundFile;
 use super::pipeline::Pipeline;
 use super::safe_path::SafePath;
-use crate::aside::Turn;
+use crate::aside::PoolShare;
 
 /// Finds the files of one application.
 #[derive(Debug)]
@@ -25,8 +25,8 @@ pub(crate) struct Finder {
     assets: Option<Vec<u8>>,
     /// What the asset pipeline answers with before anything is built.
     pipeline: Option<Pipeline>,
-    /// The turn in which clients' files are read.
-    reads: Turn,
+    /// The threads that read clients' files.
+    reads: PoolShare,
 }
 
 impl Finder {
@@ -41,7 +41,7 @@ impl Finder {
             extra_fields,
             assets: None,
             pipeline: None,
-            reads: Turn::of_reads(),
+            reads: PoolShare::of_reads(),
         }
     }
 

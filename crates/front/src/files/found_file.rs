@@ -9,7 +9,7 @@ use highball_tenant::About;
 
 use super::folder::OpenFolder;
 use crate::aside::file_reads::ServedFile;
-use crate::aside::Turn;
+use crate::aside::PoolShare;
 use crate::compression::accept_encoding::{AcceptEncoding, Coding};
 use crate::compression::content::is_compressible;
 use crate::compression::rules::LEAST_BYTES;
@@ -72,7 +72,12 @@ pub(super) enum Content {
 
 impl FoundFile {
     /// Opens the file at `path` below the folder, and its siblings.
-    pub(super) fn open(folder: &OpenFolder, path: &[u8], extra_fields: &[u8], reads: &Turn) -> Option<Self> {
+    pub(super) fn open(
+        folder: &OpenFolder,
+        path: &[u8],
+        extra_fields: &[u8],
+        reads: &PoolShare,
+    ) -> Option<Self> {
         let content_type = content_type::of_file_name(path);
         let of = |opened| Representation::of(opened, SMALL_BYTES, reads);
         let mut plain = of(folder.open_file(path)?);
@@ -115,8 +120,8 @@ impl FoundFile {
 }
 
 impl Representation {
-    /// Takes a file as it is now, with its content if that is of at most `kept_bytes`; otherwise it is read in that turn.
-    pub(super) fn of((file, about): (File, About), kept_bytes: u64, reads: &Turn) -> Self {
+    /// Takes a file as it is now, with its content if that is of at most `kept_bytes`; otherwise those threads read it.
+    pub(super) fn of((file, about): (File, About), kept_bytes: u64, reads: &PoolShare) -> Self {
         let (seconds, nanoseconds) = about.modified;
         let modified = Duration::from_secs(u64::try_from(seconds).unwrap_or(0));
         let content = read_small(&file, about.bytes, kept_bytes);

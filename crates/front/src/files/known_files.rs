@@ -14,7 +14,7 @@ use super::folder::{Names, LOOK_MS};
 use super::found_file::FoundFile;
 use super::safe_path::SafePath;
 use super::{Pending, FRESH_MS};
-use crate::aside::{patiently, Ages, Memory, Recalled, Turn};
+use crate::aside::{patiently, Ages, Memory, PoolShare, Recalled};
 use crate::clock::now_ms;
 
 /// Most files that are kept (large ones open, and each with up to three compressed siblings), and paths that mean none.
@@ -27,7 +27,7 @@ const SHORT: Ages = Ages { fresh_ms: FRESH_MS / 2, usable_ms: FRESH_MS - LOOK_MS
 #[derive(Debug)]
 pub(super) struct KnownFiles {
     finder: Arc<Finder>,
-    turn: Turn,
+    pool: PoolShare,
     /// What is in the public folder.
     names: Memory<(), Names>,
     /// What a path means that could be that of a file.
@@ -43,12 +43,12 @@ struct Found {
 }
 
 impl KnownFiles {
-    pub(super) fn new(finder: Finder, turn: Turn) -> Rc<Self> {
+    pub(super) fn new(finder: Finder, pool: PoolShare) -> Rc<Self> {
         let ages = if highball_tenant::is_by_opener(finder.user()) { Ages::LONG } else { SHORT };
         Rc::new(KnownFiles {
             pipeline_prefix: finder.pipeline_prefix().map(Into::into),
             finder: Arc::new(finder),
-            turn,
+            pool,
             names: Memory::of(1, ages),
             files: Memory::of(KEPT_FILES, ages),
         })
@@ -107,9 +107,9 @@ impl KnownFiles {
         }
     }
 
-    /// Has what is in the folder, and what this path means, found out in its turn.
+    /// Has what is in the folder, and what this path means, found out on one of its threads.
     async fn look(self: Rc<Self>, path: Option<SafePath<'static>>) {
-        let Some(held) = self.turn.come_soon().await else { return self.put_off(path) };
+        let Some(held) = self.pool.take_soon().await else { return self.put_off(path) };
         if self.knows(path.as_ref()) {
             return; // it was found out for another request
         }

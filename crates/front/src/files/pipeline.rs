@@ -17,7 +17,7 @@ use super::folder::Folder;
 use super::found_file::{Content, FoundFile, Representation, SMALL_BYTES};
 use super::reading::{Facts, Known, KnownFacts};
 use super::safe_path::first_component;
-use crate::aside::Turn;
+use crate::aside::PoolShare;
 use crate::files::content_type;
 
 /// Where the content decides, files up to this size are kept in memory, and of larger ones what they say.
@@ -70,7 +70,7 @@ impl Pipeline {
 
     /// The file that the pipeline would answer with; `None`: it has to be asked. A large file is read, which may take some
     /// seconds.
-    pub(super) fn find(&self, path: &[u8], now_ms: u64, reads: &Turn) -> Option<FoundFile> {
+    pub(super) fn find(&self, path: &[u8], now_ms: u64, reads: &PoolShare) -> Option<FoundFile> {
         let asked = AskedAsset::of(path.strip_prefix(self.prefix.as_slice())?)?;
         let plain = self.rules.plain.get(asked.extension)?;
         if asked.digest.is_none() && matches!(self.rules.digest, AssetDigest::Propshaft { .. }) {
@@ -254,7 +254,7 @@ mod tests {
         /// The content that is found for this path; `None`: the pipeline is asked.
         fn body(&self, path: &str) -> Option<String> {
             let pipeline = Pipeline::new(b"assets/".to_vec(), self.rules.clone(), true);
-            let found = pipeline.find(path.as_bytes(), 0, &Turn::of_reads())?;
+            let found = pipeline.find(path.as_bytes(), 0, &PoolShare::of_reads())?;
             let Content::Bytes(bytes) = &found.choose(&AcceptEncoding::default()).content else {
                 panic!("a small file")
             };
@@ -375,7 +375,7 @@ mod tests {
             let (stem, extension) = name.split_once('.').unwrap();
             let path = format!("assets/{stem}-{digest}.{extension}");
             assert!(!knows(name, 0));
-            let found = pipeline.find(path.as_bytes(), 0, &Turn::of_reads()).expect("served");
+            let found = pipeline.find(path.as_bytes(), 0, &PoolShare::of_reads()).expect("served");
             assert!(knows(name, 0));
             assert!(!knows(name, FRESH_MS), "it may have changed within the same time stamp");
             let representation = found.choose(&AcceptEncoding::default());
@@ -383,7 +383,7 @@ mod tests {
             assert_eq!(representation.length, content.len() as u64);
             assert!(representation.validators.ends_with(REVALIDATED), "it may change while it is sent");
         }
-        let find = |path: String| pipeline.find(path.as_bytes(), 0, &Turn::of_reads());
+        let find = |path: String| pipeline.find(path.as_bytes(), 0, &PoolShare::of_reads());
         assert!(find(format!("assets/a-{OTHER_DIGEST}.png")).is_none());
         assert!(find("assets/c.json".into()).is_some());
 

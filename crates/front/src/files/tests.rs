@@ -38,7 +38,7 @@ impl Answer {
 }
 
 fn files_in(root: PathBuf, headers: &[(String, String)], follow_symlinks: bool) -> StaticFiles {
-    StaticFiles::new(Finder::new(root, headers, follow_symlinks), None, &Turn::of(None))
+    StaticFiles::new(Finder::new(root, headers, follow_symlinks), None, &PoolShare::of(None))
 }
 
 fn runtime() -> tokio::runtime::LocalRuntime {

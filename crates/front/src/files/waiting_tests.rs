@@ -7,7 +7,7 @@ use crate::tests::openers::{on_the_fronts_thread, wait_for, Mood, Opener};
 
 fn files_of(opener: &Opener) -> StaticFiles {
     let finder = Finder::new(opener.public(), &[], true);
-    StaticFiles::new(finder, Some(&opener.user), &Turn::of(Some(&opener.user)))
+    StaticFiles::new(finder, Some(&opener.user), &PoolShare::of(Some(&opener.user)))
 }
 
 /// What a client is sent; `None`: the application is asked.

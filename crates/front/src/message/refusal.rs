@@ -123,7 +123,7 @@ pub enum Refusal {
         /// What is wrong with it: `has a malformed Content-Length`.
         why: &'static str,
     },
-    /// The request queue is full.
+    /// The request queue is full: the request is shed.
     QueueFull {
         /// What Retry-After says.
         retry_after_seconds: u32,

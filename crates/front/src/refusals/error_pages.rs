@@ -10,7 +10,7 @@ use highball_tenant::{Links, TenantFolder};
 use highball_users::User;
 use tokio::task::spawn_local;
 
-use crate::aside::{patiently, Ages, Memory, Recalled, Turn};
+use crate::aside::{patiently, Ages, Memory, PoolShare, Recalled};
 use crate::clock::now_ms;
 use crate::refusals::failure_pages::Page;
 
@@ -27,13 +27,13 @@ pub(crate) struct ErrorPages {
     /// Whose rights they are read with: as with static files, the application decides what they are.
     user: Option<User>,
     pages: Memory<u16, Option<Rc<Page>>>,
-    turn: Turn,
+    pool: PoolShare,
 }
 
 impl ErrorPages {
-    pub(crate) fn new(public: PathBuf, user: Option<&User>, turn: &Turn) -> Rc<Self> {
+    pub(crate) fn new(public: PathBuf, user: Option<&User>, pool: &PoolShare) -> Rc<Self> {
         let pages = Memory::of(KEPT_PAGES, Ages::LONG);
-        Rc::new(ErrorPages { public, user: user.cloned(), pages, turn: turn.clone() })
+        Rc::new(ErrorPages { public, user: user.cloned(), pages, pool: pool.clone() })
     }
 
     /// The page for this status, if there is one and it can be read in time.
@@ -58,7 +58,7 @@ impl ErrorPages {
     }
 
     async fn look(self: Rc<Self>, status: u16) {
-        let Some(held) = self.turn.come_soon().await else {
+        let Some(held) = self.pool.take_soon().await else {
             return self.pages.put_off(status, None, now_ms());
         };
         if self.pages.is_fresh(&status, now_ms()) == Some(true) {
@@ -104,7 +104,8 @@ mod tests {
     fn a_page_is_read_seldom_and_used_while_its_opener_hangs() {
         on_the_fronts_thread(async {
             let opener = Opener::with(&[("500.html", "one")]);
-            let pages = ErrorPages::new(opener.public(), Some(&opener.user), &Turn::of(Some(&opener.user)));
+            let pages =
+                ErrorPages::new(opener.public(), Some(&opener.user), &PoolShare::of(Some(&opener.user)));
             opener.be(Mood::Hangs);
             assert_eq!(body(&pages, 500).await, None, "the request does not wait for long");
             opener.be(Mood::Answers);
@@ -128,7 +129,7 @@ mod tests {
     fn a_page_that_this_process_may_read_is_found() {
         on_the_fronts_thread(async {
             let folder = tempfile::tempdir().unwrap();
-            let pages = ErrorPages::new(folder.path().to_owned(), None, &Turn::of(None));
+            let pages = ErrorPages::new(folder.path().to_owned(), None, &PoolShare::of(None));
             assert_eq!(body(&pages, 500).await, None);
             std::fs::write(folder.path().join("500.html"), "own").unwrap();
             wait_for("the page", async || body(&pages, 500).await.as_deref() == Some("own")).await;

@@ -6,14 +6,17 @@ use std::time::Duration;
 
 use highball_config::AppId;
 
+use super::flow::Decision;
 use super::without_client;
 use crate::access_log::Entry;
 use crate::basic_auth::Verdict;
 use crate::compression::Stage;
 use crate::exchange::Exchange;
-use crate::message::answer::AnswerEvents;
-use crate::message::request_head::RequestHead;
+use crate::message::answer::{AnswerEvents, FieldLines};
+use crate::message::refusal::Refusal;
+use crate::message::request_head::{Method, RequestHead};
 use crate::message::request_id::RequestId;
+use crate::refusals::answers::Content;
 use crate::refusals::failure_pages::Audience;
 use crate::route::app_state::Visit;
 use crate::shared::Shared;
@@ -138,6 +141,23 @@ impl Transaction {
         } = self;
         (*phase, *waited, *visit, *limit, *compression) = Default::default();
         (*user, *request_id, *reports_timing, *audience) = Default::default();
+    }
+
+    /// Answers with this, which is all of the answer; the body is left out where the method is HEAD.
+    pub(crate) fn answer_whole(
+        &mut self,
+        status: u16,
+        body: &[u8],
+        write: impl FnOnce(&mut FieldLines<'_>),
+    ) -> Decision {
+        self.answer.push_whole(status, self.head.method == Method::Head, body, write);
+        Decision::Answer
+    }
+
+    /// Answers with a refusal that says this, and leaves the connection open where the protocol can.
+    pub(crate) fn answer_refusal(&mut self, refusal: Refusal, content: &Content<'_>) -> Decision {
+        refusal.answer_with(content, self.head.method == Method::Head, &mut self.answer);
+        Decision::Answer
     }
 
     /// Goes on where other requests of the same client were answered by these generations, the last of all at the end.

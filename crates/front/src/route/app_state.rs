@@ -13,7 +13,7 @@ use tokio::sync::mpsc::UnboundedSender;
 use tracing::{error_span, Span};
 
 use crate::access_log::AccessLog;
-use crate::aside::Turn;
+use crate::aside::PoolShare;
 use crate::basic_auth::BasicAuth;
 use crate::budget::{Budgets, Share};
 use crate::cache::AppCache;
@@ -45,10 +45,10 @@ pub(crate) struct AppState {
     failure: RefCell<Option<AppFailure>>,
     /// Its own pages for its visitors, where it may have some: `503.html`.
     error_pages: RefCell<Option<Rc<ErrorPages>>>,
-    /// Whose turn it is to look for its files on another thread,
-    turn: Turn,
-    /// and to read those that its workers have opened.
-    pub(crate) reads: Turn,
+    /// The threads that look for its files,
+    pool: PoolShare,
+    /// and those that read what its workers have opened.
+    pub(crate) reads: PoolShare,
     /// What its spool files may hold.
     pub(crate) spool: Arc<Share>,
     /// What its requests and answers may hold in memory.
@@ -62,8 +62,8 @@ pub(crate) struct AppState {
     cache_memory: Arc<Share>,
     /// Its users, if it is for them alone.
     basic_auth: RefCell<Option<Rc<BasicAuth>>>,
-    /// Whose turn it is to check a password, of all applications.
-    logins: Turn,
+    /// The threads that check passwords, those of all applications.
+    logins: PoolShare,
     shed_log: ShedLog,
     access_log: RefCell<Option<Rc<AccessLog>>>,
     load: RefCell<LoadMeter>,
@@ -98,10 +98,10 @@ impl AppState {
         log: Option<&Rc<AccessLog>>,
         budgets: &Budgets,
         compression: AppRoom,
-        logins: &Turn,
+        logins: &PoolShare,
         events: UnboundedSender<Event>,
     ) -> Self {
-        let turn = Turn::of(app.runs_as.another());
+        let pool = PoolShare::of(app.runs_as.another());
         let events = AppEvents { app: app.id, events };
         let dispatcher = Dispatcher::new(limits, &app, events.clone());
         let cache_memory = Share::new(&budgets.cache, &app.name, Some(app.limits.cache_bytes));
@@ -113,10 +113,10 @@ impl AppState {
             has_booted: Cell::new(false),
             failure: RefCell::new(None),
             error_pages: RefCell::new(None),
-            basic_auth: RefCell::new(BasicAuth::of(&app, &turn, logins)),
-            turn,
+            basic_auth: RefCell::new(BasicAuth::of(&app, &pool, logins)),
+            pool,
             logins: logins.clone(),
-            reads: Turn::of_reads(),
+            reads: PoolShare::of_reads(),
             spool: Share::new(&budgets.spool, &app.name, app.limits.spool_bytes),
             buffers: Share::new(&budgets.buffers, &app.name, None),
             figures: RefCell::default(),
@@ -155,7 +155,7 @@ impl AppState {
             *self.access_log.borrow_mut() = access_log(&app, log);
         }
         if !self.basic_auth().map_or(app.basic_auth.is_none(), |auth| auth.is_of(&app)) {
-            *self.basic_auth.borrow_mut() = BasicAuth::of(&app, &self.turn, &self.logins);
+            *self.basic_auth.borrow_mut() = BasicAuth::of(&app, &self.pool, &self.logins);
         }
         *self.app.borrow_mut() = app;
     }
@@ -251,7 +251,7 @@ impl AppState {
                 Some(assets) => finder.with_assets(*assets, rules.follow_symlinks),
                 None => finder,
             };
-            let statics = StaticFiles::new(finder, settings.runs_as.another(), &self.turn);
+            let statics = StaticFiles::new(finder, settings.runs_as.another(), &self.pool);
             statics.compressed_in(Some(&self.compression).filter(|_| settings.compress))
         });
         *self.statics.borrow_mut() = statics.map(Rc::new);
@@ -262,7 +262,7 @@ impl AppState {
     pub(crate) fn open_site(&self, root: PathBuf) {
         let settings = self.settings();
         let finder = Finder::new(root, &[], settings.static_files.follow_symlinks);
-        let site = StaticFiles::new(finder, settings.runs_as.another(), &self.turn).of_site();
+        let site = StaticFiles::new(finder, settings.runs_as.another(), &self.pool).of_site();
         let site = site.compressed_in(Some(&self.compression).filter(|_| settings.compress));
         *self.statics.borrow_mut() = Some(Rc::new(site));
         self.has_served.set(true);
@@ -273,7 +273,7 @@ impl AppState {
     fn set_error_pages(&self, public: Option<&Path>) {
         let settings = self.settings();
         let pages =
-            |public: &Path| ErrorPages::new(public.to_owned(), settings.runs_as.another(), &self.turn);
+            |public: &Path| ErrorPages::new(public.to_owned(), settings.runs_as.another(), &self.pool);
         *self.error_pages.borrow_mut() = public.map(pages);
     }
 

@@ -15,8 +15,8 @@ fn file_with(content: &[u8]) -> File {
 }
 
 /// One of a file system that does not tell what is in memory, as NFS and FUSE.
-fn file_elsewhere(content: &[u8], turn: &Turn) -> Arc<ServedFile> {
-    let file = ServedFile::handed_over(file_with(content), Backing::Unknown, turn);
+fn file_elsewhere(content: &[u8], pool: &PoolShare) -> Arc<ServedFile> {
+    let file = ServedFile::handed_over(file_with(content), Backing::Unknown, pool);
     file.medium.set(Medium::Elsewhere).unwrap();
     Arc::new(file)
 }
@@ -56,14 +56,14 @@ async fn is_pending(ahead: &mut Ahead, file: &Arc<ServedFile>) -> bool {
 #[test]
 fn every_file_is_sent_as_it_is() {
     on_the_fronts_thread(async {
-        let (content, turn) = (content(), Turn::of_reads());
+        let (content, pool) = (content(), PoolShare::of_reads());
         let mut files = vec![
-            Arc::new(ServedFile::opened(file_with(&content), &turn)),
-            Arc::new(ServedFile::handed_over(file_with(&content), Backing::BlockDevice, &turn)),
-            file_elsewhere(&content, &turn),
+            Arc::new(ServedFile::opened(file_with(&content), &pool)),
+            Arc::new(ServedFile::handed_over(file_with(&content), Backing::BlockDevice, &pool)),
+            file_elsewhere(&content, &pool),
         ];
         for medium in [Medium::Memory, Medium::SilentDisk] {
-            let file = ServedFile::handed_over(file_with(&content), Backing::Unknown, &turn);
+            let file = ServedFile::handed_over(file_with(&content), Backing::Unknown, &pool);
             file.medium.set(medium).unwrap();
             files.push(Arc::new(file));
         }
@@ -78,8 +78,8 @@ fn every_file_is_sent_as_it_is() {
 #[test]
 fn what_is_in_memory_is_sent_at_once() {
     on_the_fronts_thread(async {
-        let turn = Turn::of_reads();
-        let file = Arc::new(ServedFile::opened(file_with(&content()), &turn));
+        let pool = PoolShare::of_reads();
+        let file = Arc::new(ServedFile::opened(file_with(&content()), &pool));
         let mut pieces = 0;
         for _ in 0..2 {
             let mut ahead = Ahead::default();
@@ -93,8 +93,8 @@ fn what_is_in_memory_is_sent_at_once() {
 #[test]
 fn what_is_not_in_memory_is_read_by_another_thread() {
     on_the_fronts_thread(async {
-        let (content, turn) = (content(), Turn::of_reads());
-        let file = Arc::new(ServedFile::opened(file_with(&content), &turn));
+        let (content, pool) = (content(), PoolShare::of_reads());
+        let file = Arc::new(ServedFile::opened(file_with(&content), &pool));
         file.sync_all().unwrap();
         rustix::fs::fadvise(&**file, 0, None, rustix::fs::Advice::DontNeed).unwrap();
         if is_cached(&file, 500_000) != Some(false) {
@@ -114,26 +114,26 @@ fn what_is_not_in_memory_is_read_by_another_thread() {
 #[test]
 fn a_file_system_that_does_not_answer_takes_few_threads() {
     on_the_fronts_thread(async {
-        let (turn, others) = (Turn::of_reads(), Turn::of_reads());
+        let (pool, others) = (PoolShare::of_reads(), PoolShare::of_reads());
         let mut stuck = Vec::new();
         for _ in 0..4 {
-            stuck.push(turn.come().await);
+            stuck.push(pool.take().await);
         }
         let content = content();
-        let (file, other) = (file_elsewhere(&content, &turn), file_elsewhere(&content, &others));
+        let (file, other) = (file_elsewhere(&content, &pool), file_elsewhere(&content, &others));
         let mut ahead = Ahead::default();
         assert!(is_pending(&mut ahead, &file).await);
         assert!(send(&other, usize::MAX).await.unwrap() == content, "another application's");
         assert!(is_pending(&mut ahead, &file).await);
         stuck.pop();
-        wait_for("its turn", async || !is_pending(&mut ahead, &file).await).await;
+        wait_for("its pool", async || !is_pending(&mut ahead, &file).await).await;
     });
 }
 
 #[test]
 fn a_client_that_takes_nothing_has_no_buffer() {
     on_the_fronts_thread(async {
-        let file = file_elsewhere(&content(), &Turn::of_reads());
+        let file = file_elsewhere(&content(), &PoolShare::of_reads());
         let mut ahead = Ahead::default();
         wait_for("the bytes", async || !is_pending(&mut ahead, &file).await).await;
         assert!(matches!(ahead.0, State::Read { .. }));
@@ -146,7 +146,7 @@ fn a_client_that_takes_nothing_has_no_buffer() {
 fn a_file_that_becomes_shorter_is_an_error() {
     on_the_fronts_thread(async {
         for medium in [Medium::SilentDisk, Medium::Elsewhere] {
-            let file = ServedFile::handed_over(file_with(b"short"), Backing::Unknown, &Turn::of_reads());
+            let file = ServedFile::handed_over(file_with(b"short"), Backing::Unknown, &PoolShare::of_reads());
             file.medium.set(medium).unwrap();
             let error = read(Arc::new(file), 0, 1000).await;
             let error = match error {
@@ -163,7 +163,7 @@ fn what_the_kernel_makes_up_is_not_sent() {
     on_the_fronts_thread(async {
         let file = File::open("/proc/self/environ").unwrap();
         let backing = highball_tenant::handed_over(&file).unwrap();
-        let file = Arc::new(ServedFile::handed_over(file, backing, &Turn::of_reads()));
+        let file = Arc::new(ServedFile::handed_over(file, backing, &PoolShare::of_reads()));
         assert!(!file.is_ready(0, 1, now_ms()));
         let error = read(file, 0, 1).await.unwrap_err();
         assert!(error.to_string().contains("procfs"), "{error}");
@@ -173,13 +173,13 @@ fn what_the_kernel_makes_up_is_not_sent() {
 #[test]
 fn a_file_elsewhere_is_closed_by_another_thread() {
     on_the_fronts_thread(async {
-        let turn = Turn::of_reads();
+        let pool = PoolShare::of_reads();
         let (reader, writer) = rustix::pipe::pipe().unwrap();
-        let file = ServedFile::handed_over(File::from(writer), Backing::Unknown, &turn);
+        let file = ServedFile::handed_over(File::from(writer), Backing::Unknown, &pool);
         file.medium.set(Medium::Elsewhere).unwrap();
         let mut held = Vec::new();
         for _ in 0..4 {
-            held.push(turn.come().await);
+            held.push(pool.take().await);
         }
         rustix::io::ioctl_fionbio(&reader, true).unwrap();
         drop(file);

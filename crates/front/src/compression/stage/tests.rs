@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::aside::file_reads::{Ahead, ServedFile};
-use crate::aside::Turn;
+use crate::aside::PoolShare;
 use crate::compression::encoder::tests::{decoded, ALL};
 use crate::compression::room::Room;
 use crate::protocol::http1::reader::{Parsed, Reader};
@@ -117,7 +117,7 @@ fn file_of(bytes: &[u8]) -> Arc<ServedFile> {
     use std::io::Write;
     let mut file = tempfile::tempfile().unwrap();
     file.write_all(bytes).unwrap();
-    Arc::new(ServedFile::opened(file, &Turn::of_reads()))
+    Arc::new(ServedFile::opened(file, &PoolShare::of_reads()))
 }
 
 fn page(length: usize) -> Vec<u8> {

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use super::audience;
 use crate::message::refusal::Refusal;
 use crate::message::request_head::{BodyFraming, Method};
-use crate::refusals::failure_pages::{Audience, Form, Page};
+use crate::refusals::failure_pages::{Audience, Page};
 use crate::request::{Arrived, Decision, Flow, Transaction};
 use crate::route::app_list;
 use crate::route::app_state::{AppState, Visit};
@@ -50,20 +50,16 @@ fn answer_without(transaction: &mut Transaction, arrived: Arrived<'_>) -> Decisi
         return Decision::Refuse(Refusal::NoApp);
     }
     match audience {
-        Audience::Public => return Decision::Refuse(Refusal::NoApp),
-        Audience::Unproven(form) => hint_at_link(form, transaction),
+        Audience::Public => Decision::Refuse(Refusal::NoApp),
+        Audience::Unproven(form) => {
+            let page = Page::of_link(&Refusal::NoApp.in_words(), form);
+            transaction.answer_refusal(Refusal::NoApp, &page.content())
+        }
         Audience::Developer(form) => {
             let listed = apps.reached().map(|app| &**app);
             let list = app_list::Answer::new(listed, form, &arrived.shared.key, head, arrived.text);
             list.push(head.method == Method::Head, answer);
+            Decision::Answer
         }
     }
-    Decision::Answer
-}
-
-/// Instead of the list of applications, for a possible developer.
-fn hint_at_link(form: Form, transaction: &mut Transaction) {
-    let refusal = Refusal::NoApp;
-    let page = Page::of_link(&refusal.in_words(), form);
-    refusal.answer_with(&page.content(), transaction.head.method == Method::Head, &mut transaction.answer);
 }

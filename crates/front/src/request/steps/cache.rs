@@ -56,13 +56,11 @@ fn look_up(transaction: &mut Transaction, routed: Routed<'_>) -> Flow<Option<Wat
 /// The client wants no answer but a stored one.
 fn refuse_to_forward(transaction: &mut Transaction) -> Decision {
     const TEXT: &[u8] = b"504 Gateway Timeout: there is no stored response\n";
-    let is_head = transaction.head.method == Method::Head;
-    transaction.answer.push_whole(504, is_head, TEXT, |fields| {
+    transaction.answer_whole(504, TEXT, |fields| {
         fields.add(b"content-type", b"text/plain; charset=utf-8");
         fields.add(b"cache-control", b"no-store");
         fields.add(b"cache-status", b"highball; detail=only-if-cached");
-    });
-    Decision::Answer
+    })
 }
 
 /// Begins to send a stored answer.

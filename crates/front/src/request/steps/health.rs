@@ -30,10 +30,8 @@ fn answer_check(transaction: &mut Transaction, routed: Routed<'_>) -> Decision {
         (false, false) => (503, format!("not ready: {state}\n")),
         (true, false) => (200, "ready\n".to_owned()),
     };
-    let is_head = transaction.head.method == Method::Head;
-    transaction.answer.push_whole(status, is_head, text.as_bytes(), |fields| {
+    transaction.answer_whole(status, text.as_bytes(), |fields| {
         fields.add(b"content-type", b"text/plain; charset=utf-8");
         fields.add(b"cache-control", b"no-store");
-    });
-    Decision::Answer
+    })
 }

@@ -32,11 +32,9 @@ fn answer_challenge(https: &Https, transaction: &mut Transaction, arrived: Arriv
     }
     let Some(content) = https.tls.challenges().answer(head.path(text)) else { return Continue(()) };
     transaction.note_target(arrived.text, arrived.shared);
-    let is_head = transaction.head.method == Method::Head;
-    transaction.answer.push_whole(200, is_head, &content, |fields| {
+    Break(transaction.answer_whole(200, &content, |fields| {
         fields.add(b"content-type", b"application/octet-stream");
-    });
-    Break(Decision::Answer)
+    }))
 }
 
 /// A client of an address for HTTP, where all are to use HTTPS.
@@ -48,9 +46,7 @@ fn send_to_https(https: &Https, transaction: &mut Transaction, arrived: Arrived<
     }
     let to = https.url_of(&transaction.head, &peer.server_name, arrived.text);
     transaction.note_target(arrived.text, arrived.shared);
-    let is_head = transaction.head.method == Method::Head;
-    transaction.answer.push_whole(308, is_head, b"", |fields| fields.add(b"location", &to));
-    Break(Decision::Answer)
+    Break(transaction.answer_whole(308, b"", |fields| fields.add(b"location", &to)))
 }
 
 /// A client that speaks HTTP at an address for HTTPS. A browser is sent to the same address with https://, by status 307, because
@@ -60,14 +56,10 @@ fn lead_back(https: &Https, transaction: &mut Transaction, arrived: Arrived<'_>)
     const WRONG: &[u8] = b"This address is for HTTPS: write https:// instead of http://.\n";
     let to = https.url_of(&transaction.head, &arrived.client.peer.server_name, arrived.text);
     transaction.note_target(arrived.text, arrived.shared);
-    let Transaction { head, answer, .. } = transaction;
-    let is_head = head.method == Method::Head;
-    if is_head || head.method == Method::Get {
-        answer.push_whole(307, is_head, b"", |fields| fields.add(b"location", &to));
-    } else {
-        answer.push_whole(400, false, WRONG, |fields| {
-            fields.add(b"content-type", b"text/plain; charset=utf-8");
-        });
+    if matches!(transaction.head.method, Method::Get | Method::Head) {
+        return transaction.answer_whole(307, b"", |fields| fields.add(b"location", &to));
     }
-    Decision::Answer
+    transaction.answer_whole(400, WRONG, |fields| {
+        fields.add(b"content-type", b"text/plain; charset=utf-8");
+    })
 }

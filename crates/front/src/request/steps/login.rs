@@ -7,7 +7,6 @@ use std::rc::Rc;
 use crate::basic_auth::{is_open, BasicAuth, Judged, Verdict};
 use crate::files::Pending;
 use crate::message::refusal::Refusal;
-use crate::message::request_head::Method;
 use crate::refusals::answers::Content;
 use crate::request::transaction::Login;
 use crate::request::{Decision, Flow, Routed, Transaction};
@@ -62,6 +61,5 @@ fn refuse(refusal: Refusal, auth: &BasicAuth, transaction: &mut Transaction) -> 
     let body = refusal.in_words() + "\n";
     let content =
         Content { content_type: "text/plain; charset=utf-8", fields: &fields, body: body.as_bytes() };
-    refusal.answer_with(&content, transaction.head.method == Method::Head, &mut transaction.answer);
-    Decision::Answer
+    transaction.answer_refusal(refusal, &content)
 }
