@@ -57,9 +57,9 @@ use crate::transport::http2::Http2Stream;
 use crate::transport::stream::{Peer, Stream};
 use crate::transport::tls::Alpn;
 
-/// A part of a connection's life that does without the rest, and the rest without it: a handshake, a refusal. So no connection takes
-/// memory for what it does not do at the moment, and the code that every request runs stays together.
-type Rare<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
+/// A boxed future of a rare path: a handshake, a refusal. It keeps the task of a connection small, and the code that every
+/// request runs together.
+type ColdFuture<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
 
 /// A connection.
 #[derive(Debug)]
@@ -91,15 +91,15 @@ enum ClientSide {
     Probed { before_ms: u64 },
 }
 
-/// Whether a client takes what it is sent; if not, the deadline that counts again once it does, in milliseconds.
+/// Whether the client is reading; if not, the deadline that counts again once it does, in milliseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Stalled {
-    /// It does.
+    /// It is reading.
     #[default]
     No,
-    /// Not at the moment.
+    /// It does not read at the moment.
     Patient { before_ms: u64 },
-    /// It has not for a while: the rest goes to a spool file.
+    /// It has not read for a while: the rest goes to a spool file.
     Spooling { before_ms: u64 },
 }
 
@@ -124,7 +124,7 @@ enum Begun {
     /// One request after the other.
     Requests(Box<Connection>),
     /// Streams that share it.
-    Streams(Rare<'static, ()>),
+    Streams(ColdFuture<'static, ()>),
 }
 
 /// The life of a connection.
@@ -148,7 +148,7 @@ pub(crate) fn serve_tls(
     live(Box::pin(begin_tls(stream, peer, shared, counted)))
 }
 
-async fn live(begun: Rare<'static, Option<Begun>>) {
+async fn live(begun: ColdFuture<'static, Option<Begun>>) {
     match begun.await {
         Some(Begun::Requests(connection)) => connection.serve().await,
         Some(Begun::Streams(streams)) => streams.await,

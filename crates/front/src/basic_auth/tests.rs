@@ -1,16 +1,14 @@
 use std::path::Path;
 
 use tempfile::TempDir;
-use tokio::runtime::LocalRuntime;
 
 use super::*;
-use crate::protocol::http1::reader::Reader;
-use crate::tests::limits::limits;
+use crate::tests::heads::head_of;
+use crate::tests::runtime;
 
 fn is_open_for(request_line: &str, probe_path: &str, prefix: &str) -> bool {
     let bytes = format!("{request_line} HTTP/1.1\r\nHost: a\r\n\r\n");
-    let (mut reader, mut head) = (Reader::default(), RequestHead::new());
-    reader.parse(bytes.as_bytes(), &limits(), &mut head).unwrap();
+    let head = head_of(&bytes);
     is_open(&head, bytes.as_bytes(), prefix.len(), probe_path)
 }
 
@@ -75,8 +73,7 @@ fn auth(file: &Path) -> Rc<BasicAuth> {
 
 fn ask(auth: &Rc<BasicAuth>) -> Judged {
     let bytes = b"GET / HTTP/1.1\r\nHost: a\r\nAuthorization: Basic YW5uOnN3b3JkZmlzaA==\r\n\r\n";
-    let (mut reader, mut head) = (Reader::default(), RequestHead::new());
-    reader.parse(bytes, &limits(), &mut head).unwrap();
+    let head = head_of(bytes);
     auth.judge(&head, bytes, Origin::of("192.0.2.7"))
 }
 
@@ -89,10 +86,6 @@ fn question(auth: &Rc<BasicAuth>) -> Question {
 
 fn is_known(auth: &Rc<BasicAuth>) -> bool {
     matches!(ask(auth), Judged::At(Verdict::User(name)) if *name == *b"ann")
-}
-
-fn runtime() -> LocalRuntime {
-    tokio::runtime::Builder::new_current_thread().enable_all().build_local(Default::default()).unwrap()
 }
 
 fn folder_with(users: &str) -> (TempDir, std::path::PathBuf) {

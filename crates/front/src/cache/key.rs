@@ -157,6 +157,7 @@ mod tests {
     use crate::cache::Asking;
     use crate::message::request_head::RingContext;
     use crate::protocol::http1::reader::Reader;
+    use crate::tests::heads::CONTEXT;
     use crate::tests::limits::limits;
 
     fn key(text: &str) -> Option<Key> {
@@ -249,19 +250,7 @@ mod tests {
     type Env = BTreeMap<Vec<u8>, Vec<u8>>;
 
     fn env(head: &RequestHead, buffer: &[u8], is_tls: bool) -> Env {
-        let context = RingContext {
-            remote_addr: "192.0.2.7",
-            server_name: "localhost",
-            server_port: 3000,
-            script_name: "",
-            prefix_bytes: 0,
-            request_id: None,
-            remote_user: None,
-            https: is_tls,
-            takeover: false,
-            received_us: 0,
-            content_length: None,
-        };
+        let context = RingContext { https: is_tls, ..CONTEXT };
         let mut block = Vec::new();
         head.encode_for_ring(buffer, &context, &mut block);
         let fixed = Fixed::decode(block[..FIXED_BYTES].try_into().unwrap());

@@ -1,16 +1,11 @@
 use super::*;
 use crate::budget::{Budget, Kind};
 use crate::message::answer::{AnswerBody, AnswerHead, FieldLines};
-use crate::protocol::http1::reader::{Parsed, Reader};
-use crate::tests::limits::limits;
+use crate::tests::heads;
 
 /// A head, and the buffer that it was read from.
 pub(super) fn head_of(text: &str) -> (RequestHead, Vec<u8>) {
-    let (mut reader, mut head) = (Reader::default(), RequestHead::new());
-    let buffer = text.as_bytes().to_vec();
-    let parsed = reader.parse(&buffer, &limits(), &mut head);
-    assert!(matches!(parsed, Ok(Parsed::Complete { .. })), "{parsed:?}: {text}");
-    (head, buffer)
+    (heads::head_of(text), text.as_bytes().to_vec())
 }
 
 const MINUTE: &str = "cache-control: public, max-age=60\r\n";

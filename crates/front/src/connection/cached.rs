@@ -4,13 +4,13 @@ use std::future::poll_fn;
 use std::task::{ready, Poll};
 
 use super::answer::Answered;
-use super::{Connection, End, Rare};
+use super::{ColdFuture, Connection, End};
 use crate::request::cached_answer::CachedAnswer;
 
 impl Connection {
     /// Sends a stored answer.
     #[inline(never)]
-    pub(super) fn send_cached(&mut self, cached: CachedAnswer) -> Rare<'_, Result<(), End>> {
+    pub(super) fn send_cached(&mut self, cached: CachedAnswer) -> ColdFuture<'_, Result<(), End>> {
         Box::pin(self.send_pieces(cached))
     }
 

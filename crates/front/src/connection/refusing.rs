@@ -1,6 +1,6 @@
 //! Sending an error of the front's own.
 
-use super::{Connection, End, Rare};
+use super::{ColdFuture, Connection, End};
 use crate::exchange::Body;
 use crate::message::refusal::Refusal;
 use crate::message::request_head::Method;
@@ -12,7 +12,7 @@ impl Connection {
     /// Sends a refusal. `Ok`: the connection is kept, as it may be where `keep_alive` says so.
     #[cold]
     #[inline(never)]
-    pub(super) fn refuse(&mut self, refusal: Refusal, keep_alive: bool) -> Rare<'_, Result<(), End>> {
+    pub(super) fn refuse(&mut self, refusal: Refusal, keep_alive: bool) -> ColdFuture<'_, Result<(), End>> {
         Box::pin(self.send_refusal(refusal, keep_alive))
     }
 

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::task::{ready, Context, Poll};
 use std::time::Duration;
 
-use super::{Connection, End, Rare};
+use super::{ColdFuture, Connection, End};
 use crate::budget::Account;
 use crate::clock::now_ms;
 use crate::exchange::sink::Sink;
@@ -67,7 +67,7 @@ impl Connection {
     }
 
     #[inline(never)]
-    fn upload_body<'a>(&'a mut self, app: &'a AppState) -> Rare<'a, Result<Option<Refusal>, End>> {
+    fn upload_body<'a>(&'a mut self, app: &'a AppState) -> ColdFuture<'a, Result<Option<Refusal>, End>> {
         Box::pin(self.read_body(app))
     }
 

@@ -7,10 +7,10 @@ use super::*;
 use crate::clock::now_ms;
 use crate::compression::encoder::tests::{decoded, ALL};
 use crate::compression::room::Room;
-use crate::protocol::http1::reader::{Parsed, Reader};
 use crate::tests::answers::{writer, written};
-use crate::tests::limits::limits;
+use crate::tests::heads::head_of;
 use crate::tests::openers::DEADLINE;
+use crate::tests::runtime;
 
 /// Room for two encoders of any kind, and some files.
 const MEMORY: u64 = 256 << 20;
@@ -33,10 +33,7 @@ impl Site {
         let folder = tempfile::tempdir().unwrap();
         let finder = Finder::new(folder.path().to_owned(), &[], true);
         let files = StaticFiles::new(finder, None, &PoolShare::of(None)).compressed_in(Some(room));
-        let options = tokio::runtime::LocalOptions::default();
-        let runtime =
-            tokio::runtime::Builder::new_current_thread().enable_all().build_local(options).unwrap();
-        Site { folder, files, runtime }
+        Site { folder, files, runtime: runtime() }
     }
 
     fn new() -> Self {
@@ -62,8 +59,7 @@ impl Site {
 
     fn request(&self, method: &str, path: &str, fields: &str) -> Answer {
         let buffer = format!("{method} {path} HTTP/1.1\r\nhost: a\r\n{fields}\r\n");
-        let (mut reader, mut head) = (Reader::default(), RequestHead::new());
-        assert!(matches!(reader.parse(buffer.as_bytes(), &limits(), &mut head), Ok(Parsed::Complete { .. })));
+        let head = head_of(&buffer);
         let buffer = buffer.as_bytes();
         let path = head.path(buffer);
         for _ in 0..10 {

@@ -5,10 +5,10 @@ use std::time::{Duration, Instant, SystemTime};
 
 use super::*;
 use crate::clock::now_ms;
-use crate::protocol::http1::reader::{Parsed, Reader};
 use crate::tests::answers::{writer, written};
-use crate::tests::limits::limits;
+use crate::tests::heads::head_of;
 use crate::tests::openers::DEADLINE;
+use crate::tests::runtime;
 
 const BIG: usize = 100_000;
 
@@ -39,11 +39,6 @@ impl Answer {
 
 fn files_in(root: PathBuf, headers: &[(String, String)], follow_symlinks: bool) -> StaticFiles {
     StaticFiles::new(Finder::new(root, headers, follow_symlinks), None, &PoolShare::of(None))
-}
-
-fn runtime() -> tokio::runtime::LocalRuntime {
-    let options = tokio::runtime::LocalOptions::default();
-    tokio::runtime::Builder::new_current_thread().enable_all().build_local(options).unwrap()
 }
 
 impl Public {
@@ -97,11 +92,7 @@ impl Public {
     /// The answer to a request; `None`: the application is asked.
     fn request(&self, method: &str, path: &str, fields: &str) -> Option<Answer> {
         let buffer = format!("{method} {path} HTTP/1.1\r\nHost: a\r\n{fields}\r\n");
-        let (mut reader, mut head) = (Reader::default(), RequestHead::new());
-        assert!(
-            matches!(reader.parse(buffer.as_bytes(), &limits(), &mut head), Ok(Parsed::Complete { .. })),
-            "{buffer}"
-        );
+        let head = head_of(&buffer);
         let (mut events, answer) = self.answer(&head, buffer.as_bytes());
         match answer {
             StaticAnswer::NotMine => {

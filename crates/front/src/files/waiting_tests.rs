@@ -1,8 +1,7 @@
 use super::*;
 use crate::clock::now_ms;
-use crate::protocol::http1::reader::{Parsed, Reader};
 use crate::tests::answers::{writer, written};
-use crate::tests::limits::limits;
+use crate::tests::heads::head_of;
 use crate::tests::openers::{on_the_fronts_thread, wait_for, Mood, Opener};
 
 fn files_of(opener: &Opener) -> StaticFiles {
@@ -13,8 +12,7 @@ fn files_of(opener: &Opener) -> StaticFiles {
 /// What a client is sent; `None`: the application is asked.
 async fn get(files: &StaticFiles, path: &str) -> Option<String> {
     let buffer = format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n");
-    let (mut reader, mut head) = (Reader::default(), RequestHead::new());
-    assert!(matches!(reader.parse(buffer.as_bytes(), &limits(), &mut head), Ok(Parsed::Complete { .. })));
+    let head = head_of(&buffer);
     let buffer = buffer.as_bytes();
     for waits in 0.. {
         let path = head.path(buffer);

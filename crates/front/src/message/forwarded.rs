@@ -187,15 +187,13 @@ fn is_tls(scheme: &[u8]) -> Option<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::http1::reader::Reader;
-    use crate::tests::limits::limits;
+    use crate::tests::heads::head_of;
     use proptest::{prop_assert, proptest};
 
     /// What the fields report where 127.0.0.0/8 and 10.0.0.0/8 are trusted: "ADDRESS SCHEME".
     fn report(fields: &[&str]) -> String {
         let bytes = format!("GET / HTTP/1.1\r\nHost: a\r\n{}\r\n\r\n", fields.join("\r\n"));
-        let (mut reader, mut head) = (Reader::default(), RequestHead::new());
-        reader.parse(bytes.as_bytes(), &limits(), &mut head).unwrap();
+        let head = head_of(&bytes);
         let is_trusted = |address: IpAddr| {
             address.is_loopback() || matches!(address, IpAddr::V4(v4) if v4.octets()[0] == 10)
         };

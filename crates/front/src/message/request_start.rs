@@ -61,8 +61,7 @@ fn reported_us(value: &[u8]) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::http1::reader::Reader;
-    use crate::tests::limits::limits;
+    use crate::tests::heads::head_of;
 
     #[test]
     fn each_unit_is_known_by_its_size() {
@@ -97,8 +96,7 @@ mod tests {
 
     fn waited(fields: &str) -> u64 {
         let bytes = format!("GET / HTTP/1.1\r\nHost: a\r\n{fields}\r\n");
-        let (mut reader, mut head) = (Reader::default(), RequestHead::new());
-        reader.parse(bytes.as_bytes(), &limits(), &mut head).unwrap();
+        let head = head_of(&bytes);
         waited_us(&head, bytes.as_bytes())
     }
 

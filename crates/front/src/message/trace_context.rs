@@ -44,8 +44,7 @@ fn is_valid(value: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::http1::reader::Reader;
-    use crate::tests::limits::limits;
+    use crate::tests::heads::head_of;
 
     const VALID: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 
@@ -86,8 +85,7 @@ mod tests {
     /// The fields of a request that are left.
     fn left(fields: &[String]) -> Vec<&'static str> {
         let bytes = format!("GET / HTTP/1.1\r\nHost: a\r\n{}\r\n\r\n", fields.join("\r\n"));
-        let (mut reader, mut head) = (Reader::default(), RequestHead::new());
-        reader.parse(bytes.as_bytes(), &limits(), &mut head).unwrap();
+        let mut head = head_of(&bytes);
         head.drop_invalid_trace(bytes.as_bytes());
         let keys = [("parent", known_key::TRACEPARENT), ("state", known_key::TRACESTATE)];
         keys.into_iter().filter(|(_, key)| head.has(*key)).map(|(name, _)| name).collect()

@@ -208,26 +208,12 @@ impl ShedLog {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::message::request_head::{RequestHead, RingContext};
-    use crate::protocol::http1::reader::Reader;
-    use crate::tests::limits::limits;
+    use crate::message::request_head::RingContext;
+    use crate::tests::heads::{head_of, CONTEXT};
 
     fn block(text: &str) -> Vec<u8> {
-        let (mut reader, mut head) = (Reader::default(), RequestHead::new());
-        reader.parse(text.as_bytes(), &limits(), &mut head).unwrap();
-        let context = RingContext {
-            remote_addr: "127.0.0.1",
-            server_name: "localhost",
-            server_port: 80,
-            script_name: "/shop",
-            prefix_bytes: 5,
-            request_id: None,
-            remote_user: None,
-            https: false,
-            takeover: true,
-            received_us: 7,
-            content_length: None,
-        };
+        let head = head_of(text);
+        let context = RingContext { script_name: "/shop", prefix_bytes: 5, received_us: 7, ..CONTEXT };
         let mut block = Vec::new();
         head.encode_for_ring(text.as_bytes(), &context, &mut block);
         block

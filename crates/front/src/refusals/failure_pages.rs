@@ -238,8 +238,7 @@ impl Page {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::http1::reader::Reader;
-    use crate::tests::limits::limits;
+    use crate::tests::heads::head_of;
 
     fn key() -> DeveloperKey {
         DeveloperKey::new([7; 32])
@@ -247,8 +246,7 @@ mod tests {
 
     fn audience(fields: &str, remote_addr: &str, rule: ShowDiagnosis) -> Audience {
         let bytes = format!("GET / HTTP/1.1\r\n{fields}\r\n\r\n");
-        let (mut reader, mut head) = (Reader::default(), RequestHead::new());
-        reader.parse(bytes.as_bytes(), &limits(), &mut head).unwrap();
+        let head = head_of(&bytes);
         let binds =
             [Bind::tcp("192.0.2.7:3000".parse().unwrap()), Bind::tcp("0.0.0.0:3000".parse().unwrap())];
         let evidence = Evidence {
@@ -394,8 +392,7 @@ mod tests {
         }
         let https = |port: &str| {
             let bytes = format!("GET / HTTP/1.1\r\nHost: localhost{port}\r\n\r\n");
-            let (mut reader, mut head) = (Reader::default(), RequestHead::new());
-            reader.parse(bytes.as_bytes(), &limits(), &mut head).unwrap();
+            let head = head_of(&bytes);
             let (bytes, key) = (bytes.as_bytes(), key());
             let evidence =
                 Evidence { head: &head, bytes, remote_addr: "::1", is_tls: true, binds: &[], key: &key };
@@ -407,8 +404,7 @@ mod tests {
     #[test]
     fn a_host_in_the_target_counts() {
         let bytes = format!("GET http://evil.example/ HTTP/1.1\r\n{}\r\n\r\n", with_cookie("localhost"));
-        let (mut reader, mut head) = (Reader::default(), RequestHead::new());
-        reader.parse(bytes.as_bytes(), &limits(), &mut head).unwrap();
+        let head = head_of(&bytes);
         let (bytes, key) = (bytes.as_bytes(), key());
         let evidence =
             Evidence { head: &head, bytes, remote_addr: "::1", is_tls: false, binds: &[], key: &key };

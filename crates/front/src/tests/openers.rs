@@ -12,6 +12,8 @@ use std::time::{Duration, Instant};
 use highball_tenant::{answer_to, Answer};
 use highball_users::User;
 
+use super::runtime;
+
 /// Nothing here takes that long, unless it never ends.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(30);
 
@@ -124,8 +126,7 @@ impl highball_tenant::Openers for All {
 /// Runs this as the front runs: on one thread, which asks no opener.
 pub(crate) fn on_the_fronts_thread(test: impl Future<Output = ()>) {
     highball_tenant::never_ask_on_this_thread();
-    let mut builder = tokio::runtime::Builder::new_current_thread();
-    let runtime = builder.enable_all().build_local(Default::default()).unwrap();
+    let runtime = runtime();
     runtime.block_on(async { tokio::time::timeout(DEADLINE, test).await.expect("it ends in time") });
     runtime.shutdown_background();
 }

@@ -9,18 +9,15 @@ use crate::aside::file_reads::{Ahead, ServedFile};
 use crate::aside::PoolShare;
 use crate::compression::encoder::tests::{decoded, ALL};
 use crate::compression::room::Room;
-use crate::protocol::http1::reader::{Parsed, Reader};
-use crate::tests::limits::limits;
+use crate::tests::heads::head_of;
+use crate::tests::runtime;
 
 /// Room for some encoders of each kind.
 const MEMORY: u64 = 64 << 20;
 
 fn stage_for(fields: &str, room: &AppRoom) -> Box<Stage> {
     let text = format!("GET / HTTP/1.1\r\nhost: a\r\n{fields}\r\n");
-    let mut head = RequestHead::new();
-    let parsed = Reader::default().parse(text.as_bytes(), &limits(), &mut head).unwrap();
-    assert!(matches!(parsed, Parsed::Complete { .. }));
-    Stage::new(&head, text.as_bytes(), room, Holder::default()).expect("it asks for compression")
+    Stage::new(&head_of(&text), text.as_bytes(), room, Holder::default()).expect("it asks for compression")
 }
 
 fn room() -> AppRoom {
@@ -77,9 +74,7 @@ impl Got {
 }
 
 fn run<T>(future: impl Future<Output = T>) -> T {
-    let options = tokio::runtime::LocalOptions::default();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build_local(options).unwrap();
-    runtime.block_on(future)
+    runtime().block_on(future)
 }
 
 /// Passes what has come through the stage.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use super::*;
 use crate::message::request_head::{patch_body, Method, RingContext};
+use crate::tests::heads::CONTEXT;
 use crate::tests::limits;
 
 fn limits() -> Limits {
@@ -45,20 +46,6 @@ fn env(head: &str, context: &RingContext<'_>) -> (Fixed, BTreeMap<String, String
     }
     (fixed, env)
 }
-
-const CONTEXT: RingContext<'_> = RingContext {
-    remote_addr: "10.0.0.1",
-    server_name: "localhost",
-    server_port: 3000,
-    script_name: "",
-    prefix_bytes: 0,
-    request_id: None,
-    remote_user: None,
-    https: false,
-    takeover: true,
-    received_us: 77,
-    content_length: None,
-};
 
 #[test]
 fn a_plain_request_is_understood() {

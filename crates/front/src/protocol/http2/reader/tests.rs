@@ -4,7 +4,8 @@ use http::Request;
 
 use super::read;
 use crate::message::refusal::Refusal;
-use crate::message::request_head::{known_key, BodyFraming, Method, RequestHead, RingContext, Version};
+use crate::message::request_head::{known_key, BodyFraming, Method, RequestHead, Version};
+use crate::tests::heads::CONTEXT;
 use crate::tests::limits::limits;
 
 /// A request for `http://example.org/a?b`, unless `fields` say otherwise.
@@ -52,21 +53,8 @@ fn a_head_says_what_the_pseudo_header_fields_and_the_others_say() {
 fn crumbs_of_a_cookie_are_joined() {
     let request = get(&[("cookie", "a=1"), ("accept", "*/*"), ("cookie", "b=2"), ("cookie", "c=3")]);
     let (head, text) = read_with(&request, false, &limits()).unwrap();
-    let context = RingContext {
-        remote_addr: "127.0.0.1",
-        server_name: "localhost",
-        server_port: 80,
-        script_name: "",
-        prefix_bytes: 0,
-        request_id: None,
-        remote_user: None,
-        https: false,
-        takeover: false,
-        received_us: 0,
-        content_length: None,
-    };
     let mut block = Vec::new();
-    head.encode_for_ring(&text, &context, &mut block);
+    head.encode_for_ring(&text, &CONTEXT, &mut block);
     let has = |part: &[u8]| block.windows(part.len()).any(|window| window == part);
     assert!(has(b"a=1; b=2; c=3"));
     assert!(has(b"HTTP/2"), "SERVER_PROTOCOL");
