@@ -10,7 +10,7 @@ use std::time::Duration;
 use super::{ClientSide, Connection, End};
 use crate::access_log::CLIENT_LEFT;
 use crate::exchange::response::Progress;
-use crate::exchange::{Body, Place};
+use crate::exchange::{Body, Exchange, Place};
 use crate::message::refusal::Refusal;
 use crate::route::app_state::AppState;
 
@@ -134,24 +134,13 @@ impl Connection {
             let is_probed = matches!(self.client_side, ClientSide::Probed { .. });
             if (waiting || is_probed) && self.counted.deadline.has_passed(context) {
                 if !is_probed {
-                    return Poll::Ready(Ok(Answered::Refused(self.give_up(app))));
+                    return Poll::Ready(Ok(Answered::Refused(give_up(&self.request.exchange, app))));
                 }
                 self.end_probe()?;
                 continue;
             }
             ready!(self.poll_client(context))?;
         }
-    }
-
-    /// The worker took too long.
-    #[cold]
-    fn give_up(&mut self, app: &AppState) -> Refusal {
-        let worker = match self.request.exchange.borrow().place {
-            Place::Worker(worker, _) => Some(worker),
-            Place::Connection | Place::Queue => None,
-        };
-        app.dispatcher.borrow_mut().cancel(&self.request.exchange);
-        Refusal::WorkerTimeout { worker }
     }
 
     /// Takes what has come of the answer by now. `false`: nothing.
@@ -234,4 +223,15 @@ impl Connection {
     fn is_queued(&self) -> bool {
         self.request.exchange.borrow().place == Place::Queue
     }
+}
+
+/// The worker took too long.
+#[cold]
+fn give_up(exchange: &Rc<Exchange>, app: &AppState) -> Refusal {
+    let worker = match exchange.borrow().place {
+        Place::Worker(worker, _) => Some(worker),
+        Place::Connection | Place::Queue => None,
+    };
+    app.dispatcher.borrow_mut().cancel(exchange);
+    Refusal::WorkerTimeout { worker }
 }

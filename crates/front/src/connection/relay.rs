@@ -16,11 +16,11 @@ use highball_config::Limits;
 use super::server_close::{moment, ServerClose};
 use super::web_socket::{ServerFrames, RESTART};
 use super::{ClientSide, Connection, End};
-use crate::clock::now_ms;
+use crate::clock::{now_ms, Deadline};
 use crate::exchange::{Place, Request};
 use crate::message::request_head::RequestHead;
 use crate::protocol::Protocol;
-use crate::request::transaction::Leave;
+use crate::request::transaction::{Leave, Transaction};
 use crate::route::app_state::AppState;
 
 /// How often one direction is read from before others get their turn.
@@ -130,7 +130,7 @@ impl Connection {
             application: Application(UnixStream::from_std(socket)?),
             up: Way { rest, ended, ..Way::default() },
             down: Way::default(),
-            frames: self.server_frames(),
+            frames: server_frames(&self.request),
             close: ServerClose::NotDue,
         };
         poll_fn(|context| self.poll_relay(context, &mut relay)).await
@@ -140,7 +140,7 @@ impl Connection {
         self.shared.turn.step();
         self.forget_request(context);
         self.limit_remaining_time(relay);
-        let is_over = self.counted.deadline.has_passed(context) && !self.begin_close(relay);
+        let is_over = self.counted.deadline.has_passed(context) && !relay.begin_close(&self.counted.deadline);
         let Relay { application, up, down, frames, close } = relay;
         down.ended |= is_over;
         let mut scratch = self.shared.scratch.borrow_mut();
@@ -198,7 +198,7 @@ impl Connection {
 
     /// Limits the time that is left, once the server, the application or the worker is to end.
     fn limit_remaining_time(&mut self, relay: &mut Relay) {
-        if relay.close == ServerClose::NotDue && (self.shared.is_draining() || self.is_to_leave()) {
+        if relay.close == ServerClose::NotDue && (self.shared.is_draining() || is_to_leave(&self.request)) {
             let time = self.shared.settings.hijacked_drain_timeout;
             relay.close = ServerClose::plan(time);
             let is_web_socket = relay.frames.may_be_closed() && !relay.down.ended;
@@ -206,37 +206,39 @@ impl Connection {
             self.counted.deadline.at_most(if is_web_socket { moment() } else { time });
         }
     }
+}
 
+impl Relay {
     /// The deadline has passed. `true`: that was the moment of a close frame, and the end of the time is the next.
-    fn begin_close(&self, relay: &mut Relay) -> bool {
-        let ServerClose::Planned { until_ms } = relay.close else { return false };
-        if relay.down.ended {
+    fn begin_close(&mut self, deadline: &Deadline) -> bool {
+        let ServerClose::Planned { until_ms } = self.close else { return false };
+        if self.down.ended {
             return false; // the application has ended the connection, and nothing may follow
         }
-        if relay.frames.may_be_closed() {
-            relay.close = ServerClose::Due { until_ms };
+        if self.frames.may_be_closed() {
+            self.close = ServerClose::Due { until_ms };
         } else if until_ms <= now_ms() {
             return false;
         }
-        self.counted.deadline.put_back(until_ms);
+        deadline.put_back(until_ms);
         true
     }
+}
 
-    /// Where the frames of a WebSocket begin, if it is one.
-    fn server_frames(&self) -> ServerFrames {
-        let inner = self.request.exchange.borrow();
-        match (inner.request.is_for_web_socket, inner.response.status) {
-            (true, 101) => ServerFrames::BEGIN,
-            (true, 0) => ServerFrames::HEAD,
-            _ => ServerFrames::Foreign,
-        }
+/// Where the frames of a WebSocket begin, if it is one.
+fn server_frames(request: &Transaction) -> ServerFrames {
+    let inner = request.exchange.borrow();
+    match (inner.request.is_for_web_socket, inner.response.status) {
+        (true, 101) => ServerFrames::BEGIN,
+        (true, 0) => ServerFrames::HEAD,
+        _ => ServerFrames::Foreign,
     }
+}
 
-    fn is_to_leave(&self) -> bool {
-        let leaves =
-            |app: &AppState| app.is_leaving() || app.dispatcher.borrow().is_leaving(&self.request.exchange);
-        self.request.visit.as_ref().is_some_and(|visit| leaves(visit))
-    }
+/// Whether the application or the worker is to end.
+fn is_to_leave(request: &Transaction) -> bool {
+    let leaves = |app: &AppState| app.is_leaving() || app.dispatcher.borrow().is_leaving(&request.exchange);
+    request.visit.as_ref().is_some_and(|visit| leaves(visit))
 }
 
 impl Way {

@@ -6,9 +6,11 @@ use std::rc::Rc;
 use std::task::{ready, Context, Poll};
 use std::time::Duration;
 
+use highball_config::Limits;
+
 use super::{ColdFuture, Connection, End};
 use crate::budget::Account;
-use crate::clock::now_ms;
+use crate::clock::{now_ms, Deadline};
 use crate::exchange::sink::Sink;
 use crate::exchange::spool::SpoolError;
 use crate::exchange::spool_room::SpoolRoom;
@@ -56,6 +58,32 @@ fn refusal_for_room(room: &SpoolRoom, account: &Account, length: u64) -> Option<
     Some(NO_ROOM)
 }
 
+impl Upload {
+    /// The client has `body_timeout` from the last byte that came, but all in all not much longer than the least rate
+    /// gives it.
+    fn extend(&self, deadline: &Deadline, limits: &Limits) {
+        deadline.set(Some(limits.body_timeout));
+        let bytes = self.sink.length().saturating_mul(1000);
+        if let Some(time_ms) = bytes.checked_div(limits.body_bytes_per_second) {
+            let latest_ms = self.begun_ms + limits.body_timeout.as_millis() as u64 + time_ms;
+            deadline.put_back(deadline.at_ms().min(latest_ms));
+        }
+    }
+
+    /// The refusal for a body that could not be stored.
+    fn not_stored(&self, error: &SpoolError, room: &SpoolRoom) -> Refusal {
+        let (account, length) = (self.sink.account(), self.sink.length());
+        let SpoolError::System(error) = error else {
+            return refusal_for_room(room, account, length).unwrap_or(NO_ROOM);
+        };
+        room.note_failure(account, length, error);
+        match error.kind() {
+            ErrorKind::StorageFull | ErrorKind::QuotaExceeded => NO_ROOM,
+            _ => Refusal::BodyNotStored,
+        }
+    }
+}
+
 impl Connection {
     /// Reads the body of the request at hand into its exchange. `Some`: it is refused.
     pub(super) async fn upload(&mut self, app: &AppState) -> Result<Option<Refusal>, End> {
@@ -96,7 +124,7 @@ impl Connection {
         let limits = &self.shared.settings.limits;
         self.protocol.begin_body(self.request.head.framing, limits, app.settings().limits.body_bytes);
         let mut upload = Upload { sink, begun_ms: now_ms(), waiting_since_ms: None };
-        self.extend_deadline(&upload);
+        upload.extend(&self.counted.deadline, limits);
         let mut refused = poll_fn(|context| self.poll_upload(context, &mut upload)).await?;
         if refused.is_none() {
             upload.sink.finish();
@@ -110,19 +138,6 @@ impl Connection {
             inner.request.body = upload.sink.into_body();
         }
         Ok(refused)
-    }
-
-    /// The client has `body_timeout` from the last byte that came, but all in all not much longer than the least rate
-    /// gives it.
-    fn extend_deadline(&self, upload: &Upload) {
-        let limits = &self.shared.settings.limits;
-        let deadline = &self.counted.deadline;
-        deadline.set(Some(limits.body_timeout));
-        let bytes = upload.sink.length().saturating_mul(1000);
-        if let Some(time_ms) = bytes.checked_div(limits.body_bytes_per_second) {
-            let latest_ms = upload.begun_ms + limits.body_timeout.as_millis() as u64 + time_ms;
-            deadline.put_back(deadline.at_ms().min(latest_ms));
-        }
     }
 
     fn poll_upload(
@@ -157,7 +172,7 @@ impl Connection {
                 return Poll::Ready(done);
             }
             if upload.sink.length() > before {
-                self.extend_deadline(upload);
+                upload.extend(&self.counted.deadline, &self.shared.settings.limits);
             }
             shared.turn.step();
         }
@@ -174,7 +189,7 @@ impl Connection {
                 }
                 Poll::Ready(None)
             }
-            Poll::Ready(Err(error)) => Poll::Ready(Some(self.not_stored(upload, &error))),
+            Poll::Ready(Err(error)) => Poll::Ready(Some(upload.not_stored(&error, &self.shared.spool_room))),
             Poll::Pending => self.poll_disk(context, upload, Poll::Pending),
         }
     }
@@ -191,7 +206,7 @@ impl Connection {
             (Poll::Ready(()), Some(since_ms)) => {
                 upload.waiting_since_ms = None;
                 upload.begun_ms += now_ms() - since_ms;
-                self.extend_deadline(upload);
+                upload.extend(&self.counted.deadline, &self.shared.settings.limits);
                 return Poll::Ready(None);
             }
             (Poll::Pending, None) => {
@@ -202,24 +217,11 @@ impl Connection {
         }
         if self.counted.deadline.has_passed(context) {
             let why = format!("the file system has not answered within {STORE_PATIENCE:?}");
-            return Poll::Ready(Some(self.not_stored(upload, &std::io::Error::other(why).into())));
+            return Poll::Ready(Some(
+                upload.not_stored(&std::io::Error::other(why).into(), &self.shared.spool_room),
+            ));
         }
         Poll::Pending
-    }
-
-    fn not_stored(&self, upload: &Upload, error: &SpoolError) -> Refusal {
-        let room = &self.shared.spool_room;
-        let (account, length) = (upload.sink.account(), upload.sink.length());
-        let SpoolError::System(error) = error else {
-            return refusal_for_room(room, account, length).unwrap_or(NO_ROOM);
-        };
-        room.note_failure(account, length, error);
-        let is_full = matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded);
-        if is_full {
-            NO_ROOM
-        } else {
-            Refusal::BodyNotStored
-        }
     }
 
     /// Takes in bytes of the body, and keeps those behind it. `Some`: the body is complete, or refused.
@@ -232,7 +234,7 @@ impl Connection {
             }
         });
         if let Err(error) = stored {
-            return Some(Ok(Some(self.not_stored(upload, &error))));
+            return Some(Ok(Some(upload.not_stored(&error, &self.shared.spool_room))));
         }
         match read {
             Ok(BytesRead { used, is_complete: true }) => {

@@ -6,8 +6,7 @@ use std::rc::Rc;
 use super::flow::{Decision, Flow};
 use super::routed::{Arrived, Routed};
 use super::steps::{
-    application, audience, body_size, cache, developer_link, file, health, https, identity, login,
-    misdirected, submit,
+    application, body_size, cache, developer, file, health, https, identity, login, misdirected, submit,
 };
 use super::transaction::Transaction;
 use crate::route::app_state::AppState;
@@ -26,14 +25,13 @@ fn pass(transaction: &mut Transaction, arrived: Arrived<'_>) -> Flow<Rc<AppState
     transaction.open();
     https::answer(transaction, arrived)?;
     let found = application::find(transaction, arrived);
-    developer_link::follow(transaction, arrived)?;
-    transaction.note_target(arrived.text, arrived.shared);
+    developer::follow(transaction, arrived)?;
+    transaction.note_target(arrived.text, arrived.shared); // from here on its target has no key of a developer
     misdirected::refuse(transaction, arrived)?;
     let (app, prefix_bytes) = application::require(found, transaction, arrived)?;
     let routed = Routed { arrived, app: &app, prefix_bytes };
     health::answer(transaction, routed)?;
-    developer_link::hide(transaction, routed);
-    audience::learn(transaction, routed);
+    developer::know(transaction, routed);
     login::check(transaction, routed)?;
     body_size::limit(transaction, routed)?;
     file::answer(transaction, routed)?;

@@ -1,10 +1,9 @@
 //! The steps of a request, a file each. [`pipeline`](super::pipeline) has their order.
 
 pub(super) mod application;
-pub(super) mod audience;
 pub(super) mod body_size;
 pub(super) mod cache;
-pub(super) mod developer_link;
+pub(super) mod developer;
 pub(super) mod file;
 pub(super) mod health;
 pub(super) mod https;

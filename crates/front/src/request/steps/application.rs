@@ -3,7 +3,7 @@
 use std::ops::ControlFlow::{Break, Continue};
 use std::rc::Rc;
 
-use super::audience;
+use super::developer;
 use crate::message::refusal::Refusal;
 use crate::message::request_head::{BodyFraming, Method};
 use crate::refusals::failure_pages::{Audience, Page};
@@ -44,7 +44,7 @@ fn answer_without(transaction: &mut Transaction, arrived: Arrived<'_>) -> Decisi
     let is_development = apps.reached().any(|app| app.settings().is_development());
     let rule = apps.reached().map(|app| app.settings().show_diagnosis).max().unwrap_or_default();
     let audience =
-        if is_development { audience::of(rule, &transaction.head, arrived) } else { Audience::Public };
+        if is_development { developer::audience(rule, &transaction.head, arrived) } else { Audience::Public };
     let Transaction { head, answer, .. } = transaction;
     if head.framing != BodyFraming::None {
         return Decision::Refuse(Refusal::NoApp);
