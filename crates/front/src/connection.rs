@@ -51,7 +51,6 @@ use crate::request::client::Client;
 use crate::request::steps::submit;
 use crate::request::transaction::Leave;
 use crate::request::{Decision, Transaction};
-use crate::route::app_state::AppState;
 use crate::shared::{Counted, Shared};
 use crate::transport::http2::Http2Stream;
 use crate::transport::stream::{Peer, Stream};
@@ -149,10 +148,15 @@ pub(crate) fn serve_tls(
 }
 
 async fn live(begun: ColdFuture<'static, Option<Begun>>) {
-    match begun.await {
-        Some(Begun::Requests(connection)) => connection.serve().await,
-        Some(Begun::Streams(streams)) => streams.await,
-        None => {}
+    let mut connection = match begun.await {
+        Some(Begun::Requests(connection)) => connection,
+        Some(Begun::Streams(streams)) => return streams.await,
+        None => return,
+    };
+    match connection.serve_all().await {
+        // It may be open for days, and the task that reads requests takes more memory than is needed now.
+        End::TakenOver(socket) => drop(spawn_local(connection.serve_taken_over(socket))),
+        end => connection.close(end).await,
     }
 }
 
@@ -258,15 +262,6 @@ impl Connection {
         })
     }
 
-    /// The life of the connection.
-    async fn serve(mut self: Box<Self>) {
-        match self.serve_all().await {
-            // It may be open for days, and the task that reads requests takes more memory than is needed now.
-            End::TakenOver(socket) => drop(spawn_local(self.serve_taken_over(socket))),
-            end => self.close(end).await,
-        }
-    }
-
     /// The rest of its life, once the application has taken it over.
     async fn serve_taken_over(mut self: Box<Self>, socket: OwnedFd) {
         let end = self.relay(socket).await;
@@ -276,10 +271,7 @@ impl Connection {
     /// Serves its requests. Returns its end.
     async fn serve_all(&mut self) -> End {
         loop {
-            let served = match self.next_request().await {
-                Ok(decision) => self.serve_one(decision).await,
-                Err(end) => Err(end),
-            };
+            let served = self.serve_one(None).await;
             if let Err(end) = self.end_request(served) {
                 return end;
             }
@@ -288,11 +280,10 @@ impl Connection {
 
     /// Serves its only request, whose head has been read. Returns its end.
     async fn serve_read(&mut self, read: Result<Vec<u8>, Refusal>) -> End {
-        let decision = match read {
-            Ok(text) => self.route(&text),
-            Err(refusal) => Decision::Refuse(refusal),
+        let served = match read {
+            Ok(text) => self.serve_one(Some(&text)).await,
+            Err(refusal) => self.refuse(refusal, false).await,
         };
-        let served = self.serve_one(decision).await;
         match self.end_request(served) {
             Ok(()) => End::Done,
             Err(End::TakenOver(socket)) => self.relay(socket).await,
@@ -300,8 +291,12 @@ impl Connection {
         }
     }
 
-    /// The life of one request, of which this becomes. `Ok`: the connection is kept.
-    async fn serve_one(&mut self, mut decision: Decision) -> Result<(), End> {
+    /// The life of one request, whose head was read, or is still to come. `Ok`: the connection is kept.
+    async fn serve_one(&mut self, read: Option<&[u8]>) -> Result<(), End> {
+        let mut decision = match read {
+            Some(text) => self.route(text),
+            None => self.next_request().await?,
+        };
         loop {
             let text = match decision {
                 Decision::Refuse(refusal) => return self.refuse(refusal, false).await,
@@ -311,30 +306,27 @@ impl Connection {
                     pending.await;
                     text
                 }
-                Decision::Application(app) => match self.ask(&app).await? {
-                    Some(text) => text,
-                    None => return Ok(()),
-                },
+                Decision::Application(app) => {
+                    if app.is_failed_for(self.request.audience) {
+                        return self.refuse(Refusal::AppFailed, false).await;
+                    }
+                    if let Some(refusal) = self.upload(&app).await? {
+                        return self.refuse(refusal, false).await;
+                    }
+                    self.shared.turn.activate(&app);
+                    if let Err(refusal) = submit::submit(&mut self.request, &app) {
+                        return self.refuse(refusal, self.may_be_kept()).await;
+                    }
+                    self.shared.turn.step();
+                    match self.answer(&app).await? {
+                        Some(text) => text,
+                        None => return Ok(()),
+                    }
+                }
             };
             self.request.leave_app(Leave::MayFinish, &self.shared);
             decision = self.route_again(&text);
         }
-    }
-
-    /// Has an application answer the request. `Some`: the request was given back, and is to be routed again by this text.
-    async fn ask(&mut self, app: &Rc<AppState>) -> Result<Option<Vec<u8>>, End> {
-        if app.is_failed_for(self.request.audience) {
-            return self.refuse(Refusal::AppFailed, false).await.map(|()| None);
-        }
-        if let Some(refusal) = self.upload(app).await? {
-            return self.refuse(refusal, false).await.map(|()| None);
-        }
-        self.shared.turn.activate(app);
-        if let Err(refusal) = submit::submit(&mut self.request, app) {
-            return self.refuse(refusal, self.may_be_kept()).await.map(|()| None);
-        }
-        self.shared.turn.step();
-        self.answer(app).await
     }
 
     /// Sends an answer of the front's own, all of which is there.
@@ -413,8 +405,8 @@ mod tests {
 
     #[test]
     fn an_idle_connection_is_small() {
-        assert_sizes("connection", size_of::<Connection>(), 1024);
-        assert_sizes("task", future_bytes(live), 640);
+        assert_sizes("connection", size_of::<Connection>(), 992);
+        assert_sizes("task", future_bytes(live), 336);
         let relay = |(connection, socket)| Connection::serve_taken_over(connection, socket);
         assert_sizes("task after a takeover", future_bytes(relay), 216);
     }
