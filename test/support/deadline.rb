@@ -13,15 +13,17 @@ module Deadline
     Process.clock_gettime(Process::CLOCK_MONOTONIC)
   end
 
-  # Calls the block until its value is neither nil nor false, and returns that value.
+  # Calls the block until its value is neither nil nor false, and returns that value. The block has half of the time at most:
+  # conditions that ask a server or look at all processes would otherwise take a CPU from what they wait for.
   def self.wait(what, within: WITHIN, every: LOOK_EVERY)
     ends_at = now + within
     loop do
+      looked_at = now
       answer = yield
       return answer if answer
       raise Missed, "not within #{within} s: #{what}" if now > ends_at
 
-      sleep every
+      sleep [every, now - looked_at].max
     end
   end
 end

@@ -187,7 +187,8 @@ class ErrorPagesTest < E2ETest
 
   def test_visitors_see_nothing_of_it
     server = shop
-    VISITORS.product(FAILURES.to_a).each do |fields, (path, status)|
+    failures = VISITORS.product([["/order", 500]]) << [VISITORS.first, ["/exit", 502]]
+    failures.each do |fields, (path, status)|
       answer = server.get(path, HTML.merge(fields), within: 30)
       assert_match(/\A#{status} [\w ]+: the application('s process)? \w[^<]*\n\z/, answer.body)
       refute_match(/drink|shop|worker/, answer.body)

@@ -9,7 +9,7 @@ require_relative "../../support/http2_test_case"
 class HostileHttp2Test < Http2TestCase
   # The buffers of `OPTIONS`, and what 200 requests cost beside them: about 43 MiB. What they ask for would be 200.
   MAY_GROW = 64 * MIB
-  OPTIONS = %w[--head-timeout 2s --send-timeout 2s --idle-timeout 5s --max-buffers 16m].freeze
+  OPTIONS = %w[--head-timeout 2s --send-timeout 2s --idle-timeout 5s --drain-timeout 1s --max-buffers 16m].freeze
   FRAMES = 20_000
   GONE = [Errno::EPIPE, Errno::ECONNRESET, EOFError, ClientConnection::TimedOut].freeze
 

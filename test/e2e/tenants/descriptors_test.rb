@@ -79,6 +79,8 @@ class TenantDescriptorsTest < TenantsTestCase
       end
     }
   RUBY
+  # The attack goes on until its worker is killed.
+  ENDS_SOON = "drain_timeout = '1s'"
   UPGRADE = { "Host" => HOSTS.fetch(ATTACKER), "Connection" => "Upgrade", "Upgrade" => "echo" }.freeze
 
   def test_nothing_is_sent_to_a_socket_that_a_tenant_chose
@@ -110,7 +112,7 @@ class TenantDescriptorsTest < TenantsTestCase
   # What is in a file of the kernel may depend on the process that reads it. The front finds that out when it reads the
   # file, as a file system may not answer.
   def test_files_that_the_kernel_makes_up_are_not_sent
-    @server = serve_tenants(attacker_app("config.ru" => ATTACK))
+    @server = serve_tenants(attacker_app("config.ru" => ATTACK), top: ENDS_SOON)
     @server.connect do |visitor|
       fields = { "Host" => HOSTS.fetch(ATTACKER), "X-Path" => "/proc/#{@server.pid}/stat" }
       visitor.send_request("GET", "/file", fields)
