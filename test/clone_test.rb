@@ -16,7 +16,7 @@ class CloneTest < Minitest::Test
   BINARY = File.expand_path(ENV.fetch("HIGHBALL_BIN", "target/release/highball"), ROOT)
   # Of each kind one that is quick.
   FILES = %w[test/docs_test.rb test/highball/sendfile_test.rb test/highball/pstore_extension_test.rb
-             test/e2e/http/lint_test.rb].freeze
+             test/e2e/http/framing_test.rb].freeze
   OTHER_USER = "games"
 
   def setup

@@ -13,8 +13,8 @@ module Deadline
     Process.clock_gettime(Process::CLOCK_MONOTONIC)
   end
 
-  # Calls the block until its value is neither nil nor false, and returns that value. The block has half of the time at most:
-  # conditions that ask a server or look at all processes would otherwise take a CPU from what they wait for.
+  # Calls the block until its value is neither nil nor false, and returns that value. The block has half of the time at
+  # most: conditions that ask a server or look at all processes would otherwise take a CPU from what they wait for.
   def self.wait(what, within: WITHIN, every: LOOK_EVERY)
     ends_at = now + within
     loop do

@@ -62,8 +62,9 @@ class AutoReforkTest < ReforkTestCase
     refork(server) # those who ask for one decide
   end
 
-  # Workers that are forked from it would all go on from the same number.
+  # Workers that are forked from it would all go on from the same number. (lasting_state_test.rb has more.)
   def test_an_application_that_counts_is_left_as_it_is
+    very_long
     counting = format(FILLING, "1").sub("@app.call", "$count = $count.to_i + 1\n    @app.call")
     server = serve(version(1, folder_with, counting), workers: 3)
     mold = server.mold_pid
@@ -74,8 +75,9 @@ class AutoReforkTest < ReforkTestCase
     assert_whole(server, 3)
   end
 
-  # Each worker has its own, as after any fork.
+  # Each worker has its own, as after any fork. (Also in lasting_state_test.rb.)
   def test_what_hooks_set_after_the_fork_does_not_matter
+    very_long
     hook = "Highball.after_fork { |number| $worker = number }\n"
     server = serve(version(1, folder_with, hook + format(FILLING, "$worker.to_s")), workers: 3)
     KeepAliveLoad.during(server) do
