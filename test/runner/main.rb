@@ -20,11 +20,7 @@ module Main
     else exit run_jobs(jobs(arguments))
     end
   rescue Mistake => e
-    abort_with(e)
-  end
-
-  def abort_with(mistake)
-    warn "bin/test: #{mistake.message}"
+    warn "bin/test: #{e.message}"
     exit 2
   end
 

@@ -75,7 +75,11 @@ class Runner
   end
 
   def stop
-    @running.each_key { |group| Process.kill("TERM", -group) }
+    @running.each_key do |group|
+      Process.kill("TERM", -group)
+    rescue Errno::ESRCH
+      next # it has ended at this very moment
+    end
     warn "bin/test: stopped"
     exit! 130
   end
