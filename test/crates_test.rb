@@ -4,7 +4,7 @@ require "json"
 require "minitest/autorun"
 require "open3"
 
-# The workspaces of cargo: the server, and apart from it the benchmark.
+# The workspaces of cargo: the server, and apart from it the benchmark; and what ARCHITECTURE.md says of their crates.
 class CratesTest < Minitest::Test
   ROOT = File.expand_path("..", __dir__)
 
@@ -20,7 +20,39 @@ class CratesTest < Minitest::Test
     assert_equal lints("."), lints("bench")
   end
 
+  def test_the_code_map_says_what_each_crate_imports
+    rows = architecture.scan(%r{^\| `((?:crates|ext)/\w+)` \| .* \| (.*?) ?\|$}).to_h
+    assert_equal Dir.glob("{crates,ext}/*", base: ROOT).sort, rows.keys.sort
+    rows.each { |crate, named| assert_equal imports(crate).join(", "), named, crate }
+  end
+
+  # Crates that are `unsafe` throughout are named as folders.
+  def test_unsafe_code_is_where_the_invariants_say
+    allowed = architecture[/^\| \*\*`unsafe` is in .*$/].scan(%r{`((?:crates|ext)/?[\w/]*(?:\.rs)?)`}).flatten
+    found = with("allow(unsafe_code)", "{crates,ext}/*/src/**/*.rs")
+    assert_empty(found.reject { |path| path.start_with?(*allowed) })
+    assert_empty(allowed.reject { |path| found.any? { |file| file.start_with?(path) } })
+  end
+
+  def test_ruby_is_linked_and_its_lock_released_in_one_place
+    assert_equal %w[ext/highball/Cargo.toml], with("rb-sys", "{crates,ext}/*/Cargo.toml")
+    assert_equal %w[ext/highball/src/nogvl.rs], with("rb_sys::rb_thread_call_without_gvl", "ext/*/src/**/*.rs")
+  end
+
   private
+
+  # The files that contain this text.
+  def with(text, pattern)
+    Dir.glob(pattern, base: ROOT).select { |path| File.read(File.join(ROOT, path)).include?(text) }
+  end
+
+  def architecture = File.read(File.join(ROOT, "ARCHITECTURE.md"), encoding: "UTF-8")
+
+  # The crates of the server that a crate is built with.
+  def imports(crate)
+    dependencies = File.read(File.join(ROOT, crate, "Cargo.toml"))[/^\[dependencies\]\n(?:[^\[].*\n|\n)*/].to_s
+    dependencies.scan(/^highball-(\w+)/).flatten.sort
+  end
 
   # The names of the crates of the workspace in this folder.
   def members(workspace)
