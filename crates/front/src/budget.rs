@@ -5,6 +5,9 @@
 //! client more than half of what its application gets. The requests that share an HTTP/2 connection have a [`Joint`] limit
 //! beside these: to open them costs the client next to nothing. A [`Permit`] stands for bytes that are held; they are given back
 //! when it is dropped.
+//!
+//! A body without room in memory goes to a spool file, and without room there it is refused. An answer without room waits, and
+//! its worker with it.
 
 use std::collections::HashMap;
 use std::net::IpAddr;

@@ -5,7 +5,7 @@
 //! - [`transport`]: binding and accepting, streams, and the header with which a proxy reports its client;
 //! - `connection`: the life of a connection: one request after the other; `request`: what is known of a request, and the list
 //!   of its steps;
-//! - [`protocol`]: HTTP/1, FastCGI and LSAPI: each reads requests into a [`message::request_head`], and writes the events
+//! - [`protocol`]: HTTP/1, HTTP/2, FastCGI and LSAPI: each reads requests into a [`message::request_head`], and writes the events
 //!   of an answer ([`message::answer`]);
 //! - [`route`]: whose a request is, and what belongs to one application;
 //! - [`files`]: answered here, without Ruby; `aside`: what is found out on other threads, as it may take long;
