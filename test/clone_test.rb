@@ -54,7 +54,8 @@ class CloneTest < Minitest::Test
 
   # The sources, without what other runs of tests have left.
   def copy_tree
-    unwanted = %w[./target ./fuzz/target .git examples/*/log/* examples/*/tmp/*].map { |path| "--exclude=#{path}" }
+    unwanted = %w[./target ./bench/target ./fuzz/target .git examples/*/log/* examples/*/tmp/*]
+    unwanted.map! { |path| "--exclude=#{path}" }
     copied = ["tar", "--create", "--directory", ROOT, *unwanted, "."].shelljoin
     assert system("sh", "-c", "#{copied} | #{['tar', '--extract', '--no-same-owner', '--directory', @tree].shelljoin}")
     profile = File.join(@tree, "target/testing")

@@ -6,7 +6,7 @@ require "shellwords"
 require_relative "support/documents"
 
 # Everything that the documents name has to exist: paths, links, headings, commands, options, crates, recipes. Each
-# block of code in the documents for users has a mark that selects its test (test/e2e/documented_*_test.rb).
+# block of code in the documents for users has a mark that selects its test (test/e2e/adoption/documented_*_test.rb).
 class DocsTest < Minitest::Test
   ROOT = Document::ROOT
   DOCUMENTS = (Document::FOR_USERS + Document::FOR_CONTRIBUTORS).freeze

@@ -11,8 +11,8 @@ module Debian13
   TARGET = "/var/cache/highball/target"
   # Machines behind a proxy may trust authorities that a new Debian does not know.
   AUTHORITIES = "/var/cache/highball/authorities.pem"
-  LEFT_OUT = %w[./target ./fuzz/target highball_ext.so* *.sqlite3* ./examples/*/log/* ./examples/*/tmp/*
-                ./examples/*/storage/*].freeze
+  LEFT_OUT = %w[./target ./bench/target ./fuzz/target highball_ext.so* *.sqlite3* ./examples/*/log/*
+                ./examples/*/tmp/* ./examples/*/storage/*].freeze
   # Mounts (with /run and /dev/shm) and processes are in separate namespaces: they end with it.
   ENTER = <<~'SH'
     trixie=$1

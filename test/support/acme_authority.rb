@@ -10,8 +10,6 @@ require_relative "tls_files"
 
 # An authority that issues certificates (pebble), and the DNS that it asks: every name is on this machine.
 class AcmeAuthority
-  def self.installed? = %w[pebble pebble-challtestsrv].all? { |name| system("command -v #{name} >/dev/null") }
-
   # The certificate that vouches for the authority's own server, as a file.
   attr_reader :vouching_file
   # The certificate of that server, with its key.

@@ -12,7 +12,7 @@ class AcmeTestCase < TlsTestCase
 
   def setup
     super
-    skip "pebble is not installed" unless AcmeAuthority.installed?
+    %w[pebble pebble-challtestsrv].each { |program| needs(program, "pebble") }
     @http, @https = Array.new(2) { free_port }
     @state = File.join(folder_with, "state")
     @authority_folder = folder_with

@@ -19,10 +19,6 @@ module BehindWebServers
 
   private
 
-  def needs(command)
-    skip "#{command} is not installed" unless WebServer.installed?(command)
-  end
-
   # A web server with this configuration, once it listens.
   def start_web_server(command, site)
     needs(command)

@@ -90,6 +90,15 @@ class E2ETest < Minitest::Test
     skip "takes very long: bin/test --full" unless LEVEL == "full"
   end
 
+  # Skips a test where this program is not installed; `package`: what has it.
+  def needs(program, package = program)
+    skip "#{program} is not installed (#{package})" unless installed?(program)
+  end
+
+  def installed?(program)
+    [*ENV["PATH"].split(":"), "/usr/sbin"].any? { |folder| File.executable?(File.join(folder, program)) }
+  end
+
   # Runs the block in as many threads, and returns what each returned; raises what one raised.
   def concurrently(count)
     threads = Array.new(count) { |index| Thread.new { yield index } }

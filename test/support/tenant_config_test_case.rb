@@ -65,10 +65,6 @@ class TenantConfigTestCase < TenantsTestCase
     assert_victim_serves(server)
   end
 
-  def ask_attacker(server, target = "/", headers = {}, **options)
-    server.get(target, { "Host" => HOSTS[ATTACKER] }.merge(headers), **options)
-  end
-
   def app_status(server, name) = server_status(server)["apps"].find { |app| app["name"] == name }
 
   # A process of the attacker's that puts a file and a link to `target` there in turn.

@@ -97,10 +97,6 @@ class WebServer
   ON_PORT = { "nginx" => "listen 127.0.0.1:PORT;", "apache2" => "*:PORT", "caddy" => "http://probe.localhost:PORT",
               "haproxy" => "bind 127.0.0.1:PORT" }.freeze
 
-  def self.installed?(name)
-    [*ENV["PATH"].split(":"), "/usr/sbin"].any? { |folder| File.executable?(File.join(folder, name)) }
-  end
-
   # What the program itself finds wrong with a printed configuration; nil if it accepts it.
   def self.problem(name, site)
     server = new(name, site, &:check)

@@ -140,7 +140,7 @@ class DeveloperLinkTest < E2ETest
 
   # A web server on this machine that adds no header fields looks like a browser.
   def test_visitors_of_a_web_server_are_no_developers
-    skip "nginx is not installed" unless WebServer.installed?("nginx")
+    needs("nginx")
     server = serve_raising
     bare = "server {\n listen 80;\n location / {\n proxy_pass http://127.0.0.1:#{server.port};\n }\n}\n"
     nginx = WebServer.start("nginx", bare)

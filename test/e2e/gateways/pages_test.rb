@@ -78,7 +78,7 @@ class GatewayPagesTest < GatewayServerTestCase
   end
 
   def ways(server)
-    programs = PROGRAMS.select { |_, command| WebServer.installed?(command) }
+    programs = PROGRAMS.select { |_, command| installed?(command) }
     in_front_of_it = programs.to_h do |program, command|
       [program, in_front(program, command, binds(server).first).method(:connect)]
     end

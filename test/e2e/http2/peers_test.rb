@@ -14,7 +14,7 @@ class Http2PeersTest < TlsTestCase
   end
 
   def test_h2load
-    skip "h2load is not installed (nghttp2-client)" unless found?("h2load")
+    needs("h2load", "nghttp2-client")
     ["https://localhost:#{tls_port(@server)}/", "http://127.0.0.1:#{@server.port}/"].each do |address|
       printed = run_program("h2load", "-n", "20000", "-c", "100", "-m", "10", address)
       assert_match(/20000 succeeded, 0 failed, 0 errored, 0 timeout$/, printed)
@@ -25,7 +25,7 @@ class Http2PeersTest < TlsTestCase
   # Without TLS the address is one for HTTP/1.1, too. What begins with neither gets an answer of HTTP/1.1: "an invalid
   # preface indicates that the peer is not using HTTP/2" (RFC 9113 section 3.4). h2spec expects silence.
   def test_h2spec
-    skip "h2spec is not installed (go install github.com/summerwind/h2spec/cmd/h2spec@latest)" unless found?("h2spec")
+    needs("h2spec", "go install github.com/summerwind/h2spec/cmd/h2spec@latest")
     { ["-p", tls_port(@server).to_s, "-t", "-k"] => [],
       ["-p", @server.port.to_s] => ["2: Sends invalid connection preface"] }.each do |address, different|
       printed = run_program("h2spec", "-h", "127.0.0.1", "-o", "5", *address)
@@ -36,8 +36,6 @@ class Http2PeersTest < TlsTestCase
   end
 
   private
-
-  def found?(command) = system("command -v #{command} >/dev/null")
 
   def run_program(*command)
     printed, status = Open3.capture2e("timeout", "300", *command)

@@ -10,13 +10,6 @@ require_relative "../../support/admin"
 class AdminTest < UpgradeTestCase
   include Admin
 
-  WAITS = <<~RUBY
-    run lambda { |env|
-      sleep 0.01 until File.exist?(File.join(__dir__, "go")) if env["PATH_INFO"] == "/wait"
-      [200, {}, ["ok"]]
-    }
-  RUBY
-
   def test_a_server_that_serves_is_live_and_ready
     server = serve("probe", "--admin", "127.0.0.1:0", workers: 2)
     address = server.status["admin"].fetch(0)

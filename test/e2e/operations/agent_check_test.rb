@@ -11,13 +11,6 @@ class AgentCheckTest < UpgradeTestCase
   include Admin
   include AgentCheck
 
-  WAITS = <<~RUBY
-    run lambda { |env|
-      sleep 0.01 until File.exist?(File.join(__dir__, "go")) if env["PATH_INFO"] == "/wait"
-      [200, {}, ["ok"]]
-    }
-  RUBY
-
   def test_the_weight_follows_the_free_threads
     app = folder_with("config.ru" => WAITS)
     server = serve(app, *agent, workers: 2, threads: 2)

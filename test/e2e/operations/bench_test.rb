@@ -34,7 +34,7 @@ class BenchTest < E2ETest
   end
 
   def test_a_run_is_reported_in_every_form
-    needs_generator
+    needs("wrk")
     text, log, status = bench(*MEASURE[0..1], "highball,thin,floor", *MEASURE[3..])
     assert_predicate status, :success?, log
     assert_match(/^ +\S+ +Highball +\d/, text)
@@ -48,7 +48,7 @@ class BenchTest < E2ETest
   end
 
   def test_objects_are_those_of_the_application
-    needs_generator
+    needs("wrk")
     _, log, status = bench(*(MEASURE - ["--no-counts"]), "--workers", "2")
     assert_predicate status, :success?, log
     ruby = JSON.parse(File.read(File.join(@output, "results.json"))).dig("samples", 0, "ruby")
@@ -111,7 +111,7 @@ class BenchTest < E2ETest
   end
 
   def test_what_is_missing_is_named_with_its_package
-    needs_generator
+    needs("wrk")
     data = data_without_program("missing")
     FileUtils.cp(File.join(HighballServer::ROOT, "bench/schemes/highball.toml"), File.join(data, "schemes"))
     text, log, status = bench("schemes", "--workload", "hello", *QUICK, env: { "HIGHBALL_BENCH" => data })
@@ -144,7 +144,7 @@ class BenchTest < E2ETest
   end
 
   def test_an_interrupt_leaves_nothing
-    needs_generator
+    needs("wrk")
     { "INT" => "--seconds 30 --warm-up 1", "TERM" => "--seconds 1 --warm-up 30" }.each do |signal, lengths|
       log, status = interrupted(signal, [*MEASURE, *lengths.split]) { |pid| loaded?(pid) }
       refute_predicate status, :success?
@@ -154,7 +154,7 @@ class BenchTest < E2ETest
   end
 
   def test_an_interrupt_while_a_server_starts_leaves_nothing
-    needs_generator
+    needs("wrk")
     app = folder_with("config.ru" => "sleep 600\nrun ->(_env) { [200, {}, []] }\n")
     log, status = interrupted("TERM", ["--app", app, "--only", "puma", *QUICK]) { |pid| starting?(pid) }
     refute_predicate status, :success?
@@ -162,7 +162,7 @@ class BenchTest < E2ETest
   end
 
   def test_a_second_interrupt_does_no_harm
-    needs_generator
+    needs("wrk")
     app = folder_with("config.ru" => "at_exit { sleep 1 }\nrun ->(_env) { [200, { 'content-length' => '0' }, []] }\n")
     arguments = ["--app", app, "--only", "puma", *QUICK, "--seconds", "30"]
     log, status = interrupted("INT", arguments, times: 2) { |pid| loaded?(pid) }
@@ -170,7 +170,7 @@ class BenchTest < E2ETest
   end
 
   def test_a_comparison_ends_soon
-    needs_generator
+    needs("wrk")
     hello = File.join(HighballServer::ROOT, "bench/apps/hello")
     slow = folder_with("config.ru" => "run ->(_env) { sleep 0.2; [200, { 'content-length' => '0' }, []] }\n")
     _, status = interrupted("INT", ["--compare", slow, hello, *QUICK]) { |pid| loaded?(pid) }
@@ -179,7 +179,7 @@ class BenchTest < E2ETest
 
   def test_the_best_way_for_an_application_is_a_sentence
     long
-    needs_generator
+    needs("wrk")
     app = folder_with("config.ru" => "run ->(_env) { [200, { 'content-length' => '2' }, ['hi']] }\n")
     text, log, status = bench("--app", app, "--only", "highball", *QUICK)
     assert_predicate status, :success?, log
@@ -233,10 +233,6 @@ class BenchTest < E2ETest
     folder_with("schemes/#{scheme}.toml" => text).tap do |data|
       %w[apps workloads].each { |name| FileUtils.ln_s(File.join(HighballServer::ROOT, "bench", name), data) }
     end
-  end
-
-  def needs_generator
-    skip "needs wrk: bin/test generators" unless system("which", "wrk", out: File::NULL)
   end
 
   def environment

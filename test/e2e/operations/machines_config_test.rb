@@ -181,7 +181,7 @@ class MachinesConfigTest < E2ETest
 
   # By HashiCorp's syntax, where a parser is installed: the job, as a hash.
   def parse_hcl(text)
-    return unless WebServer.installed?("hcl2tojson")
+    return unless installed?("hcl2tojson")
 
     path = File.join(folder_with, "blog.nomad.hcl")
     File.write(path, text)

@@ -172,7 +172,7 @@ class MetricsTest < UpgradeTestCase
   end
 
   def promtool(*arguments, stdin: "")
-    skip "promtool is not installed" unless WebServer.installed?("promtool")
+    needs("promtool", "prometheus")
     output, ended = Open3.capture2e("promtool", *arguments, stdin_data: stdin)
     assert_predicate ended, :success?, output
   end

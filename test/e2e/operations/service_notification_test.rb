@@ -67,7 +67,7 @@ class ServiceNotificationTest < E2ETest
 
   # As a thread that computes, or waits for something, would be.
   def test_a_stuck_event_loop_gives_no_sign_of_life
-    skip "strace is not installed" unless system("strace", "-V", %i[out err] => File::NULL)
+    needs("strace")
     server = serve("probe", *admin, env: watchdog)
     front = Dir["/proc/#{server.server_pid}/task/*"].find { |task| File.read("#{task}/comm") == "front\n" }
     stop = %w[-qq -o /dev/null -e trace=epoll_wait,epoll_pwait -e inject=epoll_wait,epoll_pwait:delay_enter=8s]

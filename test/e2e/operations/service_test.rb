@@ -10,7 +10,7 @@ class ServiceTest < E2ETest
   APP = "config.ru"
 
   def test_systemd_understands_it
-    skip "systemd-analyze is not installed" unless system("systemd-analyze", "--version", %i[out err] => File::NULL)
+    needs("systemd-analyze", "systemd")
     app = app_that_says("one")
     unit = File.join(folder_with, "blog.service")
     File.write(unit, printed(app, "-b", "unix:/run/blog/highball.sock", "-b", "127.0.0.1:80"))

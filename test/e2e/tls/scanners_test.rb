@@ -34,7 +34,7 @@ class TlsScannersTest < TlsTestCase
   end
 
   def test_testssl
-    skip "testssl.sh is not installed" unless found?("testssl")
+    needs("testssl", "testssl.sh")
     report = File.join(@folder, "report.json")
     run_scanner("testssl", *TESTSSL, "--add-ca", File.join(@folder, "authority.pem"), "--jsonfile", report, @host)
     findings = JSON.parse(File.read(report)).reject { |finding| HARMLESS.include?(finding["severity"]) }
@@ -44,15 +44,13 @@ class TlsScannersTest < TlsTestCase
 
   # Mozilla's "intermediate" configuration.
   def test_sslyze
-    skip "sslyze is not installed (pip install sslyze)" unless found?("sslyze")
+    needs("sslyze", "pip install sslyze")
     authorities = File.join(@folder, "authority.pem")
     printed = run_scanner("sslyze", "--certinfo_ca_file", authorities, "--mozilla_config=intermediate", @host)
     assert_match(/#{Regexp.escape(@host)}: OK - Compliant\./, printed)
   end
 
   private
-
-  def found?(command) = system("command -v #{command} >/dev/null")
 
   def run_scanner(*command)
     printed, status = Open3.capture2e("timeout", "300", *command)

@@ -95,7 +95,7 @@ class CableMachinesTest < E2ETest
   def redis_port = @redis_port ||= free_port
 
   def start_redis
-    skip "redis-server is not installed" unless WebServer.installed?("redis-server")
+    needs("redis-server")
     skip "the gem redis is not installed" if Gem::Specification.find_all_by_name("redis").empty?
     @redis = Process.spawn("redis-server", "--port", redis_port.to_s, "--bind", "127.0.0.1", "--save", "",
                            "--dir", folder_with, %i[in out err] => File::NULL)
