@@ -120,3 +120,36 @@ fn is_same(before: &App, app: &App) -> bool {
         _ => (&before.link, &before.file) == (&app.link, &app.file),
     }
 }
+
+impl App {
+    /// Whether its processes are the same as those of `other`, and what they say of its files.
+    pub fn has_processes_of(&self, other: &App) -> bool {
+        let differing = other.clone();
+        let same = App {
+            id: differing.id,
+            name: differing.name,
+            hosts: differing.hosts,
+            limits: differing.limits,
+            health_path: differing.health_path,
+            request_start: differing.request_start,
+            server_timing: differing.server_timing,
+            prestart: differing.prestart,
+            sleep_after: differing.sleep_after,
+            access_log: differing.access_log,
+            access_log_rules: differing.access_log_rules,
+            certificates: differing.certificates,
+            show_diagnosis: differing.show_diagnosis,
+            basic_auth: differing.basic_auth,
+            max_output_bytes: differing.max_output_bytes,
+            memory: differing.memory,
+            cpu_max: differing.cpu_max,
+            pool: differing.pool,
+            config_file: differing.config_file,
+            puma_notes: differing.puma_notes,
+            file_notes: differing.file_notes,
+            environment_note: differing.environment_note,
+            ..self.clone()
+        };
+        same == *other
+    }
+}

@@ -11,7 +11,7 @@ use highball_text::visible_path;
 use crate::counterparts;
 use crate::deployment::Asked;
 use crate::error::{ConfigError, Origin};
-use crate::form::{Form, Raw};
+use crate::form::{Notation, Raw};
 use crate::given::Given;
 use crate::given_path::{absolute, split_file, working_folder};
 use crate::help;
@@ -269,15 +269,15 @@ fn argument(option: &'static Opt) -> Arg {
         std::iter::once(own.as_str()).chain(option.env.iter().copied()).collect::<Vec<_>>().join(", ");
     let arg = Arg::new(option.name)
         .long(option.long())
-        .value_name(option.form.metavar())
+        .value_name(option.value.form().metavar())
         .help_heading(option.section.title())
-        .action(if option.form.repeats() { ArgAction::Append } else { ArgAction::Set })
+        .action(if option.repeats() { ArgAction::Append } else { ArgAction::Set })
         .help(format!("{} [default: {default}]{variables}", help::first_sentence(option)))
         .long_help(format!("{}\n[default: {default}]\n[env: {all_variables}]", help::plain_doc(option)));
-    let arg = if option.form.is_path() { arg.value_hint(clap::ValueHint::AnyPath) } else { arg };
-    let arg = match option.form {
+    let arg = if option.value.form().is_path("/") { arg.value_hint(clap::ValueHint::AnyPath) } else { arg };
+    let arg = match option.value.form().notation() {
         // What follows without `=` is an application.
-        Form::Flag(_) => arg.num_args(0..=1).require_equals(true).default_missing_value("on"),
+        Notation::Flag => arg.num_args(0..=1).require_equals(true).default_missing_value("on"),
         _ => arg,
     };
     // Puma's letter.

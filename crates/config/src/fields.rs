@@ -1,90 +1,74 @@
-//! The typed value of every option, as the table stores them. What is not given has its default, which is stored in the same
-//! way; an option without a default leaves its field empty.
+//! Where the values of options are stored: in the settings themselves, or here, where more than the option decides what it
+//! means. What is not given has its default, which is stored in the same way; an option without a default leaves its field
+//! as it is.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use crate::access_format::LineFormat;
-use crate::error::Origin;
-use crate::network::Network;
-use crate::settings::{
-    AppLimits, Bind, BindProtocol, Limits, LogFormat, MemoryLimits, Process, ProxyProtocol, RunsAs,
-    SentFolder, ShowDiagnosis, StaticFiles,
-};
+use crate::error::ConfigError;
+use crate::form::{Form, Place, Raw, Written};
+use crate::settings::{AcmeSettings, App, Bind, BindProtocol, RunsAs, Settings};
 use crate::value::Address;
-use highball_cgroups::CpuMax;
 
 /// The port of an address for health checks that names none.
 pub const ADMIN_PORT: u16 = 9394;
 /// The port of an address for agent checks that names none.
 pub const AGENT_PORT: u16 = 9395;
 
-/// Those that were asked for; the fields of others are empty.
+/// The values of those that were asked for; the fields of others are empty.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Fields {
-    pub(crate) server: ServerFields,
-    pub(crate) app: AppFields,
-    /// Where the access log goes: the server's, or that of one application. `Some(None)`: nowhere.
-    pub(crate) access_log: Option<Option<PathBuf>>,
-    /// How its lines are written, and of which share of the requests.
-    pub(crate) access_log_format: Option<LineFormat>,
-    pub(crate) access_log_sample: Option<u32>,
-    /// Certificates and their keys: the server's, or those of one application.
-    pub(crate) tls_certificates: Vec<PathBuf>,
-    pub(crate) tls_keys: Vec<PathBuf>,
-}
+    pub(crate) server: Settings,
+    pub(crate) app: App,
 
-/// Options of the server.
-#[derive(Debug, Default, PartialEq)]
-pub(crate) struct ServerFields {
+    // Of the server.
     pub(crate) config: Option<PathBuf>,
     pub(crate) port: u16,
     pub(crate) binds: Vec<Address>,
-    pub(crate) proxy_protocol: ProxyProtocol,
-    pub(crate) https: bool,
-    pub(crate) tls_handshake_timeout: Duration,
-    pub(crate) max_tls_handshakes: usize,
+    /// Which versions of the PROXY protocol are read: the text form, the binary form.
+    pub(crate) proxy_versions: (bool, bool),
+    pub(crate) admin: Vec<Address>,
+    pub(crate) agent_check: Vec<Address>,
     pub(crate) redirect_https: Option<bool>,
-    pub(crate) hsts: Option<Duration>,
-    pub(crate) domains: Vec<String>,
-    pub(crate) domains_on_demand: Vec<String>,
-    pub(crate) domain_ask: Option<String>,
-    pub(crate) acme_directory: String,
-    pub(crate) acme_contacts: Vec<String>,
-    pub(crate) acme_authorities: Option<PathBuf>,
+    pub(crate) acme: AcmeSettings,
     pub(crate) acme_eab_kid: Option<String>,
     pub(crate) acme_eab_key_file: Option<PathBuf>,
-    pub(crate) acme_dns_hook: Option<PathBuf>,
     pub(crate) state_dir: Option<PathBuf>,
-    pub(crate) http2_cleartext: bool,
-    pub(crate) trusted_proxies: Vec<Network>,
-    pub(crate) request_id: bool,
-    pub(crate) pidfile: Option<PathBuf>,
-    pub(crate) server_user: Option<String>,
-    /// But for the folder of spool files and the memory for buffers.
-    pub(crate) limits: Limits,
     pub(crate) spool_dir: Option<PathBuf>,
     /// How much all buffers may hold.
     pub(crate) buffer_bytes: Option<u64>,
-    pub(crate) admin: Vec<Address>,
-    pub(crate) admin_hosts: Vec<String>,
-    pub(crate) admin_actions: bool,
-    pub(crate) agent_check: Vec<Address>,
-    pub(crate) stuck_after: Option<Duration>,
-    pub(crate) drain_grace: Duration,
-    pub(crate) drain_timeout: Duration,
-    pub(crate) hijacked_drain_timeout: Duration,
-    pub(crate) log_format: LogFormat,
+
+    // Of the server, or of one application.
+    /// `Some(None)`: nowhere.
+    pub(crate) access_log: Option<Option<PathBuf>>,
+    pub(crate) access_log_format: Option<LineFormat>,
+    pub(crate) access_log_sample: Option<u32>,
+    pub(crate) tls_certificates: Vec<PathBuf>,
+    pub(crate) tls_keys: Vec<PathBuf>,
+
+    // Of an application.
+    pub(crate) name: Option<String>,
+    pub(crate) hosts: Option<Vec<String>>,
+    /// `None`: as many as the load needs.
+    pub(crate) workers: Option<u16>,
+    pub(crate) min_workers: u16,
+    /// `None`: by the number of CPUs.
+    pub(crate) max_workers: Option<u16>,
+    pub(crate) user: Option<RunsAs>,
+    pub(crate) basic_auth: Option<PathBuf>,
+    pub(crate) basic_auth_realm: String,
+    pub(crate) prestart: Option<bool>,
+    pub(crate) puma_config: bool,
 }
 
-impl ServerFields {
+impl Fields {
     /// Where to listen. With `https`, addresses for HTTP become addresses for HTTPS, if none is given.
     pub(crate) fn addresses(&self) -> Vec<Bind> {
         let mut binds: Vec<Bind> = self.binds.iter().map(|bind| bind.at_port(self.port)).collect();
         let has_https = binds.iter().any(|bind| bind.protocol == BindProtocol::Https);
         let of_http = |bind: &&mut Bind| bind.protocol == BindProtocol::Http && bind.tcp_address().is_some();
-        if self.https && !has_https {
+        if self.server.tls.is_local && !has_https {
             binds.iter_mut().filter(of_http).for_each(|bind| bind.protocol = BindProtocol::Https);
         }
         binds
@@ -101,48 +85,66 @@ impl ServerFields {
     }
 }
 
-/// Options of one application.
-#[derive(Debug, Default, PartialEq)]
-pub(crate) struct AppFields {
-    pub(crate) name: Option<String>,
-    pub(crate) hosts: Option<Vec<String>>,
-    pub(crate) prefix: Option<String>,
-    pub(crate) environment: String,
-    /// `None`: as many as the load needs.
-    pub(crate) workers: Option<u16>,
-    pub(crate) min_workers: u16,
-    /// `None`: by the number of CPUs.
-    pub(crate) max_workers: Option<u16>,
-    pub(crate) threads: u16,
-    pub(crate) early_hints: bool,
-    pub(crate) timeout_header: Option<String>,
-    pub(crate) health_path: Option<String>,
-    pub(crate) request_start: bool,
-    pub(crate) server_timing: bool,
-    pub(crate) ruby: Option<PathBuf>,
-    pub(crate) user: Option<RunsAs>,
-    pub(crate) env: BTreeMap<String, String>,
-    pub(crate) pass_variables: Vec<String>,
-    pub(crate) max_output_bytes: Option<u64>,
-    pub(crate) memory: MemoryLimits,
-    pub(crate) cpu_max: Option<CpuMax>,
-    pub(crate) limits: AppLimits,
-    pub(crate) static_files: StaticFiles,
-    pub(crate) compress: bool,
-    pub(crate) sendfile: Vec<SentFolder>,
-    pub(crate) basic_auth: Option<PathBuf>,
-    pub(crate) basic_auth_realm: String,
-    pub(crate) process: Process,
-    /// Where reforks were asked for, for an error that only shows beside other options.
-    pub(crate) refork_origin: Option<Origin>,
-    pub(crate) prestart: Option<bool>,
-    pub(crate) puma_config: bool,
-    pub(crate) sleep_after: Option<Duration>,
-    pub(crate) show_diagnosis: ShowDiagnosis,
+/// The value of an option: its form, and the field that it is stored in.
+pub(crate) struct Value<F, T: 'static>(pub(crate) F, pub(crate) fn(&mut Fields) -> &mut T);
+
+/// The same, whatever its type.
+pub(crate) trait Stored: Sync {
+    fn form(&self) -> &dyn Written;
+
+    /// Reads the values that count, and stores them. Of several for an option that may not be given several times, the last
+    /// one counts.
+    ///
+    /// # Errors
+    /// One of them cannot be understood, or cannot be; where it was given.
+    fn store(&self, raws: &[Raw], fields: &mut Fields, place: &Place<'_>) -> Result<(), ConfigError>;
 }
 
-impl AppFields {
-    pub(crate) fn is_development(&self) -> bool {
-        self.environment == "development"
+impl<F: Form + Sync, T: Holds<F::Value>> Stored for Value<F, T> {
+    fn form(&self) -> &dyn Written {
+        &self.0
+    }
+
+    fn store(&self, raws: &[Raw], fields: &mut Fields, place: &Place<'_>) -> Result<(), ConfigError> {
+        if let Some(value) = self.0.read_all(raws, place)? {
+            *(self.1)(fields) = T::holding(value);
+        }
+        Ok(())
+    }
+}
+
+/// A field for such values.
+pub(crate) trait Holds<V> {
+    fn holding(value: V) -> Self;
+}
+
+impl<V> Holds<V> for V {
+    fn holding(value: V) -> V {
+        value
+    }
+}
+
+/// It is empty where the option is not given.
+impl<V> Holds<V> for Option<V> {
+    fn holding(value: V) -> Option<V> {
+        Some(value)
+    }
+}
+
+impl Holds<u64> for usize {
+    fn holding(value: u64) -> usize {
+        usize::try_from(value).unwrap_or(usize::MAX)
+    }
+}
+
+impl<K: Ord, V> Holds<Vec<(K, V)>> for BTreeMap<K, V> {
+    fn holding(value: Vec<(K, V)>) -> BTreeMap<K, V> {
+        value.into_iter().collect()
+    }
+}
+
+impl<T: Clone> Holds<Vec<Vec<T>>> for Vec<T> {
+    fn holding(value: Vec<Vec<T>>) -> Vec<T> {
+        value.concat()
     }
 }

@@ -9,7 +9,7 @@ use toml::de::{DeTable, DeValue};
 
 use crate::error::{reason, ConfigError, Origin};
 use crate::foreign;
-use crate::form::{Form, Raw};
+use crate::form::{Notation, Raw};
 use crate::given::Given;
 use crate::given_path::absolute;
 use crate::options::{named, Opt, Scope, OPTIONS};
@@ -305,15 +305,13 @@ fn option(name: &str) -> Result<&'static Opt, String> {
 /// The texts of a value: several where the option may be given several times.
 fn texts(option: &Opt, value: &DeValue<'_>) -> Result<Vec<String>, String> {
     match value {
-        DeValue::Array(values) if option.form.repeats() && !values.is_empty() => {
+        DeValue::Array(values) if option.repeats() && !values.is_empty() => {
             values.iter().map(|value| text(option, value.get_ref())).collect()
         }
-        DeValue::Table(variables) if matches!(option.form, Form::Variables(_) | Form::PathTimeouts(_)) => {
-            variables
-                .iter()
-                .map(|(name, value)| Ok(format!("{}={}", name.get_ref(), text(option, value.get_ref())?)))
-                .collect()
-        }
+        DeValue::Table(variables) if option.value.form().notation() == Notation::Table => variables
+            .iter()
+            .map(|(name, value)| Ok(format!("{}={}", name.get_ref(), text(option, value.get_ref())?)))
+            .collect(),
         value => text(option, value).map(|text| vec![text]),
     }
 }

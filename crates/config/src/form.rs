@@ -1,19 +1,19 @@
-//! The forms that values of options have. Each says how a text is read, and has the function that stores what was read in
-//! the option's typed field.
+//! The forms that values of options have: how each is written, read, and named in the help and the manual. A value that may
+//! also be `none` or `auto`, or be given several times, has a form around that of the value.
 
-use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 use std::time::Duration;
 
 use crate::access_format::{self, LineFormat};
 use crate::error::{ConfigError, Origin};
-use crate::fields::Fields;
 use crate::network::{networks, Network};
 use crate::ownership::Starter;
 use crate::settings::{MemoryBound, PathTimeout, ReforkAfter, RunsAs, SentFolder};
 use crate::spelling::guess;
-use crate::value::{self, Address};
+use crate::value::{self, duration_text, size_text, Address};
 use highball_cgroups::CpuMax;
 
 /// One value as it was written.
@@ -38,11 +38,11 @@ impl Raw {
     }
 
     /// The absolute path that it is.
-    pub(crate) fn path(&self, current: &Path) -> Result<PathBuf, String> {
+    fn path(&self, place: &Place<'_>) -> Result<PathBuf, String> {
         if self.text.is_empty() {
             return Err("a path is missing".into());
         }
-        Ok(self.folder(current).join(&self.text))
+        Ok(self.folder(&place.current).join(&self.text))
     }
 
     pub(crate) fn read<T>(&self, parse: impl FnOnce(&str) -> Result<T, String>) -> Result<T, ConfigError> {
@@ -57,389 +57,487 @@ pub(crate) struct Place<'a> {
     pub(crate) env: &'a dyn Fn(&str) -> Option<String>,
 }
 
-/// What the value of an option looks like, and where it goes.
-pub(crate) enum Form {
-    /// An address to listen on; may be given several times.
-    Addresses(fn(&mut Fields, Vec<Address>)),
-    /// Addresses of peers; may be given several times.
-    Networks(fn(&mut Fields, Vec<Network>)),
-    /// A whole number in a range.
-    Count(RangeInclusive<u64>, fn(&mut Fields, u64) -> Result<(), String>),
-    /// A whole number in a range, or `auto`.
-    CountOrAuto(RangeInclusive<u64>, fn(&mut Fields, Option<u64>) -> Result<(), String>),
-    /// A whole number in a range, or two with a colon between them, of which the larger one counts.
-    CountOrRange(RangeInclusive<u64>, fn(&mut Fields, u64) -> Result<(), String>),
-    /// Bytes in a range.
-    Size(RangeInclusive<u64>, fn(&mut Fields, usize)),
-    /// Bytes in a range, or `none`.
-    SizeOrNone(RangeInclusive<u64>, fn(&mut Fields, Option<u64>)),
-    /// CPUs such as `1.5`, or `none`.
-    CpusOrNone(fn(&mut Fields, Option<CpuMax>)),
-    /// Bytes, a share of the memory such as `25%`, or `none`; `auto`, where the first value is true.
-    Memory(bool, fn(&mut Fields, MemoryBound)),
-    /// A span of time in a range.
-    Duration(RangeInclusive<Duration>, fn(&mut Fields, Duration)),
-    /// A span of time in a range, or `none`.
-    DurationOrNone(RangeInclusive<Duration>, fn(&mut Fields, Option<Duration>)),
-    /// A file or folder.
-    Path(fn(&mut Fields, PathBuf)),
-    /// A file, or `none`.
-    PathOrNone(fn(&mut Fields, Option<PathBuf>)),
-    /// Files; may be given several times.
-    Paths(fn(&mut Fields, Vec<PathBuf>)),
-    /// A folder that can be written to.
-    WritableFolder(fn(&mut Fields, PathBuf)),
-    /// A program: a path, or a name that is looked up in `PATH`.
-    Program(fn(&mut Fields, PathBuf)),
-    /// A file for a log, `-` for standard output, or `none`.
-    LogFile(fn(&mut Fields, Option<PathBuf>)),
-    /// Text that can stand between quotes in a header field.
-    Phrase(fn(&mut Fields, String)),
-    /// Free text without blanks.
-    Word(fn(&mut Fields, String)),
-    /// The environment of the application: a word, on which defaults of other options depend.
-    Environment(fn(&mut Fields, String)),
-    /// A user of this machine.
-    User(fn(&mut Fields, RunsAs)),
-    /// The path of a URL, with or without a query.
-    UrlPath(fn(&mut Fields, String)),
-    /// Paths of URLs; may be given several times.
-    UrlPaths(fn(&mut Fields, Vec<String>)),
-    /// One of these words.
-    OneOf(&'static [Choice]),
-    /// `on` or `off`.
-    Switch(fn(&mut Fields, bool)),
-    /// The same; on the command line, its name alone means `on`.
-    Flag(fn(&mut Fields, bool)),
-    /// When workers are forked again: whole numbers in a range, with commas between them, `auto`, or `off`. Where it was
-    /// given is stored, too.
-    Refork(RangeInclusive<u64>, fn(&mut Fields, ReforkAfter, &Origin)),
-    /// Names that an authority issues certificates for; may be given several times.
-    Domains(fn(&mut Fields, Vec<String>)),
-    /// E-mail addresses; may be given several times.
-    Emails(fn(&mut Fields, Vec<String>)),
-    /// Host names; may be given several times.
-    Hosts(fn(&mut Fields, Vec<String>)),
-    /// The beginning of a URL's path.
-    Prefix(fn(&mut Fields, String)),
-    /// `NAME=VALUE`; may be given several times.
-    Variables(fn(&mut Fields, BTreeMap<String, String>)),
-    /// Names of variables, or their beginnings with `*` after them; may be given several times.
-    VariableNames(fn(&mut Fields, Vec<String>)),
-    /// `PATH=TIME`; may be given several times.
-    PathTimeouts(fn(&mut Fields, Vec<PathTimeout>)),
-    /// The name of a header field, or `none`; stored as its env key.
-    HeaderOrNone(fn(&mut Fields, Option<String>)),
-    /// The form of the lines of an access log.
-    LineFormat(fn(&mut Fields, LineFormat)),
-    /// A percentage, in parts of [`WHOLE`](crate::access_format::WHOLE).
-    Share(fn(&mut Fields, u32)),
-    /// `FOLDER` or `PREFIX=FOLDER`; may be given several times.
-    SentFolders(fn(&mut Fields, Vec<SentFolder>)),
+/// How a value is written in a configuration file, and on the command line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Notation {
+    /// As a text.
+    Text,
+    /// As a number.
+    Number,
+    /// As `on` or `off`, in the file also `true` or `false`.
+    Switch,
+    /// The same; on the command line, the option's name alone means `on`.
+    Flag,
+    /// As a list, or the option several times.
+    List,
+    /// The same, or as a table.
+    Table,
 }
 
-/// One of the words that an option may have.
-pub(crate) struct Choice {
-    pub(crate) word: &'static str,
-    pub(crate) set: fn(&mut Fields),
+/// How values of a form are written.
+pub(crate) trait Written {
+    /// What stands for the value in the help.
+    fn metavar(&self) -> String;
+
+    /// What it may be, for the manual, where the option's text does not say it.
+    fn range(&self) -> Option<String> {
+        None
+    }
+
+    fn notation(&self) -> Notation {
+        Notation::Text
+    }
+
+    /// Whether this text is a path, and not a keyword. Relative ones begin at a folder.
+    fn is_path(&self, _text: &str) -> bool {
+        false
+    }
 }
 
-impl Form {
-    /// Reads the values that count, and stores them. Of several for an option that does not repeat the last one counts.
+/// The form of a value.
+pub(crate) trait Form: Written {
+    /// What is read.
+    type Value;
+
+    /// Reads one text.
     ///
     /// # Errors
-    /// One of them cannot be understood, or cannot be; where it was given.
-    pub(crate) fn store(&self, raws: &[Raw], to: &mut Fields, place: &Place<'_>) -> Result<(), ConfigError> {
-        let at_most = |most: usize, what: &str| match raws.get(most) {
-            Some(raw) => Err(raw.wrong(format!("there are more than {most} {what}"))),
-            None => Ok(()),
-        };
-        match self {
-            Form::Addresses(set) => {
-                let folder = |raw: &Raw| raw.folder(&place.current).to_owned();
-                set(to, all(raws, |raw| value::address(&raw.text, &folder(raw)))?);
-            }
-            Form::Networks(set) => {
-                set(to, all::<_, Vec<_>>(raws, |raw| networks(&raw.text))?.concat());
-            }
-            Form::Domains(set) => set(to, all(raws, |raw| value::domain_or_hosts(&raw.text))?),
-            Form::Emails(set) => set(to, all(raws, |raw| value::email(&raw.text))?),
-            Form::Hosts(set) => set(to, all(raws, |raw| value::host(&raw.text))?),
-            Form::Variables(set) => set(to, all(raws, |raw| value::variable(&raw.text))?),
-            Form::VariableNames(set) => set(to, all(raws, |raw| value::variable_name(&raw.text))?),
-            Form::PathTimeouts(set) => {
-                at_most(value::PATH_TIMEOUTS, "paths")?;
-                set(to, all(raws, |raw| value::path_timeout(&raw.text))?);
-            }
-            Form::SentFolders(set) => {
-                at_most(value::SENT_FOLDERS, "folders")?;
-                set(to, all(raws, |raw| value::sent_folder(&raw.text))?);
-            }
-            Form::Paths(set) => set(to, all(raws, |raw| raw.path(&place.current))?),
-            Form::UrlPaths(set) => set(to, all(raws, |raw| value::url_path(&raw.text))?),
-            Form::Share(_)
-            | Form::Count(..)
-            | Form::CountOrRange(..)
-            | Form::CountOrAuto(..)
-            | Form::Size(..)
-            | Form::SizeOrNone(..)
-            | Form::CpusOrNone(_)
-            | Form::Memory(..)
-            | Form::Duration(..)
-            | Form::DurationOrNone(..) => self.store_number(raws, to)?,
-            Form::LineFormat(_)
-            | Form::HeaderOrNone(_)
-            | Form::Path(_)
-            | Form::PathOrNone(_)
-            | Form::Phrase(_)
-            | Form::WritableFolder(_)
-            | Form::Program(_)
-            | Form::LogFile(_)
-            | Form::Word(_)
-            | Form::Environment(_)
-            | Form::User(_)
-            | Form::UrlPath(_)
-            | Form::OneOf(_)
-            | Form::Switch(_)
-            | Form::Flag(_)
-            | Form::Refork(..)
-            | Form::Prefix(_) => self.store_word(raws, to, place)?,
-        }
-        Ok(())
+    /// What is wrong with it, and what it may be.
+    fn read(&self, raw: &Raw, place: &Place<'_>) -> Result<Self::Value, String>;
+
+    /// Reads what counts of these: the last one.
+    ///
+    /// # Errors
+    /// It cannot be understood, or cannot be; where it was given.
+    fn read_all(&self, raws: &[Raw], place: &Place<'_>) -> Result<Option<Self::Value>, ConfigError> {
+        let read = |raw: &Raw| self.read(raw, place).map_err(|problem| raw.wrong(problem));
+        raws.last().map(read).transpose()
+    }
+}
+
+/// A form that a function reads.
+pub(crate) struct Text<T> {
+    metavar: &'static str,
+    /// Empty: the option's text says it.
+    range: &'static str,
+    read: fn(&str) -> Result<T, String>,
+}
+
+impl<T> Written for Text<T> {
+    fn metavar(&self) -> String {
+        self.metavar.into()
     }
 
-    /// The same for what is no number, and does not repeat.
-    fn store_word(&self, raws: &[Raw], to: &mut Fields, place: &Place<'_>) -> Result<(), ConfigError> {
-        let path = |raw: &Raw| raw.path(&place.current);
-        match self {
-            Form::LineFormat(set) => {
-                put(raws, |raw| access_format::line_format(&raw.text), |value| set(to, value))?;
-            }
-            Form::HeaderOrNone(set) => put(raws, |raw| value::header_key(&raw.text), |key| set(to, key))?,
-            Form::Path(set) => put(raws, path, |value| set(to, value))?,
-            Form::PathOrNone(set) => {
-                put(raws, |raw| unless_none(&raw.text, |_| path(raw)), |value| set(to, value))?;
-            }
-            Form::Phrase(set) => put(raws, |raw| value::phrase(&raw.text), |value| set(to, value))?,
-            Form::WritableFolder(set) => {
-                put(raws, |raw| value::writable_folder(path(raw)?), |value| set(to, value))?
-            }
-            Form::Program(set) => {
-                put(raws, |raw| value::program(&raw.text, path(raw)?, place.env), |value| set(to, value))?;
-            }
-            Form::LogFile(set) => {
-                put(raws, |raw| Ok(value::log_file(&raw.text, path(raw)?)), |value| set(to, value))?
-            }
-            Form::Word(set) | Form::Environment(set) => {
-                put(raws, |raw| value::word(&raw.text), |value| set(to, value))?
-            }
-            Form::User(set) => put(raws, |raw| Starter::now().runs_as(&raw.text), |value| set(to, value))?,
-            Form::UrlPath(set) => put(raws, |raw| value::url_path(&raw.text), |value| set(to, value))?,
-            Form::OneOf(choices) => {
-                put(raws, |raw| self.chosen(choices, &raw.text), |choice| (choice.set)(to))?
-            }
-            Form::Switch(set) | Form::Flag(set) => {
-                put(raws, |raw| value::switch(&raw.text), |value| set(to, value))?
-            }
-            Form::Refork(range, set) => {
-                put(
-                    raws,
-                    |raw| Ok((value::refork_after(&raw.text, range)?, &raw.origin)),
-                    |(after, origin)| set(to, after, origin),
-                )?;
-            }
-            Form::Prefix(set) => put(raws, |raw| value::prefix(&raw.text), |value| set(to, value))?,
-            _ => unreachable!("`store` has read it"),
-        }
-        Ok(())
+    fn range(&self) -> Option<String> {
+        Some(self.range).filter(|range| !range.is_empty()).map(Into::into)
+    }
+}
+
+impl<T> Form for Text<T> {
+    type Value = T;
+
+    fn read(&self, raw: &Raw, _place: &Place<'_>) -> Result<T, String> {
+        (self.read)(&raw.text)
+    }
+}
+
+/// Free text without blanks.
+pub(crate) const WORD: Text<String> = Text { metavar: "NAME", range: "", read: value::word };
+/// Text that can stand between quotes in a header field.
+pub(crate) const QUOTABLE: Text<String> = Text { metavar: "TEXT", range: "", read: value::quotable };
+/// A user of this machine.
+pub(crate) const USER: Text<RunsAs> =
+    Text { metavar: "NAME", range: "", read: |text| Starter::now().runs_as(text) };
+/// The path of a URL, with or without a query.
+pub(crate) const URL_PATH: Text<String> = Text { metavar: "PATH", range: "", read: value::url_path };
+/// The beginning of a URL's path.
+pub(crate) const PREFIX: Text<String> = Text { metavar: "PATH", range: "", read: value::prefix };
+/// A host name.
+pub(crate) const HOST: Text<String> =
+    Text { metavar: "HOST", range: "host names without ports, or `*`", read: value::host };
+/// A name that an authority issues certificates for.
+pub(crate) const DOMAIN: Text<String> = Text {
+    metavar: "NAME|hosts",
+    range: "names of sites, such as `blog.example.org`, or `hosts`",
+    read: value::domain_or_hosts,
+};
+/// An e-mail address.
+pub(crate) const EMAIL: Text<String> =
+    Text { metavar: "ADDRESS", range: "e-mail addresses", read: value::email };
+/// Addresses of peers.
+pub(crate) const NETWORKS: Text<Vec<Network>> = Text {
+    metavar: "ADDR",
+    range: "IP addresses, networks such as `10.0.0.0/8`, `loopback`, `private`, `none`",
+    read: networks,
+};
+/// A variable with its value.
+pub(crate) const VARIABLE: Text<(String, String)> =
+    Text { metavar: "NAME=VALUE", range: "", read: value::variable };
+/// The name of a variable, or its beginning with `*` after it.
+pub(crate) const VARIABLE_NAME: Text<String> = Text {
+    metavar: "NAME",
+    range: "names of variables; `*` may stand at the end",
+    read: value::variable_name,
+};
+/// A time for requests to some paths.
+pub(crate) const PATH_TIMEOUT: Text<PathTimeout> = Text {
+    metavar: "PATH=TIME",
+    range: "`PATH=TIME`; `*` may stand at the end of the path, and `none` in the place of a time",
+    read: value::path_timeout,
+};
+/// A folder of files that an application sends.
+pub(crate) const SENT_FOLDER: Text<SentFolder> = Text {
+    metavar: "PATH",
+    range: "`FOLDER`, or `PREFIX=FOLDER` for URIs that begin with `PREFIX`",
+    read: value::sent_folder,
+};
+/// The name of a header field; read as its env key.
+pub(crate) const HEADER: Text<String> =
+    Text { metavar: "FIELD", range: "the name of a header field", read: value::header_key };
+/// The form of the lines of an access log.
+pub(crate) const LINE_FORMAT: Text<LineFormat> = Text {
+    metavar: "FORM",
+    range: "`combined`, `json`, or a text with names of fields in braces",
+    read: access_format::line_format,
+};
+/// A percentage, in parts of [`WHOLE`](crate::access_format::WHOLE).
+pub(crate) const SHARE: Text<u32> =
+    Text { metavar: "PERCENT", range: "`0%` to `100%`", read: access_format::share };
+/// CPUs such as `1.5`.
+pub(crate) const CPUS: Text<CpuMax> = Text { metavar: "N", range: "0.01 to 1024", read: value::cpus };
+/// How much memory something may have.
+pub(crate) const MEMORY: Text<MemoryBound> = Text {
+    metavar: "SIZE|N%|none",
+    range: "a size, a share of the memory such as `25%`, or `none`",
+    read: |text| value::memory_bound(text, false),
+};
+/// The same, where Highball may decide it.
+pub(crate) const MEMORY_OR_AUTO: Text<MemoryBound> = Text {
+    metavar: "SIZE|N%|auto|none",
+    range: "a size, a share of the memory such as `25%`, `auto`, or `none`",
+    read: |text| value::memory_bound(text, true),
+};
+/// When workers are forked again.
+pub(crate) const REFORK: Text<ReforkAfter> = Text {
+    metavar: "auto|N,N,…|off",
+    range: "`auto`, numbers from 1 to 1000000000 with commas between them, or `off`",
+    read: value::refork_after,
+};
+
+/// A file or folder.
+pub(crate) struct AtPath<T> {
+    read: fn(&Raw, &Place<'_>) -> Result<T, String>,
+    is_path: fn(&str) -> bool,
+}
+
+impl<T> Written for AtPath<T> {
+    fn metavar(&self) -> String {
+        "PATH".into()
     }
 
-    /// The same for a number: a count, a size or a time.
-    fn store_number(&self, raws: &[Raw], to: &mut Fields) -> Result<(), ConfigError> {
-        match self {
-            Form::Share(set) => put(raws, |raw| access_format::share(&raw.text), |value| set(to, value))?,
-            Form::Count(range, set) => one(raws, |raw| set(to, value::count(&raw.text, range)?))?,
-            Form::CountOrRange(range, set) => {
-                one(raws, |raw| set(to, value::count_or_range(&raw.text, range)?))?;
-            }
-            Form::CountOrAuto(range, set) => {
-                one(raws, |raw| set(to, value::count_or_auto(&raw.text, range)?))?;
-            }
-            Form::Size(range, set) => {
-                put(raws, |raw| value::bytes(&raw.text, range), |value| set(to, value))?
-            }
-            Form::SizeOrNone(range, set) => {
-                put(
-                    raws,
-                    |raw| unless_none(&raw.text, |text| value::size(text, range)),
-                    |value| set(to, value),
-                )?;
-            }
-            Form::CpusOrNone(set) => {
-                put(raws, |raw| unless_none(&raw.text, value::cpus), |value| set(to, value))?;
-            }
-            Form::Memory(may_be_auto, set) => {
-                put(raws, |raw| value::memory_bound(&raw.text, *may_be_auto), |value| set(to, value))?;
-            }
-            Form::Duration(range, set) => {
-                put(raws, |raw| value::duration(&raw.text, range), |value| set(to, value))?
-            }
-            Form::DurationOrNone(range, set) => {
-                put(
-                    raws,
-                    |raw| unless_none(&raw.text, |text| value::duration(text, range)),
-                    |value| set(to, value),
-                )?;
-            }
-            _ => unreachable!("`store` has read it"),
-        }
-        Ok(())
+    fn is_path(&self, text: &str) -> bool {
+        (self.is_path)(text)
+    }
+}
+
+impl<T> Form for AtPath<T> {
+    type Value = T;
+
+    fn read(&self, raw: &Raw, place: &Place<'_>) -> Result<T, String> {
+        (self.read)(raw, place)
+    }
+}
+
+/// A file or folder that need not be there.
+pub(crate) const PATH: AtPath<PathBuf> = AtPath { read: Raw::path, is_path: |_| true };
+/// A folder that can be written to.
+pub(crate) const WRITABLE_FOLDER: AtPath<PathBuf> =
+    AtPath { read: |raw, place| value::writable_folder(raw.path(place)?), is_path: |_| true };
+/// A program: a path, or a name that is looked up in `PATH`.
+pub(crate) const PROGRAM: AtPath<PathBuf> = AtPath {
+    read: |raw, place| value::program(&raw.text, raw.path(place)?, place.env),
+    is_path: |text| text.contains('/'),
+};
+/// A file for a log, `-` for standard output, or `none`.
+pub(crate) const LOG_FILE: AtPath<Option<PathBuf>> = AtPath {
+    read: |raw, place| Ok(value::log_file(&raw.text, raw.path(place)?)),
+    is_path: |text| !value::is_word_for_log(text),
+};
+
+/// An address to listen on.
+pub(crate) struct Listen;
+
+impl Written for Listen {
+    fn metavar(&self) -> String {
+        "ADDR".into()
+    }
+}
+
+impl Form for Listen {
+    type Value = Address;
+
+    fn read(&self, raw: &Raw, place: &Place<'_>) -> Result<Address, String> {
+        value::address(&raw.text, raw.folder(&place.current))
+    }
+}
+
+/// A whole number in a range.
+pub(crate) struct Count<T>(pub(crate) RangeInclusive<T>);
+
+impl<T: Display> Written for Count<T> {
+    fn metavar(&self) -> String {
+        "N".into()
     }
 
-    fn chosen<'a>(&self, choices: &'a [Choice], text: &str) -> Result<&'a Choice, String> {
-        let found = choices.iter().find(|choice| choice.word == text);
+    fn range(&self) -> Option<String> {
+        Some(format!("{} to {}", self.0.start(), self.0.end()))
+    }
+
+    fn notation(&self) -> Notation {
+        Notation::Number
+    }
+}
+
+impl<T: Display + FromStr + PartialOrd> Form for Count<T> {
+    type Value = T;
+
+    fn read(&self, raw: &Raw, _place: &Place<'_>) -> Result<T, String> {
+        value::count(&raw.text, &self.0)
+    }
+}
+
+/// The same, or two with a colon between them, of which the larger one counts.
+pub(crate) struct CountOrRange(pub(crate) Count<u16>);
+
+impl Written for CountOrRange {
+    fn metavar(&self) -> String {
+        self.0.metavar()
+    }
+
+    fn range(&self) -> Option<String> {
+        self.0.range()
+    }
+
+    fn notation(&self) -> Notation {
+        self.0.notation()
+    }
+}
+
+impl Form for CountOrRange {
+    type Value = u16;
+
+    fn read(&self, raw: &Raw, _place: &Place<'_>) -> Result<u16, String> {
+        value::count_or_range(&raw.text, &self.0 .0)
+    }
+}
+
+/// Bytes in a range.
+pub(crate) struct Size(pub(crate) RangeInclusive<u64>);
+
+impl Written for Size {
+    fn metavar(&self) -> String {
+        "SIZE".into()
+    }
+
+    fn range(&self) -> Option<String> {
+        Some(format!("{} to {}", size_text(*self.0.start()), size_text(*self.0.end())))
+    }
+}
+
+impl Form for Size {
+    type Value = u64;
+
+    fn read(&self, raw: &Raw, _place: &Place<'_>) -> Result<u64, String> {
+        value::size(&raw.text, &self.0)
+    }
+}
+
+/// A span of time in a range.
+pub(crate) struct Time(pub(crate) RangeInclusive<Duration>);
+
+impl Written for Time {
+    fn metavar(&self) -> String {
+        "TIME".into()
+    }
+
+    fn range(&self) -> Option<String> {
+        Some(format!("{} to {}", duration_text(*self.0.start()), duration_text(*self.0.end())))
+    }
+}
+
+impl Form for Time {
+    type Value = Duration;
+
+    fn read(&self, raw: &Raw, _place: &Place<'_>) -> Result<Duration, String> {
+        value::duration(&raw.text, &self.0)
+    }
+}
+
+/// `on` or `off`; [`Notation::Flag`] where the option's name alone means `on`.
+pub(crate) struct Switch(Notation);
+
+pub(crate) const SWITCH: Switch = Switch(Notation::Switch);
+pub(crate) const FLAG: Switch = Switch(Notation::Flag);
+
+impl Written for Switch {
+    fn metavar(&self) -> String {
+        "on|off".into()
+    }
+
+    fn notation(&self) -> Notation {
+        self.0
+    }
+}
+
+impl Form for Switch {
+    type Value = bool;
+
+    fn read(&self, raw: &Raw, _place: &Place<'_>) -> Result<bool, String> {
+        value::switch(&raw.text)
+    }
+}
+
+/// One of these words, and what it stands for.
+pub(crate) struct OneOf<T: 'static>(pub(crate) &'static [(&'static str, T)]);
+
+impl<T> OneOf<T> {
+    fn words(&self) -> String {
+        self.0.iter().map(|(word, _)| *word).collect::<Vec<_>>().join(", ")
+    }
+}
+
+impl<T> Written for OneOf<T> {
+    fn metavar(&self) -> String {
+        "FORM".into()
+    }
+
+    fn range(&self) -> Option<String> {
+        Some(self.words())
+    }
+}
+
+impl<T: Copy> Form for OneOf<T> {
+    type Value = T;
+
+    fn read(&self, raw: &Raw, _place: &Place<'_>) -> Result<T, String> {
+        let text = &raw.text;
+        let found = self.0.iter().find(|(word, _)| word == text).map(|(_, value)| *value);
         found.ok_or_else(|| {
-            let guess = guess(text, choices.iter().map(|choice| choice.word));
+            let guess = guess(text, self.0.iter().map(|(word, _)| *word));
             format!("`{text}` is none of: {}{guess}", self.words())
         })
     }
+}
 
-    /// The words that may be chosen from, with commas between them.
-    pub(crate) fn words(&self) -> String {
-        let Form::OneOf(choices) = self else { return String::new() };
-        choices.iter().map(|choice| choice.word).collect::<Vec<_>>().join(", ")
+/// The value, or `none`.
+pub(crate) struct OrNone<F>(pub(crate) F);
+
+impl<F: Written> Written for OrNone<F> {
+    fn metavar(&self) -> String {
+        format!("{}|none", self.0.metavar())
     }
 
-    /// Whether it may be given several times.
-    pub(crate) fn repeats(&self) -> bool {
-        matches!(
-            self,
-            Form::Addresses(_)
-                | Form::Networks(_)
-                | Form::Paths(_)
-                | Form::UrlPaths(_)
-                | Form::Hosts(_)
-                | Form::Domains(_)
-                | Form::Emails(_)
-                | Form::Variables(_)
-                | Form::VariableNames(_)
-                | Form::SentFolders(_)
-                | Form::PathTimeouts(_)
-        )
+    fn range(&self) -> Option<String> {
+        self.0.range().map(|range| format!("{range}, or `none`"))
     }
 
-    /// Whether a value is, or may be, a path.
-    pub(crate) fn is_path(&self) -> bool {
-        matches!(
-            self,
-            Form::Path(_)
-                | Form::PathOrNone(_)
-                | Form::Paths(_)
-                | Form::WritableFolder(_)
-                | Form::Program(_)
-                | Form::LogFile(_)
-        )
+    fn is_path(&self, text: &str) -> bool {
+        text != "none" && self.0.is_path(text)
     }
+}
 
-    /// Whether this text is a path, and not a keyword of the option.
-    pub(crate) fn takes_as_path(&self, text: &str) -> bool {
-        match self {
-            Form::Program(_) => text.contains('/'),
-            Form::LogFile(_) => !value::is_word_for_log(text),
-            Form::PathOrNone(_) => text != "none",
-            _ => self.is_path(),
+impl<F: Form> Form for OrNone<F> {
+    type Value = Option<F::Value>;
+
+    fn read(&self, raw: &Raw, place: &Place<'_>) -> Result<Self::Value, String> {
+        if raw.text == "none" {
+            return Ok(None);
         }
+        self.0.read(raw, place).map(Some)
+    }
+}
+
+/// The value, or `auto`.
+pub(crate) struct OrAuto<F>(pub(crate) F);
+
+impl<F: Written> Written for OrAuto<F> {
+    fn metavar(&self) -> String {
+        format!("{}|auto", self.0.metavar())
     }
 
-    /// The option with its value, as the help has it.
-    pub(crate) fn synopsis(&self, long: &str) -> String {
-        match self {
-            Form::Flag(_) => format!("--{long}[={}]", self.metavar()),
-            _ => format!("--{long} {}", self.metavar()),
+    fn range(&self) -> Option<String> {
+        self.0.range().map(|range| format!("{range}, or `auto`"))
+    }
+
+    fn notation(&self) -> Notation {
+        self.0.notation()
+    }
+}
+
+impl<F: Form> Form for OrAuto<F> {
+    type Value = Option<F::Value>;
+
+    fn read(&self, raw: &Raw, place: &Place<'_>) -> Result<Self::Value, String> {
+        if raw.text == "auto" {
+            return Ok(None);
         }
+        self.0.read(raw, place).map(Some).map_err(|problem| format!("{problem}, or auto"))
+    }
+}
+
+/// Values of an option that may be given several times.
+pub(crate) struct Several<F> {
+    form: F,
+    notation: Notation,
+    /// The largest number of them, and what they are called in an error.
+    most: (usize, &'static str),
+}
+
+pub(crate) const fn several<F>(form: F) -> Several<F> {
+    Several { form, notation: Notation::List, most: (usize::MAX, "") }
+}
+
+/// The same, with a largest number of folders, paths or the like.
+pub(crate) const fn at_most<F>(most: usize, what: &'static str, form: F) -> Several<F> {
+    Several { form, notation: Notation::List, most: (most, what) }
+}
+
+/// The same, of values that may also stand in a table.
+pub(crate) const fn table<F>(most: usize, what: &'static str, form: F) -> Several<F> {
+    Several { form, notation: Notation::Table, most: (most, what) }
+}
+
+impl<F: Written> Written for Several<F> {
+    fn metavar(&self) -> String {
+        self.form.metavar()
     }
 
-    /// The option with this value, as arguments.
-    pub(crate) fn arguments(&self, long: &str, text: String) -> Vec<String> {
-        match self {
-            Form::Flag(_) => vec![format!("--{long}={text}")],
-            _ => vec![format!("--{long}"), text],
+    fn range(&self) -> Option<String> {
+        self.form.range()
+    }
+
+    fn notation(&self) -> Notation {
+        self.notation
+    }
+
+    fn is_path(&self, text: &str) -> bool {
+        self.form.is_path(text)
+    }
+}
+
+impl<F: Form> Form for Several<F> {
+    type Value = Vec<F::Value>;
+
+    fn read(&self, raw: &Raw, place: &Place<'_>) -> Result<Self::Value, String> {
+        self.form.read(raw, place).map(|value| vec![value])
+    }
+
+    fn read_all(&self, raws: &[Raw], place: &Place<'_>) -> Result<Option<Self::Value>, ConfigError> {
+        let (most, what) = self.most;
+        if let Some(raw) = raws.get(most) {
+            return Err(raw.wrong(format!("there are more than {most} {what}")));
         }
+        let read = |raw: &Raw| self.form.read(raw, place).map_err(|problem| raw.wrong(problem));
+        raws.iter().map(read).collect::<Result<_, _>>().map(Some)
     }
-
-    /// What stands for the value in the help.
-    pub(crate) fn metavar(&self) -> &'static str {
-        match self {
-            Form::Addresses(_) | Form::Networks(_) => "ADDR",
-            Form::Count(..) | Form::CountOrRange(..) => "N",
-            Form::CountOrAuto(..) => "N|auto",
-            Form::Size(..) => "SIZE",
-            Form::SizeOrNone(..) => "SIZE|none",
-            Form::CpusOrNone(_) => "N|none",
-            Form::Memory(true, _) => "SIZE|N%|auto|none",
-            Form::Memory(false, _) => "SIZE|N%|none",
-            Form::Duration(..) => "TIME",
-            Form::DurationOrNone(..) => "TIME|none",
-            Form::PathOrNone(_) => "PATH|none",
-            Form::Path(_)
-            | Form::Paths(_)
-            | Form::WritableFolder(_)
-            | Form::Program(_)
-            | Form::LogFile(_) => "PATH",
-            Form::UrlPath(_) | Form::UrlPaths(_) | Form::Prefix(_) => "PATH",
-            Form::Word(_) | Form::Environment(_) | Form::User(_) => "NAME",
-            Form::Phrase(_) => "TEXT",
-            Form::OneOf(_) => "FORM",
-            Form::Switch(_) | Form::Flag(_) => "on|off",
-            Form::Refork(..) => "auto|N,N,…|off",
-            Form::Hosts(_) => "HOST",
-            Form::Domains(_) => "NAME|hosts",
-            Form::Emails(_) => "ADDRESS",
-            Form::Variables(_) => "NAME=VALUE",
-            Form::VariableNames(_) => "NAME",
-            Form::SentFolders(_) => "PATH",
-            Form::PathTimeouts(_) => "PATH=TIME",
-            Form::HeaderOrNone(_) => "FIELD",
-            Form::LineFormat(_) => "FORM",
-            Form::Share(_) => "PERCENT",
-        }
-    }
-}
-
-/// What `read` makes of each value.
-fn all<T, C: FromIterator<T>>(
-    raws: &[Raw],
-    read: impl Fn(&Raw) -> Result<T, String>,
-) -> Result<C, ConfigError> {
-    raws.iter().map(|raw| read(raw).map_err(|problem| raw.wrong(problem))).collect()
-}
-
-/// Reads the value that counts, and stores it.
-fn put<'a, T>(
-    raws: &'a [Raw],
-    read: impl FnOnce(&'a Raw) -> Result<T, String>,
-    store: impl FnOnce(T),
-) -> Result<(), ConfigError> {
-    one(raws, |raw| {
-        store(read(raw)?);
-        Ok(())
-    })
-}
-
-/// Does something with the value that counts.
-fn one<'a>(raws: &'a [Raw], store: impl FnOnce(&'a Raw) -> Result<(), String>) -> Result<(), ConfigError> {
-    raws.last().map_or(Ok(()), |raw| store(raw).map_err(|problem| raw.wrong(problem)))
-}
-
-fn unless_none<T>(text: &str, read: impl Fn(&str) -> Result<T, String>) -> Result<Option<T>, String> {
-    if text == "none" {
-        return Ok(None);
-    }
-    read(text).map(Some)
-}
-
-/// Stores a number in a field that has room for fewer: the ranges in the table ensure that it fits.
-pub(crate) fn fit<T: TryFrom<u64>>(number: u64, field: &mut T) -> Result<(), String> {
-    *field = T::try_from(number).map_err(|_| format!("{number} is too large"))?;
-    Ok(())
 }

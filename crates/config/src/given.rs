@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use crate::error::{ConfigError, Origin};
 use crate::fields::{Fields, ADMIN_PORT, AGENT_PORT};
-use crate::form::{Form, Place, Raw};
+use crate::form::{Place, Raw};
 use crate::options::{named, Default, Opt, Scope, OPTIONS};
 use crate::restriction;
 use crate::value;
@@ -84,11 +84,8 @@ impl Given {
     /// else, which usually has read them itself. The environment stays: what Rails obeys is RAILS_ENV.
     pub(crate) fn yield_to(&mut self, puma: &Given) {
         let values = std::mem::take(&mut self.values);
-        let stays = |name: &str| {
-            let is_environment =
-                named(name).is_some_and(|option| matches!(option.form, Form::Environment(_)));
-            is_environment || !puma.values.contains_key(name)
-        };
+        let stays =
+            |name: &str| named(name).is_some_and(Opt::is_environment) || !puma.values.contains_key(name);
         let of_platform = |raws: &[Raw]| {
             matches!(raws.first().map(|raw| &raw.origin),
                      Some(Origin::Environment { variable }) if !variable.starts_with("HIGHBALL_"))
@@ -108,7 +105,7 @@ impl Given {
 
     /// Whether the environment of the application is given.
     pub(crate) fn names_environment(&self) -> bool {
-        OPTIONS.iter().any(|option| matches!(option.form, Form::Environment(_)) && self.has(option))
+        OPTIONS.iter().any(|option| option.is_environment() && self.has(option))
     }
 
     pub(crate) fn has(&self, option: &Opt) -> bool {
@@ -138,8 +135,7 @@ impl Given {
                 text: text.trim().to_owned(),
                 origin: Origin::Environment { variable: (*variable).to_owned() },
             };
-            let values =
-                if option.form.repeats() { text.split(',').map(raw).collect() } else { vec![raw(text)] };
+            let values = if option.repeats() { text.split(',').map(raw).collect() } else { vec![raw(text)] };
             self.add(option, values);
         }
         Ok(())
@@ -147,7 +143,7 @@ impl Given {
 
     /// Another environment than that of the table, where none was given.
     pub(crate) fn default_environment(&mut self, text: &str) {
-        for option in OPTIONS.iter().filter(|option| matches!(option.form, Form::Environment(_))) {
+        for option in OPTIONS.iter().filter(|option| option.is_environment()) {
             let origin = Origin::Default { name: option.name };
             self.add(option, vec![Raw { text: text.into(), origin }]);
         }
@@ -155,27 +151,26 @@ impl Given {
 
     /// What the command line and the environment say, as arguments that mean the same in every folder and environment.
     pub(crate) fn as_arguments(&self, place: &Place<'_>) -> Result<Vec<String>, ConfigError> {
-        let port = self.fields(place, |option| option.scope == Scope::Server)?.server.port;
+        let port = self.fields(place, |option| option.scope == Scope::Server)?.port;
+        let default_port = |option: &Opt| match option.name {
+            "bind" => Some(port),
+            "admin" => Some(ADMIN_PORT),
+            "agent_check" => Some(AGENT_PORT),
+            _ => None,
+        };
         let mut arguments = Vec::new();
         for option in OPTIONS {
             let is_given = |raw: &&Raw| !matches!(raw.origin, Origin::File { .. });
             for raw in self.values.get(option.name).into_iter().flatten().filter(is_given) {
                 let folder = raw.folder(&place.current);
-                let text = match &option.form {
-                    Form::Addresses(_) => {
-                        let port = match option.name {
-                            "admin" => ADMIN_PORT,
-                            "agent_check" => AGENT_PORT,
-                            _ => port,
-                        };
-                        raw.read(|text| value::address(text, folder))?.at_port(port).to_string()
-                    }
-                    form if form.takes_as_path(&raw.text) => {
+                let text = match default_port(option) {
+                    Some(port) => raw.read(|text| value::address(text, folder))?.at_port(port).to_string(),
+                    None if option.value.form().is_path(&raw.text) => {
                         value::utf_8(&folder.join(&raw.text)).map_err(ConfigError::Usage)?
                     }
-                    _ => raw.text.clone(),
+                    None => raw.text.clone(),
                 };
-                arguments.extend(option.form.arguments(&option.long(), text));
+                arguments.extend(option.arguments(text));
             }
         }
         Ok(arguments)
@@ -193,8 +188,8 @@ impl Given {
         let mut fields = Fields::default();
         for option in OPTIONS.iter().filter(|option| asked(option)) {
             match (self.values.get(option.name), self.default_of(option, place)?) {
-                (Some(raws), _) => option.form.store(raws, &mut fields, place)?,
-                (None, Some(raw)) => option.form.store(&[raw], &mut fields, place)?,
+                (Some(raws), _) => option.value.store(raws, &mut fields, place)?,
+                (None, Some(raw)) => option.value.store(&[raw], &mut fields, place)?,
                 (None, None) => {}
             }
         }
@@ -214,7 +209,7 @@ impl Given {
     }
 
     fn is_development(&self, place: &Place<'_>) -> Result<bool, ConfigError> {
-        let fields = self.fields(place, |option| matches!(option.form, Form::Environment(_)))?;
+        let fields = self.fields(place, Opt::is_environment)?;
         Ok(fields.app.is_development())
     }
 }

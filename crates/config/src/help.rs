@@ -40,7 +40,7 @@ pub(crate) fn ending() -> String {
 
 fn synopsis(option: &Opt) -> String {
     let short = option.short.map(|letter| format!("-{letter}, ")).unwrap_or_default();
-    format!("{short}{}", option.form.synopsis(&option.long()))
+    format!("{short}{}", option.synopsis())
 }
 
 /// What it does, and its default where that is a value.

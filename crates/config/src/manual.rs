@@ -2,10 +2,9 @@
 
 use std::fmt::Write;
 
-use crate::form::Form;
+use crate::form::Notation;
 use crate::help::first_sentence;
 use crate::options::{named, Opt, Scope, Section, OPTIONS};
-use crate::value::{duration_text, size_text};
 
 const INTRODUCTION: &str = "\
 <!-- Made from crates/config/src/options.rs by `just docs`; changes belong there. -->
@@ -121,9 +120,9 @@ fn entry(option: &Opt) -> String {
     variables.extend(option.env.iter().map(|name| (*name).to_owned()));
     let variables: Vec<String> = variables.iter().map(|name| format!("`{name}`")).collect();
     let mut text = format!("\n### {}\n\n{}\n\n", option.name, option.doc);
-    let _ = writeln!(text, "- command line: {short}`{}`", option.form.synopsis(&option.long()));
+    let _ = writeln!(text, "- command line: {short}`{}`", option.synopsis());
     let _ = writeln!(text, "- environment: {}", variables.join(", "));
-    if let Some(range) = range(&option.form) {
+    if let Some(range) = option.value.form().range() {
         let _ = writeln!(text, "- range: {range}");
     }
     let _ = writeln!(text, "- default: {}", option.default_text());
@@ -135,49 +134,6 @@ fn entry(option: &Opt) -> String {
         }
     }
     text
-}
-
-fn range(form: &Form) -> Option<String> {
-    match form {
-        Form::Count(range, _) | Form::CountOrRange(range, _) => {
-            Some(format!("{} to {}", range.start(), range.end()))
-        }
-        Form::CountOrAuto(range, _) => Some(format!("{} to {}, or `auto`", range.start(), range.end())),
-        Form::Size(range, _) => Some(format!("{} to {}", size_text(*range.start()), size_text(*range.end()))),
-        Form::SizeOrNone(..) => Some("any size, or `none`".into()),
-        Form::CpusOrNone(_) => Some("0.01 to 1024, or `none`".into()),
-        Form::Memory(true, _) => {
-            Some("a size, a share of the memory such as `25%`, `auto`, or `none`".into())
-        }
-        Form::Memory(false, _) => Some("a size, a share of the memory such as `25%`, or `none`".into()),
-        Form::Duration(range, _) => {
-            Some(format!("{} to {}", duration_text(*range.start()), duration_text(*range.end())))
-        }
-        Form::DurationOrNone(range, _) => {
-            Some(format!("{} to {}, or `none`", duration_text(*range.start()), duration_text(*range.end())))
-        }
-        Form::OneOf(_) => Some(form.words()),
-        Form::Refork(range, _) => Some(format!(
-            "`auto`, numbers from {} to {} with commas between them, or `off`",
-            range.start(),
-            range.end()
-        )),
-        Form::Networks(_) => {
-            Some("IP addresses, networks such as `10.0.0.0/8`, `loopback`, `private`, `none`".into())
-        }
-        Form::Domains(_) => Some("names of sites, such as `blog.example.org`, or `hosts`".into()),
-        Form::Emails(_) => Some("e-mail addresses".into()),
-        Form::Hosts(_) => Some("host names without ports, or `*`".into()),
-        Form::VariableNames(_) => Some("names of variables; `*` may stand at the end".into()),
-        Form::PathTimeouts(_) => Some(
-            "`PATH=TIME`; `*` may stand at the end of the path, and `none` in the place of a time".into(),
-        ),
-        Form::LineFormat(_) => Some("`combined`, `json`, or a text with names of fields in braces".into()),
-        Form::Share(_) => Some("`0%` to `100%`".into()),
-        Form::HeaderOrNone(_) => Some("the name of a header field, or `none`".into()),
-        Form::SentFolders(_) => Some("`FOLDER`, or `PREFIX=FOLDER` for URIs that begin with `PREFIX`".into()),
-        _ => None,
-    }
 }
 
 /// A file with every option: each line is the default, or an example where the default is no value.
@@ -196,11 +152,11 @@ fn example_file() -> String {
 }
 
 fn toml_value(option: &Opt) -> String {
-    match option.form {
-        Form::Count(..) | Form::CountOrAuto(..) | Form::CountOrRange(..) => option.example.to_owned(),
-        _ if option.form.repeats() => format!("[\"{}\"]", option.example),
-        Form::Switch(_) | Form::Flag(_) => (option.example == "on").to_string(),
-        _ => format!("\"{}\"", option.example),
+    match option.value.form().notation() {
+        Notation::Number => option.example.to_owned(),
+        Notation::List | Notation::Table => format!("[\"{}\"]", option.example),
+        Notation::Switch | Notation::Flag => (option.example == "on").to_string(),
+        Notation::Text => format!("\"{}\"", option.example),
     }
 }
 

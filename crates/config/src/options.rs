@@ -3,8 +3,15 @@
 
 use std::time::Duration;
 
-use crate::form::{fit, Choice, Form};
+use crate::fields::{Stored, Value};
+use crate::form::{
+    at_most, several, table, Count, CountOrRange, Listen, Notation, OneOf, OrAuto, OrNone, Size, Time, CPUS,
+    DOMAIN, EMAIL, FLAG, HEADER, HOST, LINE_FORMAT, LOG_FILE, MEMORY, MEMORY_OR_AUTO, NETWORKS, PATH,
+    PATH_TIMEOUT, PREFIX, PROGRAM, QUOTABLE, REFORK, SENT_FOLDER, SHARE, SWITCH, URL_PATH, USER, VARIABLE,
+    VARIABLE_NAME, WORD, WRITABLE_FOLDER,
+};
 use crate::settings::{Allocator, Jit, LogFormat, ShowDiagnosis};
+use crate::value::{PATH_TIMEOUTS, SENT_FOLDERS};
 
 /// One option of `highball serve`.
 pub(crate) struct Opt {
@@ -17,8 +24,8 @@ pub(crate) struct Opt {
     pub(crate) short: Option<char>,
     /// Variables that platforms and frameworks set for it, after its own; the first that is set counts.
     pub(crate) env: &'static [&'static str],
-    /// What its value looks like, how it is read, and in which field it is stored.
-    pub(crate) form: Form,
+    /// The form of its value, and the field that it is stored in.
+    pub(crate) value: &'static dyn Stored,
     /// The default.
     pub(crate) default: Default,
     /// Its section in the help and in the manual.
@@ -164,12 +171,50 @@ impl Opt {
 
     /// Whether it names the user that an application runs as.
     pub(crate) fn is_user(&self) -> bool {
-        matches!(self.form, Form::User(_))
+        self.name == "user"
+    }
+
+    /// Whether it is the environment of the application, on which defaults of other options depend.
+    pub(crate) fn is_environment(&self) -> bool {
+        self.name == "environment"
     }
 
     /// Whether it says if a Puma configuration counts.
     pub(crate) fn is_puma_config(&self) -> bool {
         self.name == "puma_config"
+    }
+
+    /// Whether it is a certificate, or its key.
+    pub(crate) fn is_certificate(&self) -> bool {
+        matches!(self.name, "tls_certificate" | "tls_key")
+    }
+
+    /// Whether it says how the lines of an access log are written, or which are.
+    pub(crate) fn is_about_log_lines(&self) -> bool {
+        matches!(self.name, "access_log_format" | "access_log_sample")
+    }
+
+    /// Whether it may be given several times.
+    pub(crate) fn repeats(&self) -> bool {
+        matches!(self.value.form().notation(), Notation::List | Notation::Table)
+    }
+
+    /// The option with its value, as the help has it.
+    pub(crate) fn synopsis(&self) -> String {
+        let (long, metavar) = (self.long(), self.value.form().metavar());
+        match self.value.form().notation() {
+            Notation::Flag => format!("--{long}[={metavar}]"),
+            _ => format!("--{long} {metavar}"),
+        }
+    }
+
+    /// The option with this value, as arguments.
+    pub(crate) fn arguments(&self, text: String) -> Vec<String> {
+        let long = self.long();
+        match self.value.form().notation() {
+            Notation::Flag => vec![format!("--{long}={text}")],
+            _ => vec![format!("--{long}"), text],
+        }
     }
 
     /// The default in words.
@@ -199,7 +244,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::Server,
         short: Some('p'),
         env: &["PORT"],
-        form: Form::Count(0..=65535, |f, count| fit(count, &mut f.server.port)),
+        value: &Value(Count(0..=65535), |f| &mut f.port),
         default: Default::Is("3000"),
         section: Section::Addresses,
         example: "8080",
@@ -211,7 +256,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::Server,
         short: Some('b'),
         env: &["BINDING"],
-        form: Form::Addresses(|f, binds| f.server.binds = binds),
+        value: &Value(several(Listen), |f| &mut f.binds),
         default: Default::InDevelopment { yes: "127.0.0.1", no: "0.0.0.0" },
         section: Section::Addresses,
         example: "tls://0.0.0.0:443",
@@ -227,7 +272,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::Server,
         short: None,
         env: &[],
-        form: Form::Flag(|f, on| f.server.https = on),
+        value: &Value(FLAG, |f| &mut f.server.tls.is_local),
         default: Default::Is("off"),
         section: Section::Https,
         example: "off",
@@ -241,7 +286,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::ServerAndApp,
         short: None,
         env: &[],
-        form: Form::Paths(|f, paths| f.tls_certificates = paths),
+        value: &Value(several(PATH), |f| &mut f.tls_certificates),
         default: Default::Without("none; HTTPS addresses need one"),
         section: Section::Https,
         example: "/etc/highball/blog.example.com.pem",
@@ -255,7 +300,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::ServerAndApp,
         short: None,
         env: &[],
-        form: Form::Paths(|f, paths| f.tls_keys = paths),
+        value: &Value(several(PATH), |f| &mut f.tls_keys),
         default: Default::Without("the certificate file"),
         section: Section::Https,
         example: "/etc/highball/blog.example.com.key",
@@ -267,7 +312,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::Server,
         short: None,
         env: &[],
-        form: Form::Domains(|f, domains| f.server.domains = domains),
+        value: &Value(several(DOMAIN), |f| &mut f.acme.domains),
         default: Default::Without("none; no authority is asked"),
         section: Section::Https,
         example: "blog.example.com",
@@ -282,7 +327,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::Server,
         short: None,
         env: &[],
-        form: Form::Domains(|f, domains| f.server.domains_on_demand = domains),
+        value: &Value(several(DOMAIN), |f| &mut f.acme.on_demand.listed),
         default: Default::Without("none"),
         section: Section::Https,
         example: "*.example.com",
@@ -296,7 +341,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::Server,
         short: None,
         env: &[],
-        form: Form::UrlPath(|f, path| f.server.domain_ask = Some(path)),
+        value: &Value(URL_PATH, |f| &mut f.acme.on_demand.ask),
         default: Default::Without("none; the application is not asked"),
         section: Section::Https,
         example: "/certificates/allowed",
@@ -310,7 +355,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::Server,
         short: None,
         env: &[],
-        form: Form::Word(|f, url| f.server.acme_directory = url),
+        value: &Value(WORD, |f| &mut f.acme.directory),
         default: Default::Is("https://acme-v02.api.letsencrypt.org/directory"),
         section: Section::Https,
         example: "https://acme-staging-v02.api.letsencrypt.org/directory",
@@ -323,7 +368,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::Server,
         short: None,
         env: &[],
-        form: Form::Emails(|f, addresses| f.server.acme_contacts = addresses),
+        value: &Value(several(EMAIL), |f| &mut f.acme.contacts),
         default: Default::Without("none"),
         section: Section::Https,
         example: "admin@example.com",
@@ -334,7 +379,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::Server,
         short: None,
         env: &[],
-        form: Form::Path(|f, path| f.server.acme_authorities = Some(path)),
+        value: &Value(PATH, |f| &mut f.acme.authorities),
         default: Default::Without("the machine's certificate authorities"),
         section: Section::Https,
         example: "/etc/highball/authority.pem",
@@ -346,7 +391,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::Server,
         short: None,
         env: &[],
-        form: Form::Word(|f, id| f.server.acme_eab_kid = Some(id)),
+        value: &Value(WORD, |f| &mut f.acme_eab_kid),
         default: Default::Without("none"),
         section: Section::Https,
         example: "kid-1",
@@ -359,7 +404,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::Server,
         short: None,
         env: &[],
-        form: Form::Path(|f, path| f.server.acme_eab_key_file = Some(path)),
+        value: &Value(PATH, |f| &mut f.acme_eab_key_file),
         default: Default::Without("none"),
         section: Section::Https,
         example: "/etc/highball/eab.key",
@@ -371,7 +416,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::Server,
         short: None,
         env: &[],
-        form: Form::Path(|f, path| f.server.acme_dns_hook = Some(path)),
+        value: &Value(PATH, |f| &mut f.acme.dns_hook),
         default: Default::Without("none; the authority asks this server"),
         section: Section::Https,
         example: "/usr/local/bin/acme-dns",
@@ -385,7 +430,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::Server,
         short: None,
         env: &[],
-        form: Form::Path(|f, path| f.server.state_dir = Some(path)),
+        value: &Value(PATH, |f| &mut f.state_dir),
         default: Default::Without("`acme` in systemd's `STATE_DIRECTORY`; else `highball` in `XDG_STATE_HOME` or `~/.local/state`"),
         section: Section::Https,
         example: "/var/lib/highball",
@@ -397,7 +442,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::Server,
         short: None,
         env: &[],
-        form: Form::Switch(|f, on| f.server.redirect_https = Some(on)),
+        value: &Value(SWITCH, |f| &mut f.redirect_https),
         default: Default::Without("`off`; `on` with `domain` and without `bind`"),
         section: Section::Https,
         example: "on",
@@ -409,7 +454,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::Server,
         short: None,
         env: &[],
-        form: Form::DurationOrNone(Duration::ZERO..=TWO_YEARS, |f, time| f.server.hsts = time),
+        value: &Value(OrNone(Time(Duration::ZERO..=TWO_YEARS)), |f| &mut f.server.tls.hsts),
         default: Default::Is("none"),
         section: Section::Https,
         example: "365d",
@@ -422,15 +467,10 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::Server,
         short: None,
         env: &[],
-        form: Form::OneOf(&[
-            Choice { word: "off", set: |_| {} },
-            Choice { word: "v1", set: |f| f.server.proxy_protocol.v1 = true },
-            Choice { word: "v2", set: |f| f.server.proxy_protocol.v2 = true },
-            Choice {
-                word: "v1,v2",
-                set: |f| (f.server.proxy_protocol.v1, f.server.proxy_protocol.v2) = (true, true),
-            },
-        ]),
+        value: &Value(
+            OneOf(&[("off", (false, false)), ("v1", (true, false)), ("v2", (false, true)), ("v1,v2", (true, true))]),
+            |f| &mut f.proxy_versions,
+        ),
         default: Default::Is("off"),
         section: Section::Addresses,
         example: "v2",
@@ -443,7 +483,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::Server,
         short: None,
         env: &[],
-        form: Form::Networks(|f, networks| f.server.proxy_protocol.from = networks),
+        value: &Value(several(NETWORKS), |f| &mut f.server.proxy_protocol.from),
         default: Default::Is("loopback"),
         section: Section::Addresses,
         example: "10.0.0.0/8",
@@ -456,7 +496,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::Server,
         short: None,
         env: &[],
-        form: Form::Networks(|f, networks| f.server.trusted_proxies = networks),
+        value: &Value(several(NETWORKS), |f| &mut f.server.trusted_proxies),
         default: Default::Is("none"),
         section: Section::Addresses,
         example: "10.0.0.0/8",
@@ -473,7 +513,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::Server,
         short: None,
         env: &[],
-        form: Form::Switch(|f, on| f.server.http2_cleartext = on),
+        value: &Value(SWITCH, |f| &mut f.server.http2_cleartext),
         default: Default::Is("off"),
         section: Section::Addresses,
         example: "on",
@@ -485,7 +525,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::App,
         short: Some('e'),
         env: &["RAILS_ENV", "RACK_ENV", "APP_ENV"],
-        form: Form::Environment(|f, name| f.app.environment = name),
+        value: &Value(WORD, |f| &mut f.app.environment),
         default: Default::Is("development"),
         section: Section::Application,
         example: "production",
@@ -498,10 +538,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::App,
         short: Some('w'),
         env: &["WEB_CONCURRENCY"],
-        form: Form::CountOrAuto(0..=512, |f, count| {
-            f.app.workers = None;
-            count.map_or(Ok(()), |count| fit(count.max(1), f.app.workers.insert(0)))
-        }),
+        value: &Value(OrAuto(Count(0..=512)), |f| &mut f.workers),
         default: Default::InDevelopment { yes: "1", no: "auto" },
         section: Section::Workers,
         example: "4",
@@ -515,7 +552,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::App,
         short: None,
         env: &[],
-        form: Form::Count(1..=512, |f, count| fit(count, &mut f.app.min_workers)),
+        value: &Value(Count(1..=512), |f| &mut f.min_workers),
         default: Default::Is("1"),
         section: Section::Workers,
         example: "2",
@@ -527,10 +564,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::App,
         short: None,
         env: &[],
-        form: Form::CountOrAuto(1..=512, |f, count| {
-            f.app.max_workers = None;
-            count.map_or(Ok(()), |count| fit(count, f.app.max_workers.insert(0)))
-        }),
+        value: &Value(OrAuto(Count(1..=512)), |f| &mut f.max_workers),
         default: Default::Is("auto"),
         section: Section::Workers,
         example: "8",
@@ -543,7 +577,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::App,
         short: Some('t'),
         env: &["RAILS_MAX_THREADS", "PUMA_MAX_THREADS", "MAX_THREADS"],
-        form: Form::CountOrRange(1..=256, |f, count| fit(count, &mut f.app.threads)),
+        value: &Value(CountOrRange(Count(1..=256)), |f| &mut f.app.threads),
         default: Default::Is("3"),
         section: Section::Workers,
         example: "5",
@@ -557,7 +591,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::App,
         short: None,
         env: &[],
-        form: Form::Switch(|f, on| f.app.early_hints = on),
+        value: &Value(SWITCH, |f| &mut f.app.early_hints),
         default: Default::Is("off"),
         section: Section::Application,
         example: "on",
@@ -569,7 +603,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::Start,
         short: Some('c'),
         env: &[],
-        form: Form::Path(|f, path| f.server.config = Some(path)),
+        value: &Value(PATH, |f| &mut f.config),
         default: Default::Without("config/highball.toml, highball.toml or config/puma.rb in the application, if there is one"),
         section: Section::Application,
         example: "/etc/highball/blog.toml",
@@ -581,7 +615,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::App,
         short: None,
         env: &[],
-        form: Form::Switch(|f, on| f.app.puma_config = on),
+        value: &Value(SWITCH, |f| &mut f.puma_config),
         default: Default::Is("on"),
         section: Section::Application,
         example: "off",
@@ -593,7 +627,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::App,
         short: None,
         env: &[],
-        form: Form::Program(|f, path| f.app.ruby = Some(path)),
+        value: &Value(PROGRAM, |f| &mut f.app.ruby),
         default: Default::Without("the version that the application's files and rbenv, mise or asdf choose, else `ruby` in PATH"),
         section: Section::Application,
         example: "/opt/ruby/bin/ruby",
@@ -605,7 +639,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::Server,
         short: None,
         env: &[],
-        form: Form::Word(|f, user| f.server.server_user = Some(user)),
+        value: &Value(WORD, |f| &mut f.server.server_user),
         default: Default::Without("`highball` if that user exists, else 65534 (`nobody`)"),
         section: Section::Security,
         example: "highball",
@@ -618,7 +652,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::Server,
         short: None,
         env: &["PIDFILE"],
-        form: Form::Path(|f, path| f.server.pidfile = Some(path)),
+        value: &Value(PATH, |f| &mut f.server.pidfile),
         default: Default::Without("none"),
         section: Section::Processes,
         example: "tmp/pids/server.pid",
@@ -630,7 +664,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::Server,
         short: None,
         env: &[],
-        form: Form::Addresses(|f, addresses| f.server.admin = addresses),
+        value: &Value(several(Listen), |f| &mut f.admin),
         default: Default::Without("none"),
         section: Section::Health,
         example: "127.0.0.1:9394",
@@ -644,7 +678,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::Server,
         short: None,
         env: &[],
-        form: Form::Hosts(|f, hosts| f.server.admin_hosts = hosts),
+        value: &Value(several(HOST), |f| &mut f.server.admin.hosts),
         default: Default::Without("IP addresses, and `localhost` with its subdomains"),
         section: Section::Health,
         example: "blog.monitoring.internal",
@@ -657,7 +691,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::Server,
         short: None,
         env: &[],
-        form: Form::Flag(|f, on| f.server.admin_actions = on),
+        value: &Value(FLAG, |f| &mut f.server.admin.takes_orders),
         default: Default::Is("off"),
         section: Section::Health,
         example: "on",
@@ -670,7 +704,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::Server,
         short: None,
         env: &[],
-        form: Form::Addresses(|f, addresses| f.server.agent_check = addresses),
+        value: &Value(several(Listen), |f| &mut f.agent_check),
         default: Default::Without("none"),
         section: Section::Health,
         example: "10.0.0.5:9395",
@@ -684,7 +718,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::Server,
         short: None,
         env: &[],
-        form: Form::DurationOrNone(MILLISECOND..=YEAR, |f, time| f.server.stuck_after = time),
+        value: &Value(OrNone(Time(MILLISECOND..=YEAR)), |f| &mut f.server.admin.stuck_after),
         default: Default::Is("15s"),
         section: Section::Health,
         example: "30s",
@@ -697,7 +731,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::App,
         short: None,
         env: &[],
-        form: Form::UrlPath(|f, path| f.app.health_path = Some(path)),
+        value: &Value(URL_PATH, |f| &mut f.app.health_path),
         default: Default::Without("none"),
         section: Section::Health,
         example: "/up",
@@ -711,11 +745,10 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::App,
         short: None,
         env: &[],
-        form: Form::OneOf(&[
-            Choice { word: "link", set: |f| f.app.show_diagnosis = ShowDiagnosis::Link },
-            Choice { word: "local", set: |f| f.app.show_diagnosis = ShowDiagnosis::Local },
-            Choice { word: "off", set: |f| f.app.show_diagnosis = ShowDiagnosis::Off },
-        ]),
+        value: &Value(
+            OneOf(&[("link", ShowDiagnosis::Link), ("local", ShowDiagnosis::Local), ("off", ShowDiagnosis::Off)]),
+            |f| &mut f.app.show_diagnosis,
+        ),
         default: Default::Is("link"),
         section: Section::Security,
         example: "local",
@@ -728,7 +761,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::Route,
         short: None,
         env: &[],
-        form: Form::Word(|f, name| f.app.name = Some(name)),
+        value: &Value(WORD, |f| &mut f.name),
         default: Default::Without("the name of its folder; if that is `current`, of the folder above it"),
         section: Section::Apps,
         example: "blog",
@@ -739,7 +772,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::Route,
         short: None,
         env: &[],
-        form: Form::Hosts(|f, hosts| f.app.hosts = Some(hosts)),
+        value: &Value(several(HOST), |f| &mut f.hosts),
         default: Default::Without("all hosts; with several applications NAME and NAME.localhost, or all hosts with a `prefix`"),
         section: Section::Apps,
         example: "blog.example.org",
@@ -751,7 +784,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::Route,
         short: None,
         env: &[],
-        form: Form::Prefix(|f, prefix| f.app.prefix = Some(prefix)),
+        value: &Value(PREFIX, |f| &mut f.app.prefix),
         default: Default::Without("none"),
         section: Section::Apps,
         example: "/blog",
@@ -763,7 +796,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::OneApp,
         short: None,
         env: &[],
-        form: Form::Variables(|f, variables| f.app.env = variables),
+        value: &Value(table(usize::MAX, "variables", VARIABLE), |f| &mut f.app.env),
         default: Default::Without("none"),
         section: Section::Apps,
         example: "DATABASE_URL=sqlite3:db/blog.sqlite3",
@@ -775,7 +808,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::Privileged,
         short: None,
         env: &[],
-        form: Form::VariableNames(|f, names| f.app.pass_variables = names),
+        value: &Value(several(VARIABLE_NAME), |f| &mut f.app.pass_variables),
         default: Default::Without("only the variables that `docs/users.md` lists"),
         section: Section::Apps,
         example: "AWS_*",
@@ -789,7 +822,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::Privileged,
         short: None,
         env: &[],
-        form: Form::SizeOrNone(KIB..=GIB, |f, bytes| f.app.max_output_bytes = bytes),
+        value: &Value(OrNone(Size(KIB..=GIB)), |f| &mut f.app.max_output_bytes),
         default: Default::Is("1M"),
         section: Section::Logs,
         example: "4M",
@@ -802,7 +835,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::Privileged,
         short: None,
         env: &[],
-        form: Form::User(|f, user| f.app.user = Some(user)),
+        value: &Value(USER, |f| &mut f.user),
         default: Default::Without("the user who starts Highball; under root, the owner of the application's files"),
         section: Section::Security,
         example: "blog",
@@ -815,7 +848,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::App,
         short: None,
         env: &[],
-        form: Form::Switch(|f, on| f.app.prestart = Some(on)),
+        value: &Value(SWITCH, |f| &mut f.prestart),
         default: Default::Without("on; off in development with several applications"),
         section: Section::Apps,
         example: "off",
@@ -827,7 +860,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::App,
         short: None,
         env: &[],
-        form: Form::DurationOrNone(MILLISECOND..=YEAR, |f, time| f.app.sleep_after = time),
+        value: &Value(OrNone(Time(MILLISECOND..=YEAR)), |f| &mut f.app.sleep_after),
         default: Default::Is("none"),
         section: Section::Apps,
         example: "30m",
@@ -839,7 +872,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::Server,
         short: None,
         env: &[],
-        form: Form::Size(256..=MIB, |f, bytes| f.server.limits.target_bytes = bytes),
+        value: &Value(Size(256..=MIB), |f| &mut f.server.limits.target_bytes),
         default: Default::Is("16k"),
         section: Section::Sizes,
         example: "8k",
@@ -850,7 +883,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::Server,
         short: None,
         env: &[],
-        form: Form::Size(KIB..=MIB, |f, bytes| f.server.limits.head_bytes = bytes),
+        value: &Value(Size(KIB..=MIB), |f| &mut f.server.limits.head_bytes),
         default: Default::Is("64k"),
         section: Section::Sizes,
         example: "32k",
@@ -862,7 +895,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::Server,
         short: None,
         env: &[],
-        form: Form::Count(8..=1024, |f, count| fit(count, &mut f.server.limits.header_fields)),
+        value: &Value(Count(8..=1024_usize), |f| &mut f.server.limits.header_fields),
         default: Default::Is("128"),
         section: Section::Sizes,
         example: "64",
@@ -873,7 +906,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::App,
         short: None,
         env: &[],
-        form: Form::SizeOrNone(0..=PIB, |f, bytes| f.app.limits.body_bytes = bytes),
+        value: &Value(OrNone(Size(0..=PIB)), |f| &mut f.app.limits.body_bytes),
         default: Default::Is("1g"),
         section: Section::Sizes,
         example: "100m",
@@ -885,7 +918,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::Server,
         short: None,
         env: &[],
-        form: Form::Size(0..=16 * MIB, |f, bytes| f.server.limits.body_memory_bytes = bytes),
+        value: &Value(Size(0..=16 * MIB), |f| &mut f.server.limits.body_memory_bytes),
         default: Default::Is("64k"),
         section: Section::Sizes,
         example: "16k",
@@ -897,7 +930,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::Server,
         short: None,
         env: &[],
-        form: Form::Size(4 * KIB..=64 * MIB, |f, bytes| f.server.limits.response_buffer_bytes = bytes),
+        value: &Value(Size(4 * KIB..=64 * MIB), |f| &mut f.server.limits.response_buffer_bytes),
         default: Default::Is("256k"),
         section: Section::Sizes,
         example: "1m",
@@ -909,7 +942,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::Server,
         short: None,
         env: &[],
-        form: Form::Size(0..=1024 * GIB, |f, bytes| f.server.limits.response_spool_bytes = bytes),
+        value: &Value(Size(0..=1024 * GIB), |f| &mut f.server.limits.response_spool_bytes),
         default: Default::Is("1g"),
         section: Section::Sizes,
         example: "100m",
@@ -922,7 +955,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::Server,
         short: None,
         env: &[],
-        form: Form::Size(MIB..=PIB, |f, bytes| f.server.buffer_bytes = Some(bytes as u64)),
+        value: &Value(Size(MIB..=PIB), |f| &mut f.buffer_bytes),
         default: Default::Without("an eighth of the memory of the machine or the container, at least 16 MiB"),
         section: Section::Sizes,
         example: "500m",
@@ -937,7 +970,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::Server,
         short: None,
         env: &[],
-        form: Form::Count(1..=1_000_000, |f, count| fit(count, &mut f.server.limits.connections)),
+        value: &Value(Count(1..=1_000_000_usize), |f| &mut f.server.limits.connections),
         default: Default::Is("10000"),
         section: Section::Sizes,
         example: "2000",
@@ -951,7 +984,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::Server,
         short: None,
         env: &[],
-        form: Form::Count(1..=1_000_000, |f, count| fit(count, &mut f.server.max_tls_handshakes)),
+        value: &Value(Count(1..=1_000_000_usize), |f| &mut f.server.tls.max_handshakes),
         default: Default::Is("1000"),
         section: Section::Sizes,
         example: "200",
@@ -964,7 +997,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::Server,
         short: None,
         env: &[],
-        form: Form::Count(1..=100_000, |f, count| fit(count, &mut f.server.limits.http2_streams)),
+        value: &Value(Count(1..=100_000), |f| &mut f.server.limits.http2_streams),
         default: Default::Is("100"),
         section: Section::Sizes,
         example: "250",
@@ -977,7 +1010,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::App,
         short: None,
         env: &[],
-        form: Form::Count(1..=1_000_000, |f, count| fit(count, &mut f.app.limits.queue)),
+        value: &Value(Count(1..=1_000_000_usize), |f| &mut f.app.limits.queue),
         default: Default::Is("1000"),
         section: Section::Sizes,
         example: "100",
@@ -989,7 +1022,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::Server,
         short: None,
         env: &[],
-        form: Form::WritableFolder(|f, path| f.server.spool_dir = Some(path)),
+        value: &Value(WRITABLE_FOLDER, |f| &mut f.spool_dir),
         default: Default::Without("/var/tmp if it is writable, else $TMPDIR, else /tmp"),
         section: Section::Sizes,
         example: "/tmp",
@@ -1002,7 +1035,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::Server,
         short: None,
         env: &[],
-        form: Form::Size(0..=PIB, |f, bytes| f.server.limits.spool_bytes = Some(bytes as u64)),
+        value: &Value(Size(0..=PIB), |f| &mut f.server.limits.spool_bytes),
         default: Default::Without("half of the free space in `spool_dir`; a quarter if it is in memory"),
         section: Section::Sizes,
         example: "20g",
@@ -1015,7 +1048,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::Privileged,
         short: None,
         env: &[],
-        form: Form::Size(0..=PIB, |f, bytes| f.app.limits.spool_bytes = Some(bytes as u64)),
+        value: &Value(Size(0..=PIB), |f| &mut f.app.limits.spool_bytes),
         default: Default::Without("`max_spool`; half of it with several applications"),
         section: Section::Sizes,
         example: "2g",
@@ -1027,7 +1060,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::Server,
         short: None,
         env: &[],
-        form: Form::Size(0..=PIB, |f, bytes| f.server.limits.cache_bytes = bytes as u64),
+        value: &Value(Size(0..=PIB), |f| &mut f.server.limits.cache_bytes),
         default: Default::Is("256m"),
         section: Section::Files,
         example: "1g",
@@ -1039,7 +1072,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::Server,
         short: None,
         env: &[],
-        form: Form::Duration(MILLISECOND..=YEAR, |f, time| f.server.limits.head_timeout = time),
+        value: &Value(Time(MILLISECOND..=YEAR), |f| &mut f.server.limits.head_timeout),
         default: Default::Is("15s"),
         section: Section::Times,
         example: "5s",
@@ -1051,7 +1084,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::Server,
         short: None,
         env: &[],
-        form: Form::Duration(MILLISECOND..=YEAR, |f, time| f.server.tls_handshake_timeout = time),
+        value: &Value(Time(MILLISECOND..=YEAR), |f| &mut f.server.tls.handshake_timeout),
         default: Default::Is("10s"),
         section: Section::Times,
         example: "5s",
@@ -1062,7 +1095,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::Server,
         short: None,
         env: &[],
-        form: Form::Duration(MILLISECOND..=YEAR, |f, time| f.server.limits.body_timeout = time),
+        value: &Value(Time(MILLISECOND..=YEAR), |f| &mut f.server.limits.body_timeout),
         default: Default::Is("30s"),
         section: Section::Times,
         example: "10s",
@@ -1074,7 +1107,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::Server,
         short: None,
         env: &[],
-        form: Form::Size(0..=GIB, |f, bytes| f.server.limits.body_bytes_per_second = bytes as u64),
+        value: &Value(Size(0..=GIB), |f| &mut f.server.limits.body_bytes_per_second),
         default: Default::Is("500"),
         section: Section::Times,
         example: "2k",
@@ -1086,7 +1119,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::Server,
         short: None,
         env: &["PUMA_PERSISTENT_TIMEOUT"],
-        form: Form::Duration(MILLISECOND..=YEAR, |f, time| f.server.limits.idle_timeout = time),
+        value: &Value(Time(MILLISECOND..=YEAR), |f| &mut f.server.limits.idle_timeout),
         default: Default::Is("65s"),
         section: Section::Times,
         example: "20s",
@@ -1098,7 +1131,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::Server,
         short: None,
         env: &[],
-        form: Form::Duration(MILLISECOND..=YEAR, |f, time| f.server.limits.send_timeout = time),
+        value: &Value(Time(MILLISECOND..=YEAR), |f| &mut f.server.limits.send_timeout),
         default: Default::Is("60s"),
         section: Section::Times,
         example: "30s",
@@ -1109,7 +1142,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::App,
         short: None,
         env: &[],
-        form: Form::DurationOrNone(MILLISECOND..=YEAR, |f, time| f.app.limits.request_timeout = time),
+        value: &Value(OrNone(Time(MILLISECOND..=YEAR)), |f| &mut f.app.limits.request_timeout),
         default: Default::InDevelopment { yes: "none", no: "60s" },
         section: Section::Times,
         example: "20s",
@@ -1124,7 +1157,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::App,
         short: None,
         env: &[],
-        form: Form::PathTimeouts(|f, times| f.app.limits.request_timeouts = times),
+        value: &Value(table(PATH_TIMEOUTS, "paths", PATH_TIMEOUT), |f| &mut f.app.limits.request_timeouts),
         default: Default::Without("none"),
         section: Section::Times,
         example: "/reports/*=5m",
@@ -1137,7 +1170,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::App,
         short: None,
         env: &[],
-        form: Form::HeaderOrNone(|f, key| f.app.timeout_header = key),
+        value: &Value(OrNone(HEADER), |f| &mut f.app.timeout_header),
         default: Default::Is("none"),
         section: Section::Times,
         example: "X-Request-Timeout",
@@ -1149,7 +1182,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::App,
         short: None,
         env: &[],
-        form: Form::Switch(|f, on| f.app.limits.timeout_interrupts = on),
+        value: &Value(SWITCH, |f| &mut f.app.limits.timeout_interrupts),
         default: Default::Is("off"),
         section: Section::Times,
         example: "on",
@@ -1162,7 +1195,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::App,
         short: None,
         env: &[],
-        form: Form::Switch(|f, on| f.app.static_files.enabled = on),
+        value: &Value(SWITCH, |f| &mut f.app.static_files.enabled),
         default: Default::Is("on"),
         section: Section::Files,
         example: "off",
@@ -1174,7 +1207,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::App,
         short: None,
         env: &[],
-        form: Form::Switch(|f, on| f.app.static_files.follow_symlinks = on),
+        value: &Value(SWITCH, |f| &mut f.app.static_files.follow_symlinks),
         default: Default::Is("on"),
         section: Section::Files,
         example: "off",
@@ -1186,7 +1219,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::App,
         short: None,
         env: &[],
-        form: Form::Switch(|f, on| f.app.compress = on),
+        value: &Value(SWITCH, |f| &mut f.app.compress),
         default: Default::InDevelopment { yes: "off", no: "on" },
         section: Section::Files,
         example: "off",
@@ -1198,7 +1231,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::App,
         short: None,
         env: &[],
-        form: Form::Size(0..=PIB, |f, bytes| f.app.limits.cache_bytes = bytes as u64),
+        value: &Value(Size(0..=PIB), |f| &mut f.app.limits.cache_bytes),
         default: Default::Is("0"),
         section: Section::Files,
         example: "64m",
@@ -1211,7 +1244,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::App,
         short: None,
         env: &[],
-        form: Form::SentFolders(|f, folders| f.app.sendfile = folders),
+        value: &Value(at_most(SENT_FOLDERS, "folders", SENT_FOLDER), |f| &mut f.app.sendfile),
         default: Default::Without("none: these headers are passed on to a web server in front"),
         section: Section::Files,
         example: "/protected=storage",
@@ -1225,7 +1258,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::App,
         short: None,
         env: &[],
-        form: Form::PathOrNone(|f, file| f.app.basic_auth = file),
+        value: &Value(OrNone(PATH), |f| &mut f.basic_auth),
         default: Default::Is("none"),
         section: Section::Security,
         example: "config/htpasswd",
@@ -1238,7 +1271,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::App,
         short: None,
         env: &[],
-        form: Form::Phrase(|f, text| f.app.basic_auth_realm = text),
+        value: &Value(QUOTABLE, |f| &mut f.basic_auth_realm),
         default: Default::Is("Restricted"),
         section: Section::Security,
         example: "Staging of the blog",
@@ -1250,7 +1283,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::App,
         short: None,
         env: &[],
-        form: Form::Duration(MILLISECOND..=YEAR, |f, time| f.app.process.boot_timeout = time),
+        value: &Value(Time(MILLISECOND..=YEAR), |f| &mut f.app.process.boot_timeout),
         default: Default::InDevelopment { yes: "300s", no: "60s" },
         section: Section::Processes,
         example: "30s",
@@ -1262,7 +1295,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::Server,
         short: None,
         env: &[],
-        form: Form::Duration(Duration::ZERO..=YEAR, |f, time| f.server.drain_timeout = time),
+        value: &Value(Time(Duration::ZERO..=YEAR), |f| &mut f.server.drain_timeout),
         default: Default::Is("30s"),
         section: Section::Processes,
         example: "10s",
@@ -1275,7 +1308,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::Server,
         short: None,
         env: &[],
-        form: Form::Duration(Duration::ZERO..=YEAR, |f, time| f.server.drain_grace = time),
+        value: &Value(Time(Duration::ZERO..=YEAR), |f| &mut f.server.drain_grace),
         default: Default::Is("0s"),
         section: Section::Processes,
         example: "10s",
@@ -1289,7 +1322,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::Server,
         short: None,
         env: &[],
-        form: Form::Duration(Duration::ZERO..=YEAR, |f, time| f.server.hijacked_drain_timeout = time),
+        value: &Value(Time(Duration::ZERO..=YEAR), |f| &mut f.server.hijacked_drain_timeout),
         default: Default::Is("5s"),
         section: Section::Processes,
         example: "1m",
@@ -1303,7 +1336,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::App,
         short: None,
         env: &[],
-        form: Form::UrlPath(|f, path| f.app.process.probe_path = path),
+        value: &Value(URL_PATH, |f| &mut f.app.process.probe_path),
         default: Default::Is("/"),
         section: Section::Processes,
         example: "/up",
@@ -1316,7 +1349,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::App,
         short: None,
         env: &[],
-        form: Form::UrlPaths(|f, paths| f.app.process.warm_up = paths),
+        value: &Value(several(URL_PATH), |f| &mut f.app.process.warm_up),
         default: Default::Without("only the `probe_path`"),
         section: Section::Processes,
         example: "/posts",
@@ -1330,7 +1363,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::App,
         short: None,
         env: &[],
-        form: Form::Duration(MILLISECOND..=YEAR, |f, time| f.app.process.probe_timeout = time),
+        value: &Value(Time(MILLISECOND..=YEAR), |f| &mut f.app.process.probe_timeout),
         default: Default::Is("30s"),
         section: Section::Processes,
         example: "10s",
@@ -1342,7 +1375,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::App,
         short: None,
         env: &[],
-        form: Form::Switch(|f, on| f.app.process.preload = on),
+        value: &Value(SWITCH, |f| &mut f.app.process.preload),
         default: Default::Is("on"),
         section: Section::Application,
         example: "on",
@@ -1354,11 +1387,10 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::App,
         short: None,
         env: &[],
-        form: Form::OneOf(&[
-            Choice { word: "auto", set: |f| f.app.process.jit = Jit::Auto },
-            Choice { word: "on", set: |f| f.app.process.jit = Jit::On },
-            Choice { word: "off", set: |f| f.app.process.jit = Jit::Off },
-        ]),
+        value: &Value(
+            OneOf(&[("auto", Jit::Auto), ("on", Jit::On), ("off", Jit::Off)]),
+            |f| &mut f.app.process.jit,
+        ),
         default: Default::Is("auto"),
         section: Section::Application,
         example: "off",
@@ -1371,11 +1403,10 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::App,
         short: None,
         env: &[],
-        form: Form::OneOf(&[
-            Choice { word: "auto", set: |f| f.app.process.allocator = Allocator::Auto },
-            Choice { word: "jemalloc", set: |f| f.app.process.allocator = Allocator::Jemalloc },
-            Choice { word: "system", set: |f| f.app.process.allocator = Allocator::System },
-        ]),
+        value: &Value(
+            OneOf(&[("auto", Allocator::Auto), ("jemalloc", Allocator::Jemalloc), ("system", Allocator::System)]),
+            |f| &mut f.app.process.allocator,
+        ),
         default: Default::Is("auto"),
         section: Section::Application,
         example: "system",
@@ -1388,7 +1419,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::App,
         short: None,
         env: &[],
-        form: Form::Switch(|f, on| f.app.process.gc = on),
+        value: &Value(SWITCH, |f| &mut f.app.process.gc),
         default: Default::Is("on"),
         section: Section::Application,
         example: "on",
@@ -1401,7 +1432,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::App,
         short: None,
         env: &[],
-        form: Form::Switch(|f, on| f.app.process.boot_cache = on),
+        value: &Value(SWITCH, |f| &mut f.app.process.boot_cache),
         default: Default::Is("on"),
         section: Section::Application,
         example: "off",
@@ -1414,7 +1445,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::App,
         short: None,
         env: &[],
-        form: Form::Switch(|f, on| f.app.process.no_new_privs = on),
+        value: &Value(SWITCH, |f| &mut f.app.process.no_new_privs),
         default: Default::Is("off"),
         section: Section::Security,
         example: "on",
@@ -1427,10 +1458,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::App,
         short: None,
         env: &[],
-        form: Form::Refork(1..=1_000_000_000, |f, after, origin| {
-            f.app.process.refork_after = after;
-            f.app.refork_origin = Some(origin.clone());
-        }),
+        value: &Value(REFORK, |f| &mut f.app.process.refork_after),
         default: Default::InDevelopment { yes: "off", no: "auto" },
         section: Section::Workers,
         example: "50,100,1000",
@@ -1445,7 +1473,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::App,
         short: None,
         env: &[],
-        form: Form::DurationOrNone(MILLISECOND..=YEAR, |f, time| f.app.process.rest_mold_after = time),
+        value: &Value(OrNone(Time(MILLISECOND..=YEAR)), |f| &mut f.app.process.rest_mold_after),
         default: Default::InDevelopment { yes: "none", no: "10s" },
         section: Section::Workers,
         example: "1m",
@@ -1460,7 +1488,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::App,
         short: None,
         env: &[],
-        form: Form::Memory(false, |f, bound| f.app.memory.worker = bound),
+        value: &Value(MEMORY, |f| &mut f.app.memory.worker),
         default: Default::Is("none"),
         section: Section::Workers,
         example: "512m",
@@ -1474,7 +1502,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::Privileged,
         short: None,
         env: &[],
-        form: Form::Memory(true, |f, bound| f.app.memory.app = bound),
+        value: &Value(MEMORY_OR_AUTO, |f| &mut f.app.memory.app),
         default: Default::Is("auto"),
         section: Section::Workers,
         example: "2g",
@@ -1488,7 +1516,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::Privileged,
         short: None,
         env: &[],
-        form: Form::SizeOrNone(16 * MIB..=PIB, |f, bytes| f.app.memory.max = bytes),
+        value: &Value(OrNone(Size(16 * MIB..=PIB)), |f| &mut f.app.memory.max),
         default: Default::Is("none"),
         section: Section::Workers,
         example: "2g",
@@ -1502,7 +1530,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::Privileged,
         short: None,
         env: &[],
-        form: Form::CpusOrNone(|f, cpus| f.app.cpu_max = cpus),
+        value: &Value(OrNone(CPUS), |f| &mut f.app.cpu_max),
         default: Default::Is("none"),
         section: Section::Workers,
         example: "1.5",
@@ -1516,7 +1544,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::App,
         short: None,
         env: &[],
-        form: Form::Count(1..=1000, |f, count| fit(count, &mut f.app.process.max_boot_failures)),
+        value: &Value(Count(1..=1000), |f| &mut f.app.process.max_boot_failures),
         default: Default::Is("5"),
         section: Section::Processes,
         example: "2",
@@ -1528,10 +1556,10 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::Server,
         short: None,
         env: &[],
-        form: Form::OneOf(&[
-            Choice { word: "human", set: |f| f.server.log_format = LogFormat::Human },
-            Choice { word: "json", set: |f| f.server.log_format = LogFormat::Json },
-        ]),
+        value: &Value(
+            OneOf(&[("human", LogFormat::Human), ("json", LogFormat::Json)]),
+            |f| &mut f.server.log.format,
+        ),
         default: Default::Is("human"),
         section: Section::Logs,
         example: "json",
@@ -1543,7 +1571,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::ServerAndApp,
         short: None,
         env: &[],
-        form: Form::LogFile(|f, log| f.access_log = Some(log)),
+        value: &Value(LOG_FILE, |f| &mut f.access_log),
         default: Default::InDevelopment { yes: "-", no: "none" },
         section: Section::Logs,
         example: "log/access.log",
@@ -1556,7 +1584,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::ServerAndApp,
         short: None,
         env: &[],
-        form: Form::LineFormat(|f, format| f.access_log_format = Some(format)),
+        value: &Value(LINE_FORMAT, |f| &mut f.access_log_format),
         default: Default::Is("combined"),
         section: Section::Logs,
         example: "{time} {status} {seconds} {method} {target}",
@@ -1569,7 +1597,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::ServerAndApp,
         short: None,
         env: &[],
-        form: Form::Share(|f, share| f.access_log_sample = Some(share)),
+        value: &Value(SHARE, |f| &mut f.access_log_sample),
         default: Default::Is("100%"),
         section: Section::Logs,
         example: "10%",
@@ -1581,7 +1609,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::App,
         short: None,
         env: &[],
-        form: Form::Switch(|f, on| f.app.request_start = on),
+        value: &Value(SWITCH, |f| &mut f.app.request_start),
         default: Default::Is("off"),
         section: Section::Logs,
         example: "on",
@@ -1595,7 +1623,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::App,
         short: None,
         env: &[],
-        form: Form::Switch(|f, on| f.app.server_timing = on),
+        value: &Value(SWITCH, |f| &mut f.app.server_timing),
         default: Default::Is("off"),
         section: Section::Logs,
         example: "on",
@@ -1608,7 +1636,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::Server,
         short: None,
         env: &[],
-        form: Form::Switch(|f, on| f.server.request_id = on),
+        value: &Value(SWITCH, |f| &mut f.server.request_id),
         default: Default::Is("off"),
         section: Section::Logs,
         example: "on",
@@ -1650,16 +1678,16 @@ mod tests {
         let place = Place { current: "/".into(), env: &env };
         let raw = Raw { text: text.into(), origin: Origin::Default { name: option.name } };
         let mut fields = Fields::default();
-        option.form.store(&[raw], &mut fields, &place).map(|()| fields)
+        option.value.store(&[raw], &mut fields, &place).map(|()| fields)
     }
 
     #[test]
     fn each_option_is_stored_in_a_field_that_no_other_has() {
         for option in OPTIONS {
-            let example = match option.form {
-                Form::Program(_) => "/bin/sh",
-                Form::User(_) => "root",
-                Form::Switch(_) | Form::Flag(_) => "on",
+            let example = match (option.name, option.value.form().notation()) {
+                ("ruby", _) => "/bin/sh",
+                ("user", _) => "root",
+                (_, Notation::Switch | Notation::Flag) => "on",
                 _ => option.example,
             };
             let fields = stored(option, example).unwrap_or_else(|error| panic!("{}: {error}", option.name));
@@ -1681,19 +1709,6 @@ mod tests {
             };
             for text in texts {
                 assert!(stored(option, text).is_ok(), "{}: {text}", option.name);
-            }
-        }
-    }
-
-    #[test]
-    fn the_ends_of_each_range_fit_its_field() {
-        for option in OPTIONS {
-            if let Form::Count(range, _) | Form::CountOrAuto(range, _) | Form::CountOrRange(range, _) =
-                &option.form
-            {
-                for end in [range.start(), range.end()] {
-                    assert!(stored(option, &end.to_string()).is_ok(), "{}: {end}", option.name);
-                }
             }
         }
     }

@@ -12,9 +12,9 @@ use crate::callbacks::Callbacks;
 use crate::counterparts::misspelt_command;
 use crate::environments;
 use crate::error::{reason, ConfigError, Fault, Origin};
-use crate::fields::{AppFields, Fields, ServerFields};
+use crate::fields::Fields;
 use crate::file::{self, File, Rights, PLACES};
-use crate::form::{Form, Place};
+use crate::form::Place;
 use crate::given::Given;
 use crate::given_path::{absolute, move_working_folder, split_file, working_folder, HERE};
 use crate::options::{Opt, Scope};
@@ -64,7 +64,7 @@ pub(crate) fn gather<'a>(
     let current = working_folder().map_err(ConfigError::CurrentFolder)?;
     given.add_environment(env)?;
     let place = Place { current, env };
-    let named = given.fields(&place, |option| option.scope == Scope::Start)?.server.config;
+    let named = given.fields(&place, |option| option.scope == Scope::Start)?.config;
     let current = &place.current;
     let named_file = named.clone();
     let puma = named.as_deref().filter(|path| is_puma(path));
@@ -279,7 +279,7 @@ impl AppSources {
         let weightier = Weightier { start: cli_and_env, file: &files };
         let is_off = || {
             let fields = merged(&own, cli_and_env, top, many).fields(place, Opt::is_puma_config)?;
-            Ok(!fields.app.puma_config && !matches!(self.puma, Source::Named(_)))
+            Ok(!fields.puma_config && !matches!(self.puma, Source::Named(_)))
         };
         let read = is_off().and_then(|is_off| match is_off {
             true => Ok(Some(Layer { is_off, ..Layer::default() })),
@@ -342,7 +342,7 @@ fn own_file(
     // Where this process cannot change users, it makes no difference to who reads the file; and `highball config` may
     // name one.
     let runs_as = match asked.iter().find(|given| given.names_user()) {
-        Some(given) if starter.changes_users() => given.fields(place, Opt::is_user)?.app.user,
+        Some(given) if starter.changes_users() => given.fields(place, Opt::is_user)?.user,
         _ => None,
     };
     let user = runs_as.as_ref().map_or(app.owner.user.as_ref(), RunsAs::another);
@@ -446,8 +446,7 @@ fn app_or_fault(
         Err(error) if many => {
             // What is wrong in there is wrong for all.
             let of_server = app(&at, &entry, cli_and_env, top, many, place)?;
-            let route = entry.fields(place, |option| option.scope == Scope::Route)?.app;
-            let server_routes = Starter::now().is_root() || route.hosts.is_some() || route.prefix.is_some();
+            let server_routes = Starter::now().is_root() || entry.names("hosts") || entry.names("prefix");
             Ok(App { fault: Some(Fault::of(&error, server_routes)), prestart: true, ..of_server })
         }
         whole => whole,
@@ -485,7 +484,7 @@ fn none_is_of_one(cli_and_env: &Given, top: &Given) -> Result<(), ConfigError> {
 
 /// # Errors
 /// There is a `basic_auth_realm`, and no file of users that could log in.
-fn realm_has_users(fields: &AppFields, given: &Given) -> Result<(), ConfigError> {
+fn realm_has_users(fields: &Fields, given: &Given) -> Result<(), ConfigError> {
     match given.first_of("basic_auth_realm") {
         Some(raw) if fields.basic_auth.is_none() && !given.names("basic_auth") => {
             let problem = "it is for `basic_auth`, which names no file of users: name one, or remove this";
@@ -495,8 +494,8 @@ fn realm_has_users(fields: &AppFields, given: &Given) -> Result<(), ConfigError>
     }
 }
 
-fn range_of_pool(fields: &AppFields) -> PoolRange {
-    PoolRange::new(Cpus::of_process().at_most(fields.cpu_max), fields.min_workers, fields.max_workers)
+fn range_of_pool(fields: &Fields) -> PoolRange {
+    PoolRange::new(Cpus::of_process().at_most(fields.app.cpu_max), fields.min_workers, fields.max_workers)
 }
 
 fn certificate_without_hosts(name: &str) -> ConfigError {
@@ -522,22 +521,23 @@ fn app(
     let fields = given.fields(place, |option| match option.scope {
         Scope::Start | Scope::Server => false,
         // Both count.
-        Scope::ServerAndApp if is_certificate(option) => false,
+        Scope::ServerAndApp if option.is_certificate() => false,
         // The server's, unless it is given for the application alone, in a file.
         Scope::ServerAndApp => own.has(option) && !cli_and_env.has(option),
         Scope::App | Scope::Privileged | Scope::OneApp | Scope::Route => true,
     })?;
-    let certificates = certificates(&own.fields(place, |option| is_certificate(option) && own.has(option))?)?;
+    let certificates =
+        certificates(&own.fields(place, |option| option.is_certificate() && own.has(option))?)?;
     let access_log_rules = log_rules(&fields);
-    let access_log =
-        fields.access_log.map_or(AccessLog::OfServer, |log| log.map_or(AccessLog::Off, AccessLog::Own));
+    let access_log = fields
+        .access_log
+        .clone()
+        .map_or(AccessLog::OfServer, |log| log.map_or(AccessLog::Off, AccessLog::Own));
     rules_have_log(own)?;
-    let fields = fields.app;
-    agree(&fields)?;
+    agree(&fields, &given)?;
     realm_has_users(&fields, &given)?;
     let name = fields.name.clone().unwrap_or_else(|| app.name());
-    let prefix = fields.prefix.clone().unwrap_or_default();
-    let hosts = hosts(fields.hosts.clone(), many && prefix.is_empty(), &name);
+    let hosts = hosts(fields.hosts.clone(), many && fields.app.prefix.is_empty(), &name);
     if hosts.is_empty() && !certificates.is_empty() {
         return Err(certificate_without_hosts(&name));
     }
@@ -546,45 +546,19 @@ fn app(
     Ok(App {
         id: AppId::next(),
         hosts,
-        prefix,
-        workers: fields.workers.or(pool.map(|pool| pool.start())).unwrap_or(1),
+        workers: fields.workers.or(pool.map(|pool| pool.start())).unwrap_or(1).max(1),
         pool,
-        threads: fields.threads,
-        early_hints: fields.early_hints,
-        timeout_header: fields.timeout_header.clone(),
-        health_path: fields.health_path.clone(),
-        request_start: fields.request_start,
-        server_timing: fields.server_timing,
-        prestart: fields.prestart.unwrap_or(!(many && fields.is_development())),
-        environment: fields.environment,
-        ruby: fields.ruby,
+        prestart: fields.prestart.unwrap_or(!(many && fields.app.is_development())),
         runs_as: fields.user.unwrap_or_else(runs_unasked),
-        env: fields.env,
-        pass_variables: fields.pass_variables,
-        max_output_bytes: fields.max_output_bytes,
-        memory: fields.memory,
-        cpu_max: fields.cpu_max,
-        limits: fields.limits,
-        static_files: fields.static_files,
-        compress: fields.compress,
-        sendfile: fields.sendfile,
         basic_auth: fields.basic_auth.map(|file| BasicAuth { file, realm: fields.basic_auth_realm }),
-        process: fields.process,
-        sleep_after: fields.sleep_after,
         access_log,
         access_log_rules,
         certificates,
-        show_diagnosis: fields.show_diagnosis,
         folder: app.folder.clone(),
         link: app.link.clone(),
         file: app.file.clone(),
         name,
-        config_file: None,
-        puma_file: None,
-        puma_notes: Vec::new(),
-        file_notes: Vec::new(),
-        environment_note: None,
-        fault: None,
+        ..fields.app
     })
 }
 
@@ -601,8 +575,7 @@ fn log_rules(fields: &Fields) -> LogRules {
 /// An application says how lines are written in a log that is the server's: others read them there, and have to be able to
 /// rely on their form.
 fn rules_have_log(own: &Given) -> Result<(), ConfigError> {
-    let of_rules = |option: &Opt| matches!(option.form, Form::LineFormat(_) | Form::Share(_));
-    match own.of_options(of_rules).next() {
+    match own.of_options(Opt::is_about_log_lines).next() {
         Some(origin) if !own.names("access_log") => {
             let problem = "it is for a log of the application's own: give it an `access_log`, too";
             Err(ConfigError::Value { origin: origin.clone(), problem: problem.into() })
@@ -612,19 +585,18 @@ fn rules_have_log(own: &Given) -> Result<(), ConfigError> {
 }
 
 /// What is wrong with values that only shows beside others.
-fn agree(fields: &AppFields) -> Result<(), ConfigError> {
+fn agree(fields: &Fields, given: &Given) -> Result<(), ConfigError> {
     if let Some(most) = fields.max_workers.filter(|most| *most < fields.min_workers) {
         let problem =
             format!("min_workers is {}, and max_workers is {most}, which is less", fields.min_workers);
         return Err(ConfigError::Usage(problem));
     }
-    match &fields.refork_origin {
-        Some(origin)
-            if !fields.process.preload && matches!(fields.process.refork_after, ReforkAfter::Requests(_)) =>
-        {
+    let process = &fields.app.process;
+    match given.first_of("refork_after") {
+        Some(raw) if !process.preload && matches!(process.refork_after, ReforkAfter::Requests(_)) => {
             let problem =
                 "without preloading workers have nothing to share; leave out either this or `preload = off`";
-            Err(ConfigError::Value { origin: origin.clone(), problem: problem.into() })
+            Err(raw.wrong(problem.into()))
         }
         _ => Ok(()),
     }
@@ -675,37 +647,33 @@ fn server(
     ignored: Vec<String>,
     place: &Place<'_>,
 ) -> Result<Settings, ConfigError> {
-    let fields = given.fields(place, |option| matches!(option.scope, Scope::Server | Scope::ServerAndApp))?;
+    let mut fields =
+        given.fields(place, |option| matches!(option.scope, Scope::Server | Scope::ServerAndApp))?;
     let certificates = certificates(&fields)?;
     let access_rules = log_rules(&fields);
-    let access = fields.access_log.flatten();
-    let mut fields = fields.server;
+    let access = fields.access_log.take().flatten();
+    let proxies = &mut fields.server.proxy_protocol;
+    (proxies.v1, proxies.v2) = fields.proxy_versions;
     let mut tls = tls(&fields, certificates, &apps, place.env, given.names("bind"))?;
     if tls.acme.is_some() && !given.names("bind") {
         fields.binds = Address::of_domains().to_vec();
     }
     let bind_places = given.places_of("bind");
     let binds = fields.addresses();
-    let admin = AdminSettings {
-        binds: fields.admin_addresses(),
-        hosts: std::mem::take(&mut fields.admin_hosts),
-        takes_orders: fields.admin_actions,
-        agent_binds: fields.agent_addresses(),
-        stuck_after: fields.stuck_after,
-    };
-    if let Some(bind) = admin.binds.iter().find(|bind| bind.protocol != BindProtocol::Http) {
+    let (admin_binds, agent_binds) = (fields.admin_addresses(), fields.agent_addresses());
+    if let Some(bind) = admin_binds.iter().find(|bind| bind.protocol != BindProtocol::Http) {
         return Err(ConfigError::Usage(format!(
             "option admin: {bind} is not an address for HTTP; write one such as 127.0.0.1:9394 or unix:/path"
         )));
     }
     let is_for_agents = |bind: &&Bind| bind.protocol == BindProtocol::Http && bind.tcp_address().is_some();
-    if let Some(bind) = admin.agent_binds.iter().find(|bind| !is_for_agents(bind)) {
+    if let Some(bind) = agent_binds.iter().find(|bind| !is_for_agents(bind)) {
         return Err(ConfigError::Usage(format!(
             "option agent_check: {bind} is not an IP address with a port; write one such as 10.0.0.5:9395"
         )));
     }
     let has_https = binds.iter().any(|bind| bind.protocol == BindProtocol::Https);
-    without_what_it_narrows(given, &fields, has_https)?;
+    without_what_it_narrows(given, &fields.server, has_https)?;
     let spool_dir = fields.spool_dir.unwrap_or_else(|| default_spool_dir(place.env));
     let buffer_bytes = fields.buffer_bytes.unwrap_or_else(default_buffer_bytes);
     let https = binds.iter().find(|bind| bind.protocol == BindProtocol::Https);
@@ -723,41 +691,35 @@ fn server(
              site with `domain`, and one is obtained (in development, --https makes certificates)"
         )));
     }
+    let settings = fields.server;
     Ok(Settings {
         binds,
         bind_places,
         tls,
-        proxy_protocol: fields.proxy_protocol,
-        http2_cleartext: fields.http2_cleartext,
-        trusted_proxies: fields.trusted_proxies,
-        request_id: fields.request_id,
-        pidfile: fields.pidfile,
-        server_user: fields.server_user,
-        limits: Limits { spool_dir, buffer_bytes, ..fields.limits },
-        admin,
-        drain_grace: fields.drain_grace,
-        drain_timeout: fields.drain_timeout,
-        hijacked_drain_timeout: fields.hijacked_drain_timeout.min(fields.drain_timeout),
-        log: Log { format: fields.log_format, access, access_rules },
+        limits: Limits { spool_dir, buffer_bytes, ..settings.limits },
+        admin: AdminSettings { binds: admin_binds, agent_binds, ..settings.admin },
+        hijacked_drain_timeout: settings.hijacked_drain_timeout.min(settings.drain_timeout),
+        log: Log { access, access_rules, ..settings.log },
         apps,
         named,
         ignored,
+        ..settings
     })
 }
 
 /// What is wrong with options that narrow another one, which is not there.
-fn without_what_it_narrows(given: &Given, fields: &ServerFields, has_https: bool) -> Result<(), ConfigError> {
+fn without_what_it_narrows(given: &Given, settings: &Settings, has_https: bool) -> Result<(), ConfigError> {
     let wrong = |name: &str, problem: &str| match given.first_of(name) {
         Some(raw) => Err(raw.wrong(problem.into())),
         None => Ok(()),
     };
-    if !fields.proxy_protocol.is_on() {
+    if !settings.proxy_protocol.is_on() {
         wrong(
             "proxy_protocol_from",
             "it is for `proxy_protocol`, which is off: set that, too (such as v2), or remove this",
         )?;
     }
-    if fields.hsts.is_some() && !has_https {
+    if settings.tls.hsts.is_some() && !has_https {
         wrong(
             "hsts",
             "no address is for HTTPS: name one, such as `bind = \"tls://0.0.0.0:443\"`, or remove this",
@@ -785,10 +747,6 @@ fn has_certificates(of_server: &[CertificateFiles], apps: &[Arc<App>]) -> bool {
     !of_server.is_empty() || apps.iter().any(|app| !app.certificates.is_empty())
 }
 
-fn is_certificate(option: &Opt) -> bool {
-    matches!(option.form, Form::Paths(_))
-}
-
 /// Each certificate with its key.
 fn certificates(fields: &Fields) -> Result<Vec<CertificateFiles>, ConfigError> {
     let (certificates, keys) = (&fields.tls_certificates, &fields.tls_keys);
@@ -809,51 +767,51 @@ fn certificates(fields: &Fields) -> Result<Vec<CertificateFiles>, ConfigError> {
 }
 
 fn tls(
-    fields: &ServerFields,
+    fields: &Fields,
     certificates: Vec<CertificateFiles>,
     apps: &[Arc<App>],
     env: &dyn Fn(&str) -> Option<String>,
     has_binds: bool,
 ) -> Result<TlsSettings, ConfigError> {
-    let asks_authority = asks_authority(fields);
-    if fields.https && asks_authority {
+    let given = &fields.server.tls;
+    let asks_authority = asks_authority(&fields.acme);
+    if given.is_local && asks_authority {
         return Err(ConfigError::Usage(
             "`https` is for development, and `domain` for sites that the world can reach: leave one of them out".into(),
         ));
     }
-    if let Some(why) = why_not_local(&certificates, apps).filter(|_| fields.https) {
+    if let Some(why) = why_not_local(&certificates, apps).filter(|_| given.is_local) {
         return Err(ConfigError::Usage(why));
     }
     Ok(TlsSettings {
         certificates,
-        handshake_timeout: fields.tls_handshake_timeout,
-        max_handshakes: fields.max_tls_handshakes,
-        is_local: fields.https,
         redirect: fields.redirect_https.unwrap_or(asks_authority && !has_binds),
         // A browser would use HTTPS for every port of this machine, whatever listens there.
-        hsts: fields.hsts.filter(|_| !fields.https),
+        hsts: given.hsts.filter(|_| !given.is_local),
         acme: acme(fields, apps, env)?,
+        ..given.clone()
     })
 }
 
 /// Whether certificates are obtained from an authority.
-fn asks_authority(fields: &ServerFields) -> bool {
-    !fields.domains.is_empty() || !fields.domains_on_demand.is_empty() || fields.domain_ask.is_some()
+fn asks_authority(acme: &AcmeSettings) -> bool {
+    !acme.domains.is_empty() || acme.on_demand.are_possible()
 }
 
 /// How certificates are obtained, if some are.
 fn acme(
-    fields: &ServerFields,
+    fields: &Fields,
     apps: &[Arc<App>],
     env: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Option<AcmeSettings>, ConfigError> {
-    if !asks_authority(fields) {
+    let given = fields.acme.clone();
+    if !asks_authority(&given) {
         return Ok(None);
     }
-    let directory = fields.acme_directory.clone();
-    if !directory.starts_with("https://") {
+    if !given.directory.starts_with("https://") {
         return Err(ConfigError::Usage(format!(
-            "`acme_directory` is `{directory}`: write the URL of the authority's directory, which begins with https://"
+            "`acme_directory` is `{}`: write the URL of the authority's directory, which begins with https://",
+            given.directory
         )));
     }
     let state_dir = fields.state_dir.clone().or_else(|| default_state_dir(env)).ok_or_else(|| {
@@ -861,26 +819,20 @@ fn acme(
             "name a folder for the certificates of `domain` with `state_dir`: there is no HOME".into(),
         )
     })?;
-    let domains = domains_of(&fields.domains, apps)?;
-    if let Some(name) = domains.iter().find(|name| name.starts_with("*.") && fields.acme_dns_hook.is_none()) {
+    let domains = domains_of(&given.domains, apps)?;
+    if let Some(name) = domains.iter().find(|name| name.starts_with("*.") && given.dns_hook.is_none()) {
         return Err(ConfigError::Usage(format!(
             "`{name}` stands for many names, and for such certificates the authority looks at the DNS: name a program that makes \
              entries there with `acme_dns_hook`, or name each site"
         )));
     }
+    let listed = domains_of(&given.on_demand.listed, apps)?;
     Ok(Some(AcmeSettings {
         domains,
-        on_demand: NamesOnDemand {
-            listed: domains_of(&fields.domains_on_demand, apps)?,
-            ask: fields.domain_ask.clone(),
-        },
-        directory,
-        contacts: fields.acme_contacts.clone(),
-        authorities: fields.acme_authorities.clone(),
+        on_demand: NamesOnDemand { listed, ..given.on_demand },
         external_account: external_account(fields)?,
-        dns_hook: fields.acme_dns_hook.clone(),
         state_dir,
-        has_http: false, // which the addresses say
+        ..given // which address is for HTTP is known later
     }))
 }
 
@@ -906,7 +858,7 @@ fn domains_of(given: &[String], apps: &[Arc<App>]) -> Result<Vec<String>, Config
 }
 
 /// The account that was made with the authority before.
-fn external_account(fields: &ServerFields) -> Result<Option<ExternalAccount>, ConfigError> {
+fn external_account(fields: &Fields) -> Result<Option<ExternalAccount>, ConfigError> {
     match (fields.acme_eab_kid.clone(), fields.acme_eab_key_file.clone()) {
         (Some(id), Some(key_file)) => Ok(Some(ExternalAccount { id, key_file })),
         (None, None) => Ok(None),

@@ -77,7 +77,7 @@ pub fn root_table(
     let current = working_folder().map_err(ConfigError::CurrentFolder)?;
     given.add_environment(env)?;
     let place = Place { current: current.clone(), env };
-    let named = given.fields(&place, |option| option.scope == Scope::Start)?.server.config;
+    let named = given.fields(&place, |option| option.scope == Scope::Start)?.config;
     let file = match (&named, own_file_of_root(&paths, &current)) {
         // A Puma configuration decides nothing here.
         (Some(path), _) if is_puma(path) => File::default(),
@@ -101,7 +101,7 @@ pub fn root_table(
         all.add_all(&own, |option| option.scope != Scope::Server);
         all.add_all(&file.top, |option| single || option.scope.is_shared());
         logs.extend(own.fields(&place, |option| option.scope == Scope::ServerAndApp)?.access_log.flatten());
-        asked.push((path, all.fields(&place, |option| option.scope == Scope::Privileged)?.app));
+        asked.push((path, all.fields(&place, |option| option.scope == Scope::Privileged)?));
     }
     let (paths, asked): (Vec<_>, Vec<_>) = asked.into_iter().unzip();
     let (mut apps, mut silent) = (Vec::new(), Vec::new());
@@ -110,7 +110,7 @@ pub fn root_table(
             Looked::NoAnswer => silent.push(current.join(path)),
             Looked::NotThere => {}
             Looked::There(path, unasked) => {
-                let limits = KernelLimits { cpu: asked.cpu_max, memory: asked.memory.max };
+                let limits = asked.app.kernel_limits();
                 apps.push(TableApp { path, runs_as: asked.user.unwrap_or(unasked), limits });
             }
         }
@@ -118,16 +118,16 @@ pub fn root_table(
     given.add_all(&file.top, |_| true);
     let fields =
         given.fields(&place, |option| matches!(option.scope, Scope::Server | Scope::ServerAndApp))?;
+    let binds = [fields.addresses(), fields.admin_addresses(), fields.agent_addresses()].concat();
     logs.extend(fields.access_log.flatten());
     logs.retain(|path| path != Path::new("-"));
-    let fields = fields.server;
     Ok(Some(RootTable {
-        binds: [fields.addresses(), fields.admin_addresses(), fields.agent_addresses()].concat(),
-        pidfile: fields.pidfile,
+        binds,
+        pidfile: fields.server.pidfile,
         logs,
         apps,
         silent,
-        server_user: fields.server_user,
+        server_user: fields.server.server_user,
     }))
 }
 

@@ -49,7 +49,7 @@ impl AdminSettings {
 }
 
 /// Everything one run of `highball serve` needs to know.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
     /// Where to listen, in the order given; never empty.
     pub binds: Vec<Bind>,
@@ -113,11 +113,12 @@ impl Settings {
 }
 
 /// Where the applications are listed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Named {
     /// Each in an `[[app]]` of the configuration file.
     InFile,
     /// On the command line.
+    #[default]
     OnCommandLine,
     /// Nowhere: it is the current folder.
     Nowhere {
@@ -129,7 +130,7 @@ pub enum Named {
 
 /// An application's number. Numbers are never used twice in a process: a message about an application that was removed
 /// cannot meet another one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct AppId(pub u32);
 
 impl AppId {
@@ -156,7 +157,7 @@ pub struct SentFolder {
 }
 
 /// One application.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct App {
     /// The application's number.
     pub id: AppId,
@@ -307,38 +308,6 @@ impl App {
             )
         })
     }
-
-    /// Whether its processes are the same as those of `other`, and what they say of its files: only what concerns the
-    /// front alone differs.
-    pub fn has_processes_of(&self, other: &App) -> bool {
-        let differing = other.clone();
-        let same = App {
-            id: differing.id,
-            name: differing.name,
-            hosts: differing.hosts,
-            limits: differing.limits,
-            health_path: differing.health_path,
-            request_start: differing.request_start,
-            server_timing: differing.server_timing,
-            prestart: differing.prestart,
-            sleep_after: differing.sleep_after,
-            access_log: differing.access_log,
-            access_log_rules: differing.access_log_rules,
-            certificates: differing.certificates,
-            show_diagnosis: differing.show_diagnosis,
-            basic_auth: differing.basic_auth,
-            max_output_bytes: differing.max_output_bytes,
-            memory: differing.memory,
-            cpu_max: differing.cpu_max,
-            pool: differing.pool,
-            config_file: differing.config_file,
-            puma_notes: differing.puma_notes,
-            file_notes: differing.file_notes,
-            environment_note: differing.environment_note,
-            ..self.clone()
-        };
-        same == *other
-    }
 }
 
 /// Names and passwords for an application.
@@ -387,9 +356,10 @@ impl PumaNote {
 }
 
 /// Who an application's processes run as.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum RunsAs {
     /// Who runs Highball.
+    #[default]
     Starter,
     /// Root, as Highball does: no user is configured, and its files belong to root.
     RootUnasked,
@@ -462,9 +432,10 @@ impl AppLimits {
 }
 
 /// Where an application's lines of the access log go.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum AccessLog {
     /// Where those of the server go ([`Log::access`]).
+    #[default]
     OfServer,
     /// To its own file; `-` is standard output.
     Own(#[serde(with = "highball_text::exact")] PathBuf),
@@ -610,7 +581,7 @@ pub struct TlsSettings {
 }
 
 /// How certificates are obtained (ACME, RFC 8555).
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AcmeSettings {
     /// The names, each of which gets a certificate.
     pub domains: Vec<String>,
@@ -889,7 +860,7 @@ pub enum LogFormat {
 }
 
 /// Logging.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Log {
     /// The form of event lines on standard error.
     pub format: LogFormat,

@@ -2,10 +2,12 @@
 //!
 //! Each function takes the text and returns the value, or one sentence that says what it may be.
 
+use std::fmt::Display;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::ops::RangeInclusive;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 use std::time::Duration;
 
 use highball_cgroups::CpuMax;
@@ -93,11 +95,6 @@ pub(crate) fn cpus(text: &str) -> Result<CpuMax, String> {
         .ok_or_else(|| format!("{text} is out of range; it must be 0.01 to 1024"))
 }
 
-/// A size of something in memory.
-pub(crate) fn bytes(text: &str, range: &RangeInclusive<u64>) -> Result<usize, String> {
-    size(text, range).map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX))
-}
-
 /// A size in its shortest exact form, as [`size`] reads it.
 pub(crate) fn size_text(bytes: u64) -> String {
     for (shift, unit) in [(40, "t"), (30, "g"), (20, "m"), (10, "k")] {
@@ -151,41 +148,35 @@ pub(crate) fn duration_text(time: Duration) -> String {
 }
 
 /// A whole number.
-pub(crate) fn count(text: &str, range: &RangeInclusive<u64>) -> Result<u64, String> {
-    let problem = || format!("`{text}` is not a whole number from {} to {}", range.start(), range.end());
-    let value = text.parse().map_err(|_| problem())?;
-    if range.contains(&value) {
-        Ok(value)
-    } else {
-        Err(problem())
-    }
-}
-
-/// A whole number, or `None` for `auto`.
-pub(crate) fn count_or_auto(text: &str, range: &RangeInclusive<u64>) -> Result<Option<u64>, String> {
-    if text == "auto" {
-        return Ok(None);
-    }
-    count(text, range).map(Some).map_err(|problem| format!("{problem}, or auto"))
+pub(crate) fn count<T: Display + FromStr + PartialOrd>(
+    text: &str,
+    range: &RangeInclusive<T>,
+) -> Result<T, String> {
+    let value = text.parse().ok().filter(|value| range.contains(value));
+    value.ok_or_else(|| format!("`{text}` is not a whole number from {} to {}", range.start(), range.end()))
 }
 
 /// A whole number, or the larger one of `1:5`.
-pub(crate) fn count_or_range(text: &str, range: &RangeInclusive<u64>) -> Result<u64, String> {
+pub(crate) fn count_or_range(text: &str, range: &RangeInclusive<u16>) -> Result<u16, String> {
     let Some((least, most)) = text.split_once(':') else { return count(text, range) };
     // Puma's smallest number may be 0.
     let least = count(least, &(0..=*range.end()))?;
     Ok(least.max(count(most, range)?))
 }
 
+/// The number of requests after which workers are forked again.
+const REFORK_REQUESTS: RangeInclusive<u64> = 1..=1_000_000_000;
+
 /// When workers are forked again: `auto`, `off`, or whole numbers with commas between them.
-pub(crate) fn refork_after(text: &str, range: &RangeInclusive<u64>) -> Result<ReforkAfter, String> {
+pub(crate) fn refork_after(text: &str) -> Result<ReforkAfter, String> {
     if text == "auto" {
         return Ok(ReforkAfter::Auto);
     }
     if switch(text) == Ok(false) {
         return Ok(ReforkAfter::Never);
     }
-    let counts: Result<Vec<u64>, String> = text.split(',').map(|one| count(one.trim(), range)).collect();
+    let counts: Result<Vec<u64>, String> =
+        text.split(',').map(|one| count(one.trim(), &REFORK_REQUESTS)).collect();
     counts
         .map(ReforkAfter::Requests)
         .map_err(|problem| format!("{problem}; write one or several with commas between them, auto, or off"))
@@ -398,16 +389,13 @@ pub(crate) fn path_timeout(text: &str) -> Result<PathTimeout, String> {
     Ok(PathTimeout { pattern: pattern.to_owned(), limit })
 }
 
-/// The env key of a header field; `none`: there is none.
-pub(crate) fn header_key(text: &str) -> Result<Option<String>, String> {
+/// The env key of a header field.
+pub(crate) fn header_key(text: &str) -> Result<String, String> {
     let is_name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
-    if text == "none" {
-        return Ok(None);
-    }
     if text.is_empty() || text.len() > 64 || !text.bytes().all(is_name) {
         return Err(format!("`{text}` is no header field; write one such as X-Request-Timeout"));
     }
-    Ok(Some(format!("HTTP_{}", text.to_ascii_uppercase().replace('-', "_"))))
+    Ok(format!("HTTP_{}", text.to_ascii_uppercase().replace('-', "_")))
 }
 
 /// Text without blanks.
@@ -419,7 +407,7 @@ pub(crate) fn word(text: &str) -> Result<String, String> {
 }
 
 /// Text that can stand between quotes in a header field, and be read there.
-pub(crate) fn phrase(text: &str) -> Result<String, String> {
+pub(crate) fn quotable(text: &str) -> Result<String, String> {
     let is_plain = |byte| matches!(byte, b' '..=b'~') && !matches!(byte, b'"' | b'\\');
     if (1..=100).contains(&text.len()) && text.bytes().all(is_plain) {
         return Ok(text.to_owned());
@@ -660,8 +648,7 @@ mod tests {
 
     #[test]
     fn header_fields_become_keys() {
-        assert_eq!(header_key("X-Request-Timeout"), Ok(Some("HTTP_X_REQUEST_TIMEOUT".into())));
-        assert_eq!(header_key("none"), Ok(None));
+        assert_eq!(header_key("X-Request-Timeout"), Ok("HTTP_X_REQUEST_TIMEOUT".into()));
         for text in ["", "a b", "A_B", "a:", "ü", &"x".repeat(65)] {
             assert!(header_key(text).is_err(), "{text:?}");
         }
@@ -718,9 +705,12 @@ mod tests {
 
     #[test]
     fn counts_and_switches() {
-        assert_eq!(count("3", &(1..=256)), Ok(3));
-        for text in ["0", "257", "three", "", "-1", "1.5"] {
-            assert_eq!(count(text, &(1..=256)), Err(format!("`{text}` is not a whole number from 1 to 256")));
+        assert_eq!(count("3", &(1..=256)), Ok(3u16));
+        for text in ["0", "257", "70000", "three", "", "-1", "1.5"] {
+            assert_eq!(
+                count(text, &(1..=256u16)),
+                Err(format!("`{text}` is not a whole number from 1 to 256"))
+            );
         }
         assert_eq!(switch("on"), Ok(true));
         assert_eq!(switch("False"), Ok(false));
@@ -729,12 +719,12 @@ mod tests {
 
     #[test]
     fn several_counts() {
-        let counts = |text| refork_after(text, &(1..=1000));
+        let counts = refork_after;
         assert_eq!(counts("50, 100,1000"), Ok(ReforkAfter::Requests(vec![50, 100, 1000])));
         assert_eq!(counts("7"), Ok(ReforkAfter::Requests(vec![7])));
         assert_eq!(counts("off"), Ok(ReforkAfter::Never));
         assert_eq!(counts("auto"), Ok(ReforkAfter::Auto));
-        for text in ["", "on", "5,", "5;6", "5,1001"] {
+        for text in ["", "on", "5,", "5;6", "5,1000000001"] {
             assert!(counts(text).is_err(), "{text}");
         }
     }
