@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use crate::error::Fault;
-
+use crate::fields::Fields;
+use crate::options::{Applies, OPTIONS};
 use crate::settings::{App, AppId, Named, Settings, TlsSettings};
 
 /// What differs. Applications are known again by their names, and keep their numbers.
@@ -122,34 +123,106 @@ fn is_same(before: &App, app: &App) -> bool {
 }
 
 impl App {
-    /// Whether its processes are the same as those of `other`, and what they say of its files.
+    /// Whether its processes are the same as those of `other`: no option differs that they depend on, and they run the same files
+    /// as the same user.
     pub fn has_processes_of(&self, other: &App) -> bool {
-        let differing = other.clone();
-        let same = App {
-            id: differing.id,
-            name: differing.name,
-            hosts: differing.hosts,
-            limits: differing.limits,
-            health_path: differing.health_path,
-            request_start: differing.request_start,
-            server_timing: differing.server_timing,
-            prestart: differing.prestart,
-            sleep_after: differing.sleep_after,
-            access_log: differing.access_log,
-            access_log_rules: differing.access_log_rules,
-            certificates: differing.certificates,
-            show_diagnosis: differing.show_diagnosis,
-            basic_auth: differing.basic_auth,
-            max_output_bytes: differing.max_output_bytes,
-            memory: differing.memory,
-            cpu_max: differing.cpu_max,
-            pool: differing.pool,
-            config_file: differing.config_file,
-            puma_notes: differing.puma_notes,
-            file_notes: differing.file_notes,
-            environment_note: differing.environment_note,
-            ..self.clone()
+        let [mut one, mut two] = [self, other].map(Fields::of_app);
+        let mut options = OPTIONS.iter().filter(|option| option.applies == Applies::WithNewProcesses);
+        options.all(|option| option.value.is_same(&mut one, &mut two))
+            && (&self.folder, &self.link, &self.file) == (&other.folder, &other.link, &other.file)
+            && self.puma_file == other.puma_file
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::callbacks::Callbacks;
+    use crate::manual::toml_value;
+    use crate::options::Opt;
+    use crate::puma::{PumaAnswer, PumaQuestion};
+    use crate::{parse_with, Invocation};
+    use highball_users::may_change_users;
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::PermissionsExt;
+    use std::path::Path;
+
+    const PRODUCTION: &str = "environment = 'production'";
+    const WITH_DOMAIN: &str = "domain = ['blog.example.com']";
+    const WITH_TLS: &str = "bind = ['tls://127.0.0.1:443']\ntls_certificate = ['a.pem']";
+
+    /// Two files that differ in this option alone, and in what it cannot do without.
+    fn files(option: &Opt) -> [String; 2] {
+        let value = match option.name {
+            "bind" => "['127.0.0.1:4000']".into(),
+            "https" => "true".into(),
+            "ruby" => "'/bin/sh'".into(),
+            "user" => "'daemon'".into(),
+            "max_workers" => "511".into(),
+            "preload" | "gc" => "false".into(),
+            "acme_eab_kid" => "'kid'\nacme_eab_key_file = 'key'".into(),
+            "acme_eab_key_file" => "'key'\nacme_eab_kid = 'kid'".into(),
+            _ => toml_value(option),
         };
-        same == *other
+        let other = match option.name {
+            "https" => "",
+            // Whose defaults depend on it.
+            "environment" => "bind = ['127.0.0.1']\naccess_log = 'none'",
+            "tls_key" | "hsts" => WITH_TLS,
+            "proxy_protocol_from" => "proxy_protocol = 'v2'",
+            "basic_auth_realm" => "basic_auth = 'users'",
+            "state_dir" => WITH_DOMAIN,
+            name if name.starts_with("acme_") => WITH_DOMAIN,
+            _ => PRODUCTION,
+        };
+        [format!("{other}\n"), format!("{other}\n{} = {value}\n", option.name)]
+    }
+
+    fn read(folder: &Path, text: &str) -> Settings {
+        fs::write(folder.join("config/highball.toml"), text).unwrap();
+        let env = |name: &str| (name == "HOME").then(|| "/root".to_owned());
+        let ask = |_: &PumaQuestion<'_>| Ok(PumaAnswer::default());
+        let callbacks = Callbacks { ask_ruby: Some(&ask), ..Callbacks::default() };
+        match parse_with(["highball".into(), folder.into()], &env, callbacks) {
+            Ok(Invocation::Serve(settings)) => *settings,
+            other => panic!("{text}\n{other:?}"),
+        }
+    }
+
+    /// When the difference takes effect.
+    fn takes_effect(old: &Settings, new: Settings) -> Option<Applies> {
+        let Changes { settings, added, changed, is_about_server, .. } = Changes::between(old, new);
+        let needs_processes = |app: &Arc<App>| !app.has_processes_of(&old.apps[0]);
+        if is_about_server {
+            Some(Applies::WithNewServer)
+        } else if !added.is_empty() || changed.iter().any(needs_processes) {
+            Some(Applies::WithNewProcesses)
+        } else {
+            (settings != *old).then_some(Applies::AtOnce)
+        }
+    }
+
+    #[test]
+    fn each_option_takes_effect_when_its_row_says() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = place.path().join("blog-of-test");
+        fs::set_permissions(place.path(), Permissions::from_mode(0o755)).unwrap();
+        fs::create_dir_all(folder.join("config")).unwrap();
+        fs::write(folder.join("config/puma.rb"), "").unwrap();
+        let is_possible = |option: &&Opt| option.in_file() && (!option.is_user() || may_change_users());
+        for option in OPTIONS.iter().filter(is_possible) {
+            let [old, new] = files(option).map(|text| read(&folder, &text));
+            assert_eq!(takes_effect(&old, new), Some(option.applies), "{}", option.name);
+        }
+    }
+
+    #[test]
+    fn limits_that_decide_the_number_of_workers_leave_those_that_there_are() {
+        let place = tempfile::tempdir().unwrap();
+        fs::create_dir(place.path().join("config")).unwrap();
+        let few = read(place.path(), "environment = 'production'\ncpu_max = 1\n");
+        let many = read(place.path(), "environment = 'production'\nmin_workers = 9\n");
+        assert_eq!((few.apps[0].workers, many.apps[0].workers), (1, 9));
+        assert!(many.apps[0].has_processes_of(&few.apps[0]));
     }
 }

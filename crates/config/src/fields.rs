@@ -63,6 +63,17 @@ pub(crate) struct Fields {
 }
 
 impl Fields {
+    /// The values that this application has, as far as it shows them.
+    pub(crate) fn of_app(app: &App) -> Fields {
+        Fields {
+            app: app.clone(),
+            name: Some(app.name.clone()),
+            workers: app.pool.is_none().then_some(app.workers),
+            user: Some(app.runs_as.clone()),
+            ..Fields::default()
+        }
+    }
+
     /// Where to listen. With `https`, addresses for HTTP become addresses for HTTPS, if none is given.
     pub(crate) fn addresses(&self) -> Vec<Bind> {
         let mut binds: Vec<Bind> = self.binds.iter().map(|bind| bind.at_port(self.port)).collect();
@@ -98,9 +109,12 @@ pub(crate) trait Stored: Sync {
     /// # Errors
     /// One of them cannot be understood, or cannot be; where it was given.
     fn store(&self, raws: &[Raw], fields: &mut Fields, place: &Place<'_>) -> Result<(), ConfigError>;
+
+    /// Whether both have the same value.
+    fn is_same(&self, one: &mut Fields, other: &mut Fields) -> bool;
 }
 
-impl<F: Form + Sync, T: Holds<F::Value>> Stored for Value<F, T> {
+impl<F: Form + Sync, T: Holds<F::Value> + PartialEq> Stored for Value<F, T> {
     fn form(&self) -> &dyn Written {
         &self.0
     }
@@ -110,6 +124,10 @@ impl<F: Form + Sync, T: Holds<F::Value>> Stored for Value<F, T> {
             *(self.1)(fields) = T::holding(value);
         }
         Ok(())
+    }
+
+    fn is_same(&self, one: &mut Fields, other: &mut Fields) -> bool {
+        (self.1)(one) == (self.1)(other)
     }
 }
 

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use crate::form::Notation;
 use crate::help::first_sentence;
-use crate::options::{named, Opt, Scope, Section, OPTIONS};
+use crate::options::{named, Applies, Opt, Scope, Section, OPTIONS};
 
 const INTRODUCTION: &str = "\
 <!-- Made from crates/config/src/options.rs by `just docs`; changes belong there. -->
@@ -83,6 +83,19 @@ With [several applications](many-apps.md), the file is the server's:
   folder around it). Other relative paths in an `[[app]]` begin at the folder of its application.
 - An application's own file sets only options of that application.
 
+## When a change takes effect
+
+HUP has Highball read the file again; see [signals.md](signals.md). Each option below says when a changed value takes effect:
+
+| takes effect | what happens |
+| --- | --- |
+| after HUP | the value counts at once; processes and connections stay |
+| after HUP, in new processes | HUP also restarts the application, without dropping requests ([restarts.md](restarts.md)) |
+| after a hot restart | HUP logs a warning; `highball upgrade` applies the value |
+| at the next start | stop the server, and start it with the new value |
+
+A running server keeps its command line and its environment. To change an option there, stop the server and start it again.
+
 ## Variables without an option
 
 | variable | meaning |
@@ -126,6 +139,7 @@ fn entry(option: &Opt) -> String {
         let _ = writeln!(text, "- range: {range}");
     }
     let _ = writeln!(text, "- default: {}", option.default_text());
+    let _ = writeln!(text, "- takes effect: {}", taking_effect(option));
     match option.scope {
         Scope::Start | Scope::Server => {}
         scope if scope.is_shared() => text.push_str("- each application may have its own\n"),
@@ -134,6 +148,19 @@ fn entry(option: &Opt) -> String {
         }
     }
     text
+}
+
+/// When a changed value takes effect.
+fn taking_effect(option: &Opt) -> &'static str {
+    match option.applies {
+        Applies::AtOnce => "after HUP",
+        Applies::WithNewProcesses => "after HUP, in new processes",
+        Applies::WithNewServer if option.scope == Scope::ServerAndApp => {
+            "after a hot restart; an application's own value after HUP"
+        }
+        Applies::WithNewServer => "after a hot restart",
+        Applies::AtStart => "at the next start",
+    }
 }
 
 /// A file with every option: each line is the default, or an example where the default is no value.
@@ -151,7 +178,8 @@ fn example_file() -> String {
     text + "\n```\n"
 }
 
-fn toml_value(option: &Opt) -> String {
+/// The example of an option, as a file has it.
+pub(crate) fn toml_value(option: &Opt) -> String {
     match option.value.form().notation() {
         Notation::Number => option.example.to_owned(),
         Notation::List | Notation::Table => format!("[\"{}\"]", option.example),

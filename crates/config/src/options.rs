@@ -20,6 +20,8 @@ pub(crate) struct Opt {
     pub(crate) name: &'static str,
     /// Whose option it is.
     pub(crate) scope: Scope,
+    /// When a changed value takes effect.
+    pub(crate) applies: Applies,
     /// The letter for the command line.
     pub(crate) short: Option<char>,
     /// Variables that platforms and frameworks set for it, after its own; the first that is set counts.
@@ -71,6 +73,19 @@ impl Scope {
     pub(crate) fn is_of_one(self) -> bool {
         matches!(self, Scope::OneApp | Scope::Route)
     }
+}
+
+/// When a changed value takes effect. An application's own value of an option of the server's does so at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Applies {
+    /// When HUP has read the configuration again.
+    AtOnce,
+    /// The same, in new processes of the application, which HUP starts in the place of the others.
+    WithNewProcesses,
+    /// In a new process of the server.
+    WithNewServer,
+    /// When the server is started.
+    AtStart,
 }
 
 /// The value of an option that was not given.
@@ -242,6 +257,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     Opt {
         name: "port",
         scope: Scope::Server,
+        applies: Applies::WithNewServer,
         short: Some('p'),
         env: &["PORT"],
         value: &Value(Count(0..=65535), |f| &mut f.port),
@@ -254,6 +270,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     Opt {
         name: "bind",
         scope: Scope::Server,
+        applies: Applies::WithNewServer,
         short: Some('b'),
         env: &["BINDING"],
         value: &Value(several(Listen), |f| &mut f.binds),
@@ -270,6 +287,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     Opt {
         name: "https",
         scope: Scope::Server,
+        applies: Applies::WithNewServer,
         short: None,
         env: &[],
         value: &Value(FLAG, |f| &mut f.server.tls.is_local),
@@ -284,6 +302,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     Opt {
         name: "tls_certificate",
         scope: Scope::ServerAndApp,
+        applies: Applies::AtOnce,
         short: None,
         env: &[],
         value: &Value(several(PATH), |f| &mut f.tls_certificates),
@@ -298,6 +317,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     Opt {
         name: "tls_key",
         scope: Scope::ServerAndApp,
+        applies: Applies::AtOnce,
         short: None,
         env: &[],
         value: &Value(several(PATH), |f| &mut f.tls_keys),
@@ -310,6 +330,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     Opt {
         name: "domain",
         scope: Scope::Server,
+        applies: Applies::WithNewServer,
         short: None,
         env: &[],
         value: &Value(several(DOMAIN), |f| &mut f.acme.domains),
@@ -325,6 +346,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     Opt {
         name: "domain_on_demand",
         scope: Scope::Server,
+        applies: Applies::WithNewServer,
         short: None,
         env: &[],
         value: &Value(several(DOMAIN), |f| &mut f.acme.on_demand.listed),
@@ -339,6 +361,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     Opt {
         name: "domain_ask",
         scope: Scope::Server,
+        applies: Applies::WithNewServer,
         short: None,
         env: &[],
         value: &Value(URL_PATH, |f| &mut f.acme.on_demand.ask),
@@ -353,6 +376,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     Opt {
         name: "acme_directory",
         scope: Scope::Server,
+        applies: Applies::WithNewServer,
         short: None,
         env: &[],
         value: &Value(WORD, |f| &mut f.acme.directory),
@@ -366,6 +390,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     Opt {
         name: "acme_contact",
         scope: Scope::Server,
+        applies: Applies::WithNewServer,
         short: None,
         env: &[],
         value: &Value(several(EMAIL), |f| &mut f.acme.contacts),
@@ -377,6 +402,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     Opt {
         name: "acme_authorities",
         scope: Scope::Server,
+        applies: Applies::WithNewServer,
         short: None,
         env: &[],
         value: &Value(PATH, |f| &mut f.acme.authorities),
@@ -389,6 +415,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     Opt {
         name: "acme_eab_kid",
         scope: Scope::Server,
+        applies: Applies::WithNewServer,
         short: None,
         env: &[],
         value: &Value(WORD, |f| &mut f.acme_eab_kid),
@@ -402,6 +429,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     Opt {
         name: "acme_eab_key_file",
         scope: Scope::Server,
+        applies: Applies::WithNewServer,
         short: None,
         env: &[],
         value: &Value(PATH, |f| &mut f.acme_eab_key_file),
@@ -414,6 +442,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     Opt {
         name: "acme_dns_hook",
         scope: Scope::Server,
+        applies: Applies::WithNewServer,
         short: None,
         env: &[],
         value: &Value(PATH, |f| &mut f.acme.dns_hook),
@@ -428,6 +457,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     Opt {
         name: "state_dir",
         scope: Scope::Server,
+        applies: Applies::WithNewServer,
         short: None,
         env: &[],
         value: &Value(PATH, |f| &mut f.state_dir),
@@ -440,6 +470,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     Opt {
         name: "redirect_https",
         scope: Scope::Server,
+        applies: Applies::WithNewServer,
         short: None,
         env: &[],
         value: &Value(SWITCH, |f| &mut f.redirect_https),
@@ -452,6 +483,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     Opt {
         name: "hsts",
         scope: Scope::Server,
+        applies: Applies::WithNewServer,
         short: None,
         env: &[],
         value: &Value(OrNone(Time(Duration::ZERO..=TWO_YEARS)), |f| &mut f.server.tls.hsts),
@@ -465,6 +497,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     Opt {
         name: "proxy_protocol",
         scope: Scope::Server,
+        applies: Applies::WithNewServer,
         short: None,
         env: &[],
         value: &Value(
@@ -481,6 +514,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     Opt {
         name: "proxy_protocol_from",
         scope: Scope::Server,
+        applies: Applies::WithNewServer,
         short: None,
         env: &[],
         value: &Value(several(NETWORKS), |f| &mut f.server.proxy_protocol.from),
@@ -494,6 +528,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     Opt {
         name: "trusted_proxies",
         scope: Scope::Server,
+        applies: Applies::WithNewServer,
         short: None,
         env: &[],
         value: &Value(several(NETWORKS), |f| &mut f.server.trusted_proxies),
@@ -511,6 +546,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     Opt {
         name: "http2_cleartext",
         scope: Scope::Server,
+        applies: Applies::WithNewServer,
         short: None,
         env: &[],
         value: &Value(SWITCH, |f| &mut f.server.http2_cleartext),
@@ -523,6 +559,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     Opt {
         name: "environment",
         scope: Scope::App,
+        applies: Applies::WithNewProcesses,
         short: Some('e'),
         env: &["RAILS_ENV", "RACK_ENV", "APP_ENV"],
         value: &Value(WORD, |f| &mut f.app.environment),
@@ -536,6 +573,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     Opt {
         name: "workers",
         scope: Scope::App,
+        applies: Applies::WithNewProcesses,
         short: Some('w'),
         env: &["WEB_CONCURRENCY"],
         value: &Value(OrAuto(Count(0..=512)), |f| &mut f.workers),
@@ -550,6 +588,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     Opt {
         name: "min_workers",
         scope: Scope::App,
+        applies: Applies::AtOnce,
         short: None,
         env: &[],
         value: &Value(Count(1..=512), |f| &mut f.min_workers),
@@ -562,6 +601,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     Opt {
         name: "max_workers",
         scope: Scope::App,
+        applies: Applies::AtOnce,
         short: None,
         env: &[],
         value: &Value(OrAuto(Count(1..=512)), |f| &mut f.max_workers),
@@ -575,6 +615,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     Opt {
         name: "threads",
         scope: Scope::App,
+        applies: Applies::WithNewProcesses,
         short: Some('t'),
         env: &["RAILS_MAX_THREADS", "PUMA_MAX_THREADS", "MAX_THREADS"],
         value: &Value(CountOrRange(Count(1..=256)), |f| &mut f.app.threads),
@@ -589,6 +630,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     Opt {
         name: "early_hints",
         scope: Scope::App,
+        applies: Applies::WithNewProcesses,
         short: None,
         env: &[],
         value: &Value(SWITCH, |f| &mut f.app.early_hints),
@@ -601,6 +643,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     Opt {
         name: "config",
         scope: Scope::Start,
+        applies: Applies::AtStart,
         short: Some('c'),
         env: &[],
         value: &Value(PATH, |f| &mut f.config),
@@ -613,6 +656,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     Opt {
         name: "puma_config",
         scope: Scope::App,
+        applies: Applies::WithNewProcesses,
         short: None,
         env: &[],
         value: &Value(SWITCH, |f| &mut f.puma_config),
@@ -625,6 +669,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     Opt {
         name: "ruby",
         scope: Scope::App,
+        applies: Applies::WithNewProcesses,
         short: None,
         env: &[],
         value: &Value(PROGRAM, |f| &mut f.app.ruby),
@@ -637,6 +682,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     Opt {
         name: "server_user",
         scope: Scope::Server,
+        applies: Applies::WithNewServer,
         short: None,
         env: &[],
         value: &Value(WORD, |f| &mut f.server.server_user),
@@ -650,6 +696,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     Opt {
         name: "pidfile",
         scope: Scope::Server,
+        applies: Applies::WithNewServer,
         short: None,
         env: &["PIDFILE"],
         value: &Value(PATH, |f| &mut f.server.pidfile),
@@ -662,6 +709,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     Opt {
         name: "admin",
         scope: Scope::Server,
+        applies: Applies::WithNewServer,
         short: None,
         env: &[],
         value: &Value(several(Listen), |f| &mut f.admin),
@@ -676,6 +724,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     Opt {
         name: "admin_host",
         scope: Scope::Server,
+        applies: Applies::WithNewServer,
         short: None,
         env: &[],
         value: &Value(several(HOST), |f| &mut f.server.admin.hosts),
@@ -689,6 +738,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     Opt {
         name: "admin_actions",
         scope: Scope::Server,
+        applies: Applies::WithNewServer,
         short: None,
         env: &[],
         value: &Value(FLAG, |f| &mut f.server.admin.takes_orders),
@@ -702,6 +752,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     Opt {
         name: "agent_check",
         scope: Scope::Server,
+        applies: Applies::WithNewServer,
         short: None,
         env: &[],
         value: &Value(several(Listen), |f| &mut f.agent_check),
@@ -716,6 +767,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     Opt {
         name: "stuck_after",
         scope: Scope::Server,
+        applies: Applies::WithNewServer,
         short: None,
         env: &[],
         value: &Value(OrNone(Time(MILLISECOND..=YEAR)), |f| &mut f.server.admin.stuck_after),
@@ -729,6 +781,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     Opt {
         name: "health_path",
         scope: Scope::App,
+        applies: Applies::AtOnce,
         short: None,
         env: &[],
         value: &Value(URL_PATH, |f| &mut f.app.health_path),
@@ -743,6 +796,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     Opt {
         name: "show_diagnosis",
         scope: Scope::App,
+        applies: Applies::AtOnce,
         short: None,
         env: &[],
         value: &Value(
@@ -759,6 +813,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     Opt {
         name: "name",
         scope: Scope::Route,
+        applies: Applies::WithNewProcesses,
         short: None,
         env: &[],
         value: &Value(WORD, |f| &mut f.name),
@@ -770,6 +825,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     Opt {
         name: "hosts",
         scope: Scope::Route,
+        applies: Applies::AtOnce,
         short: None,
         env: &[],
         value: &Value(several(HOST), |f| &mut f.hosts),
@@ -782,6 +838,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     Opt {
         name: "prefix",
         scope: Scope::Route,
+        applies: Applies::WithNewProcesses,
         short: None,
         env: &[],
         value: &Value(PREFIX, |f| &mut f.app.prefix),
@@ -794,6 +851,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     Opt {
         name: "variables",
         scope: Scope::OneApp,
+        applies: Applies::WithNewProcesses,
         short: None,
         env: &[],
         value: &Value(table(usize::MAX, "variables", VARIABLE), |f| &mut f.app.env),
@@ -806,6 +864,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     Opt {
         name: "pass_variables",
         scope: Scope::Privileged,
+        applies: Applies::WithNewProcesses,
         short: None,
         env: &[],
         value: &Value(several(VARIABLE_NAME), |f| &mut f.app.pass_variables),
@@ -820,6 +879,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     Opt {
         name: "max_output",
         scope: Scope::Privileged,
+        applies: Applies::AtOnce,
         short: None,
         env: &[],
         value: &Value(OrNone(Size(KIB..=GIB)), |f| &mut f.app.max_output_bytes),
@@ -833,6 +893,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     Opt {
         name: "user",
         scope: Scope::Privileged,
+        applies: Applies::WithNewProcesses,
         short: None,
         env: &[],
         value: &Value(USER, |f| &mut f.user),
@@ -846,6 +907,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     Opt {
         name: "prestart",
         scope: Scope::App,
+        applies: Applies::AtOnce,
         short: None,
         env: &[],
         value: &Value(SWITCH, |f| &mut f.prestart),
@@ -858,6 +920,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     Opt {
         name: "sleep_after",
         scope: Scope::App,
+        applies: Applies::AtOnce,
         short: None,
         env: &[],
         value: &Value(OrNone(Time(MILLISECOND..=YEAR)), |f| &mut f.app.sleep_after),
@@ -870,6 +933,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     Opt {
         name: "max_target",
         scope: Scope::Server,
+        applies: Applies::WithNewServer,
         short: None,
         env: &[],
         value: &Value(Size(256..=MIB), |f| &mut f.server.limits.target_bytes),
@@ -881,6 +945,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     Opt {
         name: "max_head",
         scope: Scope::Server,
+        applies: Applies::WithNewServer,
         short: None,
         env: &[],
         value: &Value(Size(KIB..=MIB), |f| &mut f.server.limits.head_bytes),
@@ -893,6 +958,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     Opt {
         name: "max_fields",
         scope: Scope::Server,
+        applies: Applies::WithNewServer,
         short: None,
         env: &[],
         value: &Value(Count(8..=1024_usize), |f| &mut f.server.limits.header_fields),
@@ -904,6 +970,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     Opt {
         name: "max_body",
         scope: Scope::App,
+        applies: Applies::AtOnce,
         short: None,
         env: &[],
         value: &Value(OrNone(Size(0..=PIB)), |f| &mut f.app.limits.body_bytes),
@@ -916,6 +983,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     Opt {
         name: "body_memory",
         scope: Scope::Server,
+        applies: Applies::WithNewServer,
         short: None,
         env: &[],
         value: &Value(Size(0..=16 * MIB), |f| &mut f.server.limits.body_memory_bytes),
@@ -928,6 +996,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     Opt {
         name: "response_buffer",
         scope: Scope::Server,
+        applies: Applies::WithNewServer,
         short: None,
         env: &[],
         value: &Value(Size(4 * KIB..=64 * MIB), |f| &mut f.server.limits.response_buffer_bytes),
@@ -940,6 +1009,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     Opt {
         name: "response_spool",
         scope: Scope::Server,
+        applies: Applies::WithNewServer,
         short: None,
         env: &[],
         value: &Value(Size(0..=1024 * GIB), |f| &mut f.server.limits.response_spool_bytes),
@@ -953,6 +1023,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     Opt {
         name: "max_buffers",
         scope: Scope::Server,
+        applies: Applies::WithNewServer,
         short: None,
         env: &[],
         value: &Value(Size(MIB..=PIB), |f| &mut f.buffer_bytes),
@@ -968,6 +1039,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     Opt {
         name: "max_connections",
         scope: Scope::Server,
+        applies: Applies::WithNewServer,
         short: None,
         env: &[],
         value: &Value(Count(1..=1_000_000_usize), |f| &mut f.server.limits.connections),
@@ -982,6 +1054,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     Opt {
         name: "max_tls_handshakes",
         scope: Scope::Server,
+        applies: Applies::WithNewServer,
         short: None,
         env: &[],
         value: &Value(Count(1..=1_000_000_usize), |f| &mut f.server.tls.max_handshakes),
@@ -995,6 +1068,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     Opt {
         name: "http2_streams",
         scope: Scope::Server,
+        applies: Applies::WithNewServer,
         short: None,
         env: &[],
         value: &Value(Count(1..=100_000), |f| &mut f.server.limits.http2_streams),
@@ -1008,6 +1082,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     Opt {
         name: "max_queue",
         scope: Scope::App,
+        applies: Applies::AtOnce,
         short: None,
         env: &[],
         value: &Value(Count(1..=1_000_000_usize), |f| &mut f.app.limits.queue),
@@ -1020,6 +1095,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     Opt {
         name: "spool_dir",
         scope: Scope::Server,
+        applies: Applies::WithNewServer,
         short: None,
         env: &[],
         value: &Value(WRITABLE_FOLDER, |f| &mut f.spool_dir),
@@ -1033,6 +1109,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     Opt {
         name: "max_spool",
         scope: Scope::Server,
+        applies: Applies::WithNewServer,
         short: None,
         env: &[],
         value: &Value(Size(0..=PIB), |f| &mut f.server.limits.spool_bytes),
@@ -1046,6 +1123,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     Opt {
         name: "app_max_spool",
         scope: Scope::Privileged,
+        applies: Applies::AtOnce,
         short: None,
         env: &[],
         value: &Value(Size(0..=PIB), |f| &mut f.app.limits.spool_bytes),
@@ -1058,6 +1136,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     Opt {
         name: "max_cache",
         scope: Scope::Server,
+        applies: Applies::WithNewServer,
         short: None,
         env: &[],
         value: &Value(Size(0..=PIB), |f| &mut f.server.limits.cache_bytes),
@@ -1070,6 +1149,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     Opt {
         name: "head_timeout",
         scope: Scope::Server,
+        applies: Applies::WithNewServer,
         short: None,
         env: &[],
         value: &Value(Time(MILLISECOND..=YEAR), |f| &mut f.server.limits.head_timeout),
@@ -1082,6 +1162,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     Opt {
         name: "tls_handshake_timeout",
         scope: Scope::Server,
+        applies: Applies::WithNewServer,
         short: None,
         env: &[],
         value: &Value(Time(MILLISECOND..=YEAR), |f| &mut f.server.tls.handshake_timeout),
@@ -1093,6 +1174,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     Opt {
         name: "body_timeout",
         scope: Scope::Server,
+        applies: Applies::WithNewServer,
         short: None,
         env: &[],
         value: &Value(Time(MILLISECOND..=YEAR), |f| &mut f.server.limits.body_timeout),
@@ -1105,6 +1187,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     Opt {
         name: "min_body_rate",
         scope: Scope::Server,
+        applies: Applies::WithNewServer,
         short: None,
         env: &[],
         value: &Value(Size(0..=GIB), |f| &mut f.server.limits.body_bytes_per_second),
@@ -1117,6 +1200,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     Opt {
         name: "idle_timeout",
         scope: Scope::Server,
+        applies: Applies::WithNewServer,
         short: None,
         env: &["PUMA_PERSISTENT_TIMEOUT"],
         value: &Value(Time(MILLISECOND..=YEAR), |f| &mut f.server.limits.idle_timeout),
@@ -1129,6 +1213,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     Opt {
         name: "send_timeout",
         scope: Scope::Server,
+        applies: Applies::WithNewServer,
         short: None,
         env: &[],
         value: &Value(Time(MILLISECOND..=YEAR), |f| &mut f.server.limits.send_timeout),
@@ -1140,6 +1225,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     Opt {
         name: "request_timeout",
         scope: Scope::App,
+        applies: Applies::AtOnce,
         short: None,
         env: &[],
         value: &Value(OrNone(Time(MILLISECOND..=YEAR)), |f| &mut f.app.limits.request_timeout),
@@ -1155,6 +1241,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     Opt {
         name: "request_timeouts",
         scope: Scope::App,
+        applies: Applies::AtOnce,
         short: None,
         env: &[],
         value: &Value(table(PATH_TIMEOUTS, "paths", PATH_TIMEOUT), |f| &mut f.app.limits.request_timeouts),
@@ -1168,6 +1255,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     Opt {
         name: "request_timeout_header",
         scope: Scope::App,
+        applies: Applies::WithNewProcesses,
         short: None,
         env: &[],
         value: &Value(OrNone(HEADER), |f| &mut f.app.timeout_header),
@@ -1180,6 +1268,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     Opt {
         name: "timeout_interrupts",
         scope: Scope::App,
+        applies: Applies::AtOnce,
         short: None,
         env: &[],
         value: &Value(SWITCH, |f| &mut f.app.limits.timeout_interrupts),
@@ -1193,6 +1282,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     Opt {
         name: "static_files",
         scope: Scope::App,
+        applies: Applies::WithNewProcesses,
         short: None,
         env: &[],
         value: &Value(SWITCH, |f| &mut f.app.static_files.enabled),
@@ -1205,6 +1295,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     Opt {
         name: "follow_symlinks",
         scope: Scope::App,
+        applies: Applies::WithNewProcesses,
         short: None,
         env: &[],
         value: &Value(SWITCH, |f| &mut f.app.static_files.follow_symlinks),
@@ -1217,6 +1308,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     Opt {
         name: "compress",
         scope: Scope::App,
+        applies: Applies::WithNewProcesses,
         short: None,
         env: &[],
         value: &Value(SWITCH, |f| &mut f.app.compress),
@@ -1229,6 +1321,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     Opt {
         name: "cache",
         scope: Scope::App,
+        applies: Applies::AtOnce,
         short: None,
         env: &[],
         value: &Value(Size(0..=PIB), |f| &mut f.app.limits.cache_bytes),
@@ -1242,6 +1335,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     Opt {
         name: "sendfile",
         scope: Scope::App,
+        applies: Applies::WithNewProcesses,
         short: None,
         env: &[],
         value: &Value(at_most(SENT_FOLDERS, "folders", SENT_FOLDER), |f| &mut f.app.sendfile),
@@ -1256,6 +1350,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     Opt {
         name: "basic_auth",
         scope: Scope::App,
+        applies: Applies::AtOnce,
         short: None,
         env: &[],
         value: &Value(OrNone(PATH), |f| &mut f.basic_auth),
@@ -1269,6 +1364,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     Opt {
         name: "basic_auth_realm",
         scope: Scope::App,
+        applies: Applies::AtOnce,
         short: None,
         env: &[],
         value: &Value(QUOTABLE, |f| &mut f.basic_auth_realm),
@@ -1281,6 +1377,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     Opt {
         name: "boot_timeout",
         scope: Scope::App,
+        applies: Applies::AtOnce,
         short: None,
         env: &[],
         value: &Value(Time(MILLISECOND..=YEAR), |f| &mut f.app.process.boot_timeout),
@@ -1293,6 +1390,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     Opt {
         name: "drain_timeout",
         scope: Scope::Server,
+        applies: Applies::WithNewServer,
         short: None,
         env: &[],
         value: &Value(Time(Duration::ZERO..=YEAR), |f| &mut f.server.drain_timeout),
@@ -1306,6 +1404,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     Opt {
         name: "drain_grace",
         scope: Scope::Server,
+        applies: Applies::WithNewServer,
         short: None,
         env: &[],
         value: &Value(Time(Duration::ZERO..=YEAR), |f| &mut f.server.drain_grace),
@@ -1320,6 +1419,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     Opt {
         name: "hijacked_drain_timeout",
         scope: Scope::Server,
+        applies: Applies::WithNewServer,
         short: None,
         env: &[],
         value: &Value(Time(Duration::ZERO..=YEAR), |f| &mut f.server.hijacked_drain_timeout),
@@ -1334,6 +1434,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     Opt {
         name: "probe_path",
         scope: Scope::App,
+        applies: Applies::AtOnce,
         short: None,
         env: &[],
         value: &Value(URL_PATH, |f| &mut f.app.process.probe_path),
@@ -1347,6 +1448,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     Opt {
         name: "warm_up",
         scope: Scope::App,
+        applies: Applies::AtOnce,
         short: None,
         env: &[],
         value: &Value(several(URL_PATH), |f| &mut f.app.process.warm_up),
@@ -1361,6 +1463,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     Opt {
         name: "probe_timeout",
         scope: Scope::App,
+        applies: Applies::AtOnce,
         short: None,
         env: &[],
         value: &Value(Time(MILLISECOND..=YEAR), |f| &mut f.app.process.probe_timeout),
@@ -1373,6 +1476,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     Opt {
         name: "preload",
         scope: Scope::App,
+        applies: Applies::WithNewProcesses,
         short: None,
         env: &[],
         value: &Value(SWITCH, |f| &mut f.app.process.preload),
@@ -1385,6 +1489,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     Opt {
         name: "jit",
         scope: Scope::App,
+        applies: Applies::WithNewProcesses,
         short: None,
         env: &[],
         value: &Value(
@@ -1401,6 +1506,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     Opt {
         name: "allocator",
         scope: Scope::App,
+        applies: Applies::WithNewProcesses,
         short: None,
         env: &[],
         value: &Value(
@@ -1417,6 +1523,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     Opt {
         name: "gc",
         scope: Scope::App,
+        applies: Applies::WithNewProcesses,
         short: None,
         env: &[],
         value: &Value(SWITCH, |f| &mut f.app.process.gc),
@@ -1430,6 +1537,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     Opt {
         name: "boot_cache",
         scope: Scope::App,
+        applies: Applies::WithNewProcesses,
         short: None,
         env: &[],
         value: &Value(SWITCH, |f| &mut f.app.process.boot_cache),
@@ -1443,6 +1551,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     Opt {
         name: "no_new_privs",
         scope: Scope::App,
+        applies: Applies::WithNewProcesses,
         short: None,
         env: &[],
         value: &Value(SWITCH, |f| &mut f.app.process.no_new_privs),
@@ -1456,6 +1565,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     Opt {
         name: "refork_after",
         scope: Scope::App,
+        applies: Applies::WithNewProcesses,
         short: None,
         env: &[],
         value: &Value(REFORK, |f| &mut f.app.process.refork_after),
@@ -1471,6 +1581,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     Opt {
         name: "rest_mold_after",
         scope: Scope::App,
+        applies: Applies::WithNewProcesses,
         short: None,
         env: &[],
         value: &Value(OrNone(Time(MILLISECOND..=YEAR)), |f| &mut f.app.process.rest_mold_after),
@@ -1486,6 +1597,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     Opt {
         name: "memory_limit",
         scope: Scope::App,
+        applies: Applies::AtOnce,
         short: None,
         env: &[],
         value: &Value(MEMORY, |f| &mut f.app.memory.worker),
@@ -1500,6 +1612,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     Opt {
         name: "memory_budget",
         scope: Scope::Privileged,
+        applies: Applies::AtOnce,
         short: None,
         env: &[],
         value: &Value(MEMORY_OR_AUTO, |f| &mut f.app.memory.app),
@@ -1514,6 +1627,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     Opt {
         name: "memory_max",
         scope: Scope::Privileged,
+        applies: Applies::AtOnce,
         short: None,
         env: &[],
         value: &Value(OrNone(Size(16 * MIB..=PIB)), |f| &mut f.app.memory.max),
@@ -1528,6 +1642,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     Opt {
         name: "cpu_max",
         scope: Scope::Privileged,
+        applies: Applies::AtOnce,
         short: None,
         env: &[],
         value: &Value(OrNone(CPUS), |f| &mut f.app.cpu_max),
@@ -1542,6 +1657,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     Opt {
         name: "max_boot_failures",
         scope: Scope::App,
+        applies: Applies::AtOnce,
         short: None,
         env: &[],
         value: &Value(Count(1..=1000), |f| &mut f.app.process.max_boot_failures),
@@ -1554,6 +1670,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     Opt {
         name: "log_format",
         scope: Scope::Server,
+        applies: Applies::WithNewServer,
         short: None,
         env: &[],
         value: &Value(
@@ -1569,6 +1686,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     Opt {
         name: "access_log",
         scope: Scope::ServerAndApp,
+        applies: Applies::WithNewServer,
         short: None,
         env: &[],
         value: &Value(LOG_FILE, |f| &mut f.access_log),
@@ -1582,6 +1700,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     Opt {
         name: "access_log_format",
         scope: Scope::ServerAndApp,
+        applies: Applies::WithNewServer,
         short: None,
         env: &[],
         value: &Value(LINE_FORMAT, |f| &mut f.access_log_format),
@@ -1595,6 +1714,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     Opt {
         name: "access_log_sample",
         scope: Scope::ServerAndApp,
+        applies: Applies::WithNewServer,
         short: None,
         env: &[],
         value: &Value(SHARE, |f| &mut f.access_log_sample),
@@ -1607,6 +1727,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     Opt {
         name: "request_start",
         scope: Scope::App,
+        applies: Applies::AtOnce,
         short: None,
         env: &[],
         value: &Value(SWITCH, |f| &mut f.app.request_start),
@@ -1621,6 +1742,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     Opt {
         name: "server_timing",
         scope: Scope::App,
+        applies: Applies::AtOnce,
         short: None,
         env: &[],
         value: &Value(SWITCH, |f| &mut f.app.server_timing),
@@ -1634,6 +1756,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     Opt {
         name: "request_id",
         scope: Scope::Server,
+        applies: Applies::WithNewServer,
         short: None,
         env: &[],
         value: &Value(SWITCH, |f| &mut f.server.request_id),
