@@ -17,7 +17,7 @@ use crate::given_path::{absolute, split_file, working_folder};
 use crate::help;
 use crate::options::{Opt, Section, OPTIONS};
 use crate::spelling::did_you_mean;
-use crate::{AppSelector, Display, Selector};
+use crate::{AppSelector, Display, Invocation, Selector};
 
 /// The programs that `highball config` writes for.
 pub const PROGRAMS: [&str; 9] =
@@ -28,20 +28,26 @@ pub const PROGRAM_PROTOCOLS: [&str; 2] = ["http", "fastcgi"];
 
 /// What the command line asks for; for `serve`, before the environment and the file have been looked at.
 pub(crate) enum Command {
-    Serve { paths: Vec<PathBuf>, given: Given },
-    Doctor { json: bool, paths: Vec<PathBuf>, given: Given },
-    Config { asked: Asked, paths: Vec<PathBuf>, given: Given },
-    Init { dry_run: bool, path: Option<PathBuf> },
-    Status { json: bool, check: bool, selector: Selector },
-    Restart { selector: Selector },
-    Refork { selector: Selector },
-    Upgrade { selector: Selector },
-    Stop { selector: Selector },
-    Bench { arguments: Vec<OsString> },
-    Memory { json: bool, gc: bool, selector: Selector },
-    Top { display: Display, selector: Selector },
-    Help(String),
-    Version(String),
+    Serve {
+        paths: Vec<PathBuf>,
+        given: Given,
+    },
+    Doctor {
+        json: bool,
+        paths: Vec<PathBuf>,
+        given: Given,
+    },
+    Config {
+        asked: Asked,
+        paths: Vec<PathBuf>,
+        given: Given,
+    },
+    Init {
+        dry_run: bool,
+        path: Option<PathBuf>,
+    },
+    /// One that reads none of the server's options.
+    Other(Invocation),
 }
 
 /// Reads the command line. `args` begins with the program's name.
@@ -72,27 +78,36 @@ pub(crate) fn read(args: impl IntoIterator<Item = OsString>) -> Result<Command, 
             dry_run: matches.get_flag("dry-run"),
             path: matches.get_one::<PathBuf>("PATH").cloned(),
         }),
-        Some(("status", matches)) => Ok(Command::Status {
+        Some(("serve", matches)) => serve(matches),
+        Some((name, matches)) => Ok(Command::Other(other(name, matches))),
+        None => serve(&matches),
+    }
+}
+
+/// A command that reads none of the server's options.
+fn other(name: &str, matches: &ArgMatches) -> Invocation {
+    let selector = || selector(matches);
+    match name {
+        "restart" => Invocation::Restart { selector: selector() },
+        "refork" => Invocation::Refork { selector: selector() },
+        "upgrade" => Invocation::Upgrade { selector: selector() },
+        "stop" => Invocation::Stop { selector: selector() },
+        "top" => Invocation::Top { display: display(matches), selector: selector() },
+        "status" => Invocation::Status {
             json: matches.get_flag("json"),
             check: matches.get_flag("check"),
-            selector: selector(matches),
-        }),
-        Some(("restart", matches)) => Ok(Command::Restart { selector: selector(matches) }),
-        Some(("refork", matches)) => Ok(Command::Refork { selector: selector(matches) }),
-        Some(("upgrade", matches)) => Ok(Command::Upgrade { selector: selector(matches) }),
-        Some(("stop", matches)) => Ok(Command::Stop { selector: selector(matches) }),
-        Some(("bench", matches)) => {
-            let rest = matches.get_many::<OsString>("ARGUMENTS").into_iter().flatten().cloned();
-            Ok(Command::Bench { arguments: rest.collect() })
-        }
-        Some(("memory", matches)) => Ok(Command::Memory {
+            selector: selector(),
+        },
+        "memory" => Invocation::Memory {
             json: matches.get_flag("json"),
             gc: matches.get_flag("gc"),
-            selector: selector(matches),
-        }),
-        Some(("top", matches)) => Ok(Command::Top { display: display(matches), selector: selector(matches) }),
-        Some((_, matches)) => serve(matches),
-        None => serve(&matches),
+            selector: selector(),
+        },
+        "bench" => {
+            let rest = matches.get_many::<OsString>("ARGUMENTS").into_iter().flatten().cloned();
+            Invocation::Bench { arguments: rest.collect() }
+        }
+        _ => unreachable!("clap knows the commands"),
     }
 }
 
@@ -263,17 +278,17 @@ fn with_serve_args(command: clap::Command) -> clap::Command {
 }
 
 fn argument(option: &'static Opt) -> Arg {
-    let (default, own) = (option.default_text(), option.own_variable());
-    let variables = option.env.iter().map(|name| format!(" [env: {name}]")).collect::<String>();
-    let all_variables =
-        std::iter::once(own.as_str()).chain(option.env.iter().copied()).collect::<Vec<_>>().join(", ");
+    let default = option.default_text();
+    let other_variables =
+        option.variables().skip(1).map(|name| format!(" [env: {name}]")).collect::<String>();
+    let variables = option.variables().collect::<Vec<_>>().join(", ");
     let arg = Arg::new(option.name)
         .long(option.long())
         .value_name(option.value.form().metavar())
         .help_heading(option.section.title())
         .action(if option.repeats() { ArgAction::Append } else { ArgAction::Set })
-        .help(format!("{} [default: {default}]{variables}", help::first_sentence(option)))
-        .long_help(format!("{}\n[default: {default}]\n[env: {all_variables}]", help::plain_doc(option)));
+        .help(format!("{} [default: {default}]{other_variables}", help::first_sentence(option)))
+        .long_help(format!("{}\n[default: {default}]\n[env: {variables}]", help::plain_doc(option)));
     let arg = if option.value.form().is_path("/") { arg.value_hint(clap::ValueHint::AnyPath) } else { arg };
     let arg = match option.value.form().notation() {
         // What follows without `=` is an application.
@@ -282,8 +297,8 @@ fn argument(option: &'static Opt) -> Arg {
     };
     // Puma's letter.
     let arg = if option.name == "config" { arg.short_alias('C') } else { arg };
-    match option.short {
-        Some(short) => arg.short(short),
+    match option.letter() {
+        Some(letter) => arg.short(letter),
         None => arg,
     }
 }
@@ -382,8 +397,8 @@ fn near_suggestions(mut error: clap::Error) -> clap::Error {
 fn not_a_command(error: &clap::Error) -> Result<Command, ConfigError> {
     let text = error.render().to_string();
     match error.kind() {
-        ErrorKind::DisplayHelp => Ok(Command::Help(text)),
-        ErrorKind::DisplayVersion => Ok(Command::Version(text)),
+        ErrorKind::DisplayHelp => Ok(Command::Other(Invocation::Help(text))),
+        ErrorKind::DisplayVersion => Ok(Command::Other(Invocation::Version(text))),
         _ => {
             let written = error.get(ContextKind::InvalidArg).map(ToString::to_string);
             let instead = written.as_deref().and_then(counterparts::option);

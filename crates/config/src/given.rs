@@ -31,28 +31,16 @@ impl Given {
         }
     }
 
-    /// The options of these scopes that were given, and where; in the order of the table.
-    pub(crate) fn of_scope(&self, is_meant: impl Fn(Scope) -> bool) -> impl Iterator<Item = &Origin> {
-        let options = OPTIONS.iter().filter(move |option| is_meant(option.scope));
-        options.filter_map(|option| Some(&self.values.get(option.name)?.first()?.origin))
-    }
-
     /// Where the options that are meant were given; in the order of the table.
     pub(crate) fn of_options(&self, is_meant: impl Fn(&Opt) -> bool) -> impl Iterator<Item = &Origin> {
         let options = OPTIONS.iter().filter(move |option| is_meant(option));
-        options.filter_map(|option| Some(&self.values.get(option.name)?.first()?.origin))
+        options.filter_map(|option| self.origin(option.name))
     }
 
     /// The user who is asked for; the option counts as not given from then on.
     pub(crate) fn take_user(&mut self) -> Result<Option<String>, ConfigError> {
-        let option = OPTIONS.iter().find(|option| option.is_user());
-        let raws = option.and_then(|option| self.values.remove(option.name)).unwrap_or_default();
+        let raws = self.values.remove("user").unwrap_or_default();
         raws.last().map(|raw| raw.read(value::word)).transpose()
-    }
-
-    /// Whether a user is asked for.
-    pub(crate) fn names_user(&self) -> bool {
-        OPTIONS.iter().any(|option| option.is_user() && self.has(option))
     }
 
     /// Whether this option was given on the command line, or by Highball's own variable: for this start.
@@ -95,17 +83,12 @@ impl Given {
 
     /// Where the option of this name was given.
     pub(crate) fn origin(&self, name: &str) -> Option<&Origin> {
-        self.values.get(name).and_then(|raws| raws.first()).map(|raw| &raw.origin)
+        self.first_of(name).map(|raw| &raw.origin)
     }
 
     /// Whether the option of this name is given.
     pub(crate) fn names(&self, name: &str) -> bool {
         self.values.contains_key(name)
-    }
-
-    /// Whether the environment of the application is given.
-    pub(crate) fn names_environment(&self) -> bool {
-        OPTIONS.iter().any(|option| option.is_environment() && self.has(option))
     }
 
     pub(crate) fn has(&self, option: &Opt) -> bool {
@@ -121,10 +104,8 @@ impl Given {
         env: &dyn Fn(&str) -> Option<String>,
     ) -> Result<(), ConfigError> {
         for option in OPTIONS {
-            let own = option.own_variable();
-            let variables = std::iter::once(own.as_str()).chain(option.env.iter().copied());
-            let set: Vec<(&str, String)> =
-                variables.filter_map(|variable| Some((variable, env(variable)?))).collect();
+            let value = |variable: String| env(&variable).map(|text| (variable, text));
+            let set: Vec<(String, String)> = option.variables().filter_map(value).collect();
             let Some((variable, text)) = set.iter().find(|(_, text)| !text.trim().is_empty()) else {
                 if let Some((variable, _)) = set.first().filter(|_| !self.has(option)) {
                     restriction::of_blank(option, variable)?;
@@ -133,7 +114,7 @@ impl Given {
             };
             let raw = |text: &str| Raw {
                 text: text.trim().to_owned(),
-                origin: Origin::Environment { variable: (*variable).to_owned() },
+                origin: Origin::Environment { variable: variable.clone() },
             };
             let values = if option.repeats() { text.split(',').map(raw).collect() } else { vec![raw(text)] };
             self.add(option, values);

@@ -39,7 +39,7 @@ pub(crate) fn ending() -> String {
 }
 
 fn synopsis(option: &Opt) -> String {
-    let short = option.short.map(|letter| format!("-{letter}, ")).unwrap_or_default();
+    let short = option.letter().map(|letter| format!("-{letter}, ")).unwrap_or_default();
     format!("{short}{}", option.synopsis())
 }
 

@@ -268,15 +268,6 @@ pub fn parse_with(
             let unit = Deployment::resolve(asked, paths, Given::default(), env, callbacks)?;
             Invocation::Init { dry_run, folder, unit: Box::new(unit) }
         }
-        Command::Status { json, check, selector } => Invocation::Status { json, check, selector },
-        Command::Restart { selector } => Invocation::Restart { selector },
-        Command::Refork { selector } => Invocation::Refork { selector },
-        Command::Upgrade { selector } => Invocation::Upgrade { selector },
-        Command::Stop { selector } => Invocation::Stop { selector },
-        Command::Bench { arguments } => Invocation::Bench { arguments },
-        Command::Memory { json, gc, selector } => Invocation::Memory { json, gc, selector },
-        Command::Top { display, selector } => Invocation::Top { display, selector },
-        Command::Help(text) => Invocation::Help(text),
-        Command::Version(text) => Invocation::Version(text),
+        Command::Other(invocation) => invocation,
     })
 }

@@ -128,10 +128,8 @@ fn row(option: &Opt) -> String {
 }
 
 fn entry(option: &Opt) -> String {
-    let short = option.short.map(|letter| format!("`-{letter}`, ")).unwrap_or_default();
-    let mut variables = vec![option.own_variable()];
-    variables.extend(option.env.iter().map(|name| (*name).to_owned()));
-    let variables: Vec<String> = variables.iter().map(|name| format!("`{name}`")).collect();
+    let short = option.letter().map(|letter| format!("`-{letter}`, ")).unwrap_or_default();
+    let variables: Vec<String> = option.variables().map(|name| format!("`{name}`")).collect();
     let mut text = format!("\n### {}\n\n{}\n\n", option.name, option.doc);
     let _ = writeln!(text, "- command line: {short}`{}`", option.synopsis());
     let _ = writeln!(text, "- environment: {}", variables.join(", "));

@@ -129,7 +129,7 @@ impl Sources<'_> {
             top.add_all(&layer.server, |_| true);
         }
         let files = apps.iter().filter_map(|app| app.file.as_ref().ok());
-        let of_server = files.flat_map(|file| file.of_scope(|scope| scope == Scope::Server));
+        let of_server = files.flat_map(|file| file.of_options(|option| option.scope == Scope::Server));
         let ignored = of_server.map(Origin::to_string).collect();
         let apps = apps.into_iter().map(|sources| {
             (callbacks.may_look)(&sources.given);
@@ -274,7 +274,7 @@ impl AppSources {
         if !many {
             files.add_all(top, |_| true);
         }
-        let has_environment = [cli_and_env, &files, top].into_iter().any(Given::names_environment);
+        let has_environment = [cli_and_env, &files, top].into_iter().any(|given| given.names("environment"));
         let has_server_user = cli_and_env.names("server_user") || files.names("server_user");
         let weightier = Weightier { start: cli_and_env, file: &files };
         let is_off = || {
@@ -341,7 +341,7 @@ fn own_file(
     let starter = Starter::now();
     // Where this process cannot change users, it makes no difference to who reads the file; and `highball config` may
     // name one.
-    let runs_as = match asked.iter().find(|given| given.names_user()) {
+    let runs_as = match asked.iter().find(|given| given.names("user")) {
         Some(given) if starter.changes_users() => given.fields(place, Opt::is_user)?.user,
         _ => None,
     };
@@ -417,7 +417,7 @@ fn app_or_fault(
     let AppSources { app: at, entry, file, path, puma, layer, .. } = sources;
     let is_complete = layer.is_some();
     let layer = layer.unwrap_or_default();
-    let says_user = [cli_and_env, &entry, top].into_iter().any(Given::names_user);
+    let says_user = [cli_and_env, &entry, top].into_iter().any(|given| given.names("user"));
     let mut cli_and_env = cli_and_env.clone();
     cli_and_env.yield_to(&layer.app);
     let cli_and_env = &cli_and_env;
@@ -473,8 +473,8 @@ fn file_notes(app: &App, puma: &Source, layer: &Layer, origins: &Origins<'_>) ->
 /// # Errors
 /// An option for one application is given for all of several.
 fn none_is_of_one(cli_and_env: &Given, top: &Given) -> Result<(), ConfigError> {
-    let is_of_one = Scope::is_of_one;
-    let mut of_one = cli_and_env.of_scope(is_of_one).chain(top.of_scope(is_of_one));
+    let is_of_one = |option: &Opt| option.scope.is_of_one();
+    let mut of_one = cli_and_env.of_options(is_of_one).chain(top.of_options(is_of_one));
     of_one.next().map_or(Ok(()), |origin| {
         let problem = "there are several applications, and this is for one; write it into its [[app]], or into its own \
                        config/highball.toml";

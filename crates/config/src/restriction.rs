@@ -156,8 +156,7 @@ pub fn check_variables<'a>(
             let origin = Origin::Environment { variable: name.to_owned() };
             Err(ConfigError::Value { origin, problem })
         };
-        let is_of = |option: &&Opt| option.own_variable() == name || option.env.contains(&name);
-        if OPTIONS.iter().any(|option| is_of(&option)) {
+        if OPTIONS.iter().any(|option| option.variables().any(|variable| variable == name)) {
             if value.to_str().is_none() {
                 let shown = value.as_bytes().escape_ascii();
                 return wrong(format!("`{shown}` is not UTF-8; write the value in UTF-8"));
