@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::Arc;
 use std::time::Duration;
 
-use highball_cgroups::{available_memory, CpuMax, Limits as KernelLimits};
+use highball_cgroups::{CpuMax, Limits as KernelLimits};
 use highball_users::User;
 use serde::{Deserialize, Serialize};
 
@@ -287,26 +287,6 @@ impl App {
     /// The limits that the kernel keeps for all its processes together.
     pub fn kernel_limits(&self) -> KernelLimits {
         KernelLimits { cpu: self.cpu_max, memory: self.memory.max }
-    }
-
-    /// The memory that a worker may have, in bytes; `None`: the kernel does not report how much there is.
-    pub fn memory_of_worker(&self) -> Option<u64> {
-        let available = available_memory()?;
-        let of_app = self.memory.budget(available).unwrap_or(available);
-        let limit = self.memory.worker.bytes(available).unwrap_or(u64::MAX);
-        Some((of_app / u64::from(self.workers.max(1))).min(limit))
-    }
-
-    /// Why Ruby's compiler is off with `jit = auto`: there is too little memory for what it makes. `None`: there is enough.
-    pub fn no_room_for_code(&self) -> Option<String> {
-        let of_worker = self.memory_of_worker()?;
-        (of_worker < BYTES_WITH_CODE).then(|| {
-            format!(
-                "a worker may have {} MiB of memory, and with compiled code it needs {}",
-                of_worker >> 20,
-                BYTES_WITH_CODE >> 20
-            )
-        })
     }
 }
 
@@ -721,9 +701,6 @@ pub struct StaticFiles {
 /// The part of the memory of a machine, container or cgroup that applications may have, in percent. The rest is for the kernel, for
 /// other programs, and for what is allocated before it is noticed.
 pub const USABLE_PERCENT: u64 = 85;
-
-/// What a worker whose code Ruby has compiled needs at least, in bytes.
-const BYTES_WITH_CODE: u64 = 128 << 20;
 
 /// How much memory something may have.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,6 +1,7 @@
 //! How Highball has an application's Ruby work: the variables that tell its mold, and the interpreter.
 
 use super::environment::{Environment, COMPILER};
+use highball_cgroups::available_memory;
 use highball_config::{Allocator, App, Jit};
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -15,6 +16,8 @@ const FREE_SLOTS: &[u8] = b"RUBY_GC_HEAP_FREE_SLOTS";
 
 /// The share of the heap that is to be free, in per cent; `on`: the usual one; else why Ruby decides all, for the mold.
 const COLLECTOR: &str = "HIGHBALL_COLLECTOR";
+/// What a worker whose code Ruby has compiled needs at least, in bytes.
+const BYTES_WITH_CODE: u64 = 128 << 20;
 /// The memory of a worker from which on more of the heap is free: the examples need 15 to 20 MiB more then.
 const BYTES_WITH_ROOM: u64 = 512 << 20;
 
@@ -101,7 +104,7 @@ fn choose_compiler(environment: &mut Environment, app: &App) -> &'static [&'stat
     let off = match app.process.jit {
         Jit::Off => Some("jit = off".into()),
         Jit::On => None,
-        Jit::Auto => not_in_production(app).or_else(|| app.no_room_for_code()),
+        Jit::Auto => not_in_production(app).or_else(|| no_room_for_code(app)),
     };
     // What RUBYOPT has Ruby load may need RubyGems.
     let (decision, options): (String, &[&str]) = match off {
@@ -122,7 +125,7 @@ fn choose_collector(environment: &mut Environment, app: &App) {
             environment.keys().find(is_chosen).map(|name| format!("{} is set", name.to_string_lossy()))
         }),
     };
-    let has_room = app.memory_of_worker().is_some_and(|bytes| bytes >= BYTES_WITH_ROOM);
+    let has_room = memory_of_worker(app).is_some_and(|bytes| bytes >= BYTES_WITH_ROOM);
     let decision = off.unwrap_or_else(|| if has_room { "45" } else { "on" }.into());
     environment.insert(COLLECTOR.into(), decision.into());
 }
@@ -139,6 +142,26 @@ fn choose_boot_cache(environment: &mut Environment, app: &App) {
 /// Why Ruby is not tuned by default, if the application is not in production.
 fn not_in_production(app: &App) -> Option<String> {
     (app.environment != "production").then(|| format!("the environment is {}", app.environment))
+}
+
+/// Why Ruby's compiler is off with `jit = auto`: there is too little memory for what it makes. `None`: there is enough.
+fn no_room_for_code(app: &App) -> Option<String> {
+    let of_worker = memory_of_worker(app)?;
+    (of_worker < BYTES_WITH_CODE).then(|| {
+        format!(
+            "a worker may have {} MiB of memory, and with compiled code it needs {}",
+            of_worker >> 20,
+            BYTES_WITH_CODE >> 20
+        )
+    })
+}
+
+/// The memory that a worker may have, in bytes; `None`: the kernel does not report how much there is.
+fn memory_of_worker(app: &App) -> Option<u64> {
+    let available = available_memory()?;
+    let of_app = app.memory.budget(available).unwrap_or(available);
+    let limit = app.memory.worker.bytes(available).unwrap_or(u64::MAX);
+    Some((of_app / u64::from(app.workers.max(1))).min(limit))
 }
 
 #[cfg(test)]
