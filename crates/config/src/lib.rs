@@ -3,7 +3,7 @@
 //!
 //! In reading order:
 //!
-//! - `options`: the table, one entry per option; `form`: how each kind of value is read and stored; `fields`: where;
+//! - `options`: the table, one row per option; `form`: how each kind of value is written and read; `fields`: where it is stored;
 //! - `command_line`: the command line, made from the table, read into what was *given*; `help`: what `--help` prints;
 //!   `counterparts`: its commands and options, and what other servers call them; `spelling`: what a misspelt word was meant to be;
 //! - `given`: what was given, where, and which of it counts;
@@ -16,7 +16,7 @@
 //! - `ownership`: the user that an application runs as;
 //! - `root_table`: what the process that stays root may be ordered to do;
 //! - `resolve`: from what was given to [`Settings`];
-//! - [`settings`]: what comes out; `changes`: what differs from what came out before;
+//! - [`settings`]: what comes out; `changes`: what differs from what came out before, and when that takes effect;
 //! - `deployment`: the settings as another program is to know them, which starts Highball;
 //! - `error`: errors in the configuration;
 //! - `manual`: `docs/configuration.md`.
