@@ -195,10 +195,7 @@ fn config() -> clap::Command {
 }
 
 fn init() -> clap::Command {
-    let dry_run = Arg::new("dry-run")
-        .long("dry-run")
-        .action(ArgAction::SetTrue)
-        .help("Say what would be written, and write nothing");
+    let dry_run = flag("dry-run", "Say what would be written, and write nothing");
     let path = Arg::new("PATH")
         .value_parser(value_parser!(PathBuf))
         .help("The application's folder [default: the current folder]");
@@ -213,19 +210,13 @@ fn init() -> clap::Command {
 }
 
 fn status() -> clap::Command {
-    let check = Arg::new("check")
-        .long("check")
-        .action(ArgAction::SetTrue)
-        .help("Exit with 1 unless all applications serve: for health checks");
+    let check = flag("check", "Exit with 1 unless all applications serve: for health checks");
     with_selector_args(clap::Command::new("status").about("Show how running servers are doing"))
         .arg(json())
         .arg(check)
 }
 
 fn top() -> clap::Command {
-    let flag = |name: &'static str, help: &'static str| {
-        Arg::new(name).long(name).action(ArgAction::SetTrue).help(help)
-    };
     let command = clap::Command::new("top")
         .about("Show what a running server does: workers, and the requests that they are at")
         .long_about(
@@ -304,10 +295,7 @@ fn argument(option: &'static Opt) -> Arg {
 }
 
 fn memory() -> clap::Command {
-    let gc = Arg::new("gc")
-        .long("gc")
-        .action(ArgAction::SetTrue)
-        .help("After a full garbage collection in every worker, for which its requests wait");
+    let gc = flag("gc", "After a full garbage collection in every worker, for which its requests wait");
     let command = clap::Command::new("memory")
         .about("Show the memory of running servers and their Ruby heaps")
         .long_about(
@@ -318,7 +306,11 @@ fn memory() -> clap::Command {
 }
 
 fn json() -> Arg {
-    Arg::new("json").long("json").action(ArgAction::SetTrue).help("As JSON, for programs")
+    flag("json", "As JSON, for programs")
+}
+
+fn flag(name: &'static str, help: &'static str) -> Arg {
+    Arg::new(name).long(name).action(ArgAction::SetTrue).help(help)
 }
 
 fn with_selector_args(command: clap::Command) -> clap::Command {

@@ -96,15 +96,16 @@ impl Fields {
     }
 }
 
-/// The value of an option: its form, and the field that it is stored in.
+/// The value of an option: its form, and the field that it is stored in. The type of the field may be another one than the form
+/// reads, if it can be made from that ([`Holds`]).
 pub(crate) struct Value<F, T: 'static>(pub(crate) F, pub(crate) fn(&mut Fields) -> &mut T);
 
-/// The same, whatever its type.
+/// A [`Value`] of any type.
 pub(crate) trait Stored: Sync {
+    /// How the value is written.
     fn form(&self) -> &dyn Written;
 
-    /// Reads the values that count, and stores them. Of several for an option that may not be given several times, the last
-    /// one counts.
+    /// Reads the value and stores it. `raws` has several if the option was given several times.
     ///
     /// # Errors
     /// One of them cannot be understood, or cannot be; where it was given.
@@ -131,7 +132,7 @@ impl<F: Form + Sync, T: Holds<F::Value> + PartialEq> Stored for Value<F, T> {
     }
 }
 
-/// A field for such values.
+/// The type of a field for values of the type `V`.
 pub(crate) trait Holds<V> {
     fn holding(value: V) -> Self;
 }
@@ -142,7 +143,7 @@ impl<V> Holds<V> for V {
     }
 }
 
-/// It is empty where the option is not given.
+/// `None` stands for an option that is not given.
 impl<V> Holds<V> for Option<V> {
     fn holding(value: V) -> Option<V> {
         Some(value)
