@@ -152,6 +152,7 @@ fn entry(option: &Opt) -> String {
 fn taking_effect(option: &Opt) -> &'static str {
     match option.applies {
         Applies::AtOnce => "after HUP",
+        Applies::AtOnceAfterFirst => "after HUP; the first limit of a server at the next start",
         Applies::WithNewProcesses => "after HUP, in new processes",
         Applies::WithNewServer if option.scope == Scope::ServerAndApp => {
             "after a hot restart; an application's own value after HUP"

@@ -87,7 +87,9 @@ impl Scope {
 pub(crate) enum Applies {
     /// When HUP has read the configuration again.
     AtOnce,
-    /// The same, in new processes of the application, which HUP starts in the place of the others.
+    /// The same; but a server that was started without any such limit has no cgroups, and makes them at its next start.
+    AtOnceAfterFirst,
+    /// As `AtOnce`, in new processes of the application, which HUP starts in the place of the others.
     WithNewProcesses,
     /// In a new process of the server.
     WithNewServer,
@@ -1553,7 +1555,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     Opt {
         name: "memory_max",
         scope: Scope::Privileged,
-        applies: Applies::AtOnce,
+        applies: Applies::AtOnceAfterFirst,
         other_names: &[],
         value: &Value(OrNone(Size(16 * MIB..=PIB)), |f| &mut f.app.memory.max),
         default: Default::Is("none"),
@@ -1567,7 +1569,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     Opt {
         name: "cpu_max",
         scope: Scope::Privileged,
-        applies: Applies::AtOnce,
+        applies: Applies::AtOnceAfterFirst,
         other_names: &[],
         value: &Value(OrNone(CPUS), |f| &mut f.app.cpu_max),
         default: Default::Is("none"),
