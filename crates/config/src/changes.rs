@@ -139,7 +139,7 @@ mod tests {
     use super::*;
     use crate::callbacks::Callbacks;
     use crate::manual::toml_value;
-    use crate::options::Opt;
+    use crate::options::{Opt, Scope};
     use crate::puma::{PumaAnswer, PumaQuestion};
     use crate::{parse_with, Invocation};
     use highball_users::may_change_users;
@@ -213,7 +213,9 @@ mod tests {
         for option in OPTIONS.iter().filter(is_possible) {
             let [old, new] = files(option).map(|text| read(&folder, &text));
             let expected = match option.applies {
-                Applies::AtOnceAfterFirst => Applies::AtOnce, // the cgroups are not made here
+                // HUP leaves the processes: the rest is decided elsewhere.
+                Applies::AtOnceAfterFirst => Applies::AtOnce,
+                Applies::WithNewServer if option.scope == Scope::App => Applies::AtOnce,
                 applies => applies,
             };
             assert_eq!(takes_effect(&old, new), Some(expected), "{}", option.name);

@@ -887,7 +887,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     Opt {
         name: "prestart",
         scope: Scope::App,
-        applies: Applies::AtOnce,
+        applies: Applies::WithNewServer,
         other_names: &[],
         value: &Value(SWITCH, |f| &mut f.prestart),
         default: Default::Without("on; off in development with several applications"),
