@@ -115,12 +115,26 @@ pub(crate) trait Form: Written {
     }
 }
 
-/// A form that a function reads.
+/// A form that a function reads from the text alone.
 pub(crate) struct Text<T> {
     metavar: &'static str,
-    /// Empty: the option's text says it.
-    range: &'static str,
+    range: Option<&'static str>,
+    notation: Notation,
     read: fn(&str) -> Result<T, String>,
+}
+
+const fn text<T>(metavar: &'static str, read: fn(&str) -> Result<T, String>) -> Text<T> {
+    Text { metavar, range: None, notation: Notation::Text, read }
+}
+
+impl<T> Text<T> {
+    const fn range(self, range: &'static str) -> Self {
+        Text { range: Some(range), ..self }
+    }
+
+    const fn number(self) -> Self {
+        Text { notation: Notation::Number, ..self }
+    }
 }
 
 impl<T> Written for Text<T> {
@@ -129,7 +143,11 @@ impl<T> Written for Text<T> {
     }
 
     fn range(&self) -> Option<String> {
-        Some(self.range).filter(|range| !range.is_empty()).map(Into::into)
+        self.range.map(Into::into)
+    }
+
+    fn notation(&self) -> Notation {
+        self.notation
     }
 }
 
@@ -142,97 +160,68 @@ impl<T> Form for Text<T> {
 }
 
 /// Free text without blanks.
-pub(crate) const WORD: Text<String> = Text { metavar: "NAME", range: "", read: value::word };
+pub(crate) const WORD: Text<String> = text("NAME", value::word);
 /// Text that can stand between quotes in a header field.
-pub(crate) const QUOTABLE: Text<String> = Text { metavar: "TEXT", range: "", read: value::quotable };
+pub(crate) const QUOTABLE: Text<String> = text("TEXT", value::quotable);
 /// A user of this machine.
-pub(crate) const USER: Text<RunsAs> =
-    Text { metavar: "NAME", range: "", read: |text| Starter::now().runs_as(text) };
+pub(crate) const USER: Text<RunsAs> = text("NAME", |text| Starter::now().runs_as(text));
 /// The path of a URL, with or without a query.
-pub(crate) const URL_PATH: Text<String> = Text { metavar: "PATH", range: "", read: value::url_path };
+pub(crate) const URL_PATH: Text<String> = text("PATH", value::url_path);
 /// The beginning of a URL's path.
-pub(crate) const PREFIX: Text<String> = Text { metavar: "PATH", range: "", read: value::prefix };
+pub(crate) const PREFIX: Text<String> = text("PATH", value::prefix);
 /// A host name.
-pub(crate) const HOST: Text<String> =
-    Text { metavar: "HOST", range: "host names without ports, or `*`", read: value::host };
+pub(crate) const HOST: Text<String> = text("HOST", value::host).range("host names without ports, or `*`");
 /// A name that an authority issues certificates for.
-pub(crate) const DOMAIN: Text<String> = Text {
-    metavar: "NAME|hosts",
-    range: "names of sites, such as `blog.example.org`, or `hosts`",
-    read: value::domain_or_hosts,
-};
+pub(crate) const DOMAIN: Text<String> = text("NAME|hosts", value::domain_or_hosts)
+    .range("names of sites, such as `blog.example.org`, or `hosts`");
 /// An e-mail address.
-pub(crate) const EMAIL: Text<String> =
-    Text { metavar: "ADDRESS", range: "e-mail addresses", read: value::email };
+pub(crate) const EMAIL: Text<String> = text("ADDRESS", value::email).range("e-mail addresses");
 /// Addresses of peers.
-pub(crate) const NETWORKS: Text<Vec<Network>> = Text {
-    metavar: "ADDR",
-    range: "IP addresses, networks such as `10.0.0.0/8`, `loopback`, `private`, `none`",
-    read: networks,
-};
+pub(crate) const NETWORKS: Text<Vec<Network>> = text("ADDR", networks)
+    .range("IP addresses, networks such as `10.0.0.0/8`, `loopback`, `private`, `none`");
 /// A variable with its value.
-pub(crate) const VARIABLE: Text<(String, String)> =
-    Text { metavar: "NAME=VALUE", range: "", read: value::variable };
+pub(crate) const VARIABLE: Text<(String, String)> = text("NAME=VALUE", value::variable);
 /// The name of a variable, or its beginning with `*` after it.
-pub(crate) const VARIABLE_NAME: Text<String> = Text {
-    metavar: "NAME",
-    range: "names of variables; `*` may stand at the end",
-    read: value::variable_name,
-};
+pub(crate) const VARIABLE_NAME: Text<String> =
+    text("NAME", value::variable_name).range("names of variables; `*` may stand at the end");
 /// A time for requests to some paths.
-pub(crate) const PATH_TIMEOUT: Text<PathTimeout> = Text {
-    metavar: "PATH=TIME",
-    range: "`PATH=TIME`; `*` may stand at the end of the path, and `none` in the place of a time",
-    read: value::path_timeout,
-};
+pub(crate) const PATH_TIMEOUT: Text<PathTimeout> = text("PATH=TIME", value::path_timeout)
+    .range("`PATH=TIME`; `*` may stand at the end of the path, and `none` in the place of a time");
 /// A folder of files that an application sends.
-pub(crate) const SENT_FOLDER: Text<SentFolder> = Text {
-    metavar: "PATH",
-    range: "`FOLDER`, or `PREFIX=FOLDER` for URIs that begin with `PREFIX`",
-    read: value::sent_folder,
-};
+pub(crate) const SENT_FOLDER: Text<SentFolder> =
+    text("PATH", value::sent_folder).range("`FOLDER`, or `PREFIX=FOLDER` for URIs that begin with `PREFIX`");
 /// The name of a header field; read as its env key.
-pub(crate) const HEADER: Text<String> =
-    Text { metavar: "FIELD", range: "the name of a header field", read: value::header_key };
+pub(crate) const HEADER: Text<String> = text("FIELD", value::header_key).range("the name of a header field");
 /// The form of the lines of an access log.
-pub(crate) const LINE_FORMAT: Text<LineFormat> = Text {
-    metavar: "FORM",
-    range: "`combined`, `json`, or a text with names of fields in braces",
-    read: access_format::line_format,
-};
+pub(crate) const LINE_FORMAT: Text<LineFormat> = text("FORM", access_format::line_format)
+    .range("`combined`, `json`, or a text with names of fields in braces");
 /// A percentage, in parts of [`WHOLE`](crate::access_format::WHOLE).
-pub(crate) const SHARE: Text<u32> =
-    Text { metavar: "PERCENT", range: "`0%` to `100%`", read: access_format::share };
+pub(crate) const SHARE: Text<u32> = text("PERCENT", access_format::share).range("`0%` to `100%`");
+/// A number of threads. Of two with a colon between them, the larger one counts.
+pub(crate) const THREADS: Text<u16> = text("N", value::threads).range("1 to 256").number();
 /// CPUs such as `1.5`.
-pub(crate) const CPUS: Text<CpuMax> = Text { metavar: "N", range: "0.01 to 1024", read: value::cpus };
+pub(crate) const CPUS: Text<CpuMax> = text("N", value::cpus).range("0.01 to 1024");
 /// How much memory something may have.
-pub(crate) const MEMORY: Text<MemoryBound> = Text {
-    metavar: "SIZE|N%|none",
-    range: "a size, a share of the memory such as `25%`, or `none`",
-    read: |text| value::memory_bound(text, false),
-};
+pub(crate) const MEMORY: Text<MemoryBound> = text("SIZE|N%|none", |text| value::memory_bound(text, false))
+    .range("a size, a share of the memory such as `25%`, or `none`");
 /// The same, where Highball may decide it.
-pub(crate) const MEMORY_OR_AUTO: Text<MemoryBound> = Text {
-    metavar: "SIZE|N%|auto|none",
-    range: "a size, a share of the memory such as `25%`, `auto`, or `none`",
-    read: |text| value::memory_bound(text, true),
-};
+pub(crate) const MEMORY_OR_AUTO: Text<MemoryBound> =
+    text("SIZE|N%|auto|none", |text| value::memory_bound(text, true))
+        .range("a size, a share of the memory such as `25%`, `auto`, or `none`");
 /// When workers are forked again.
-pub(crate) const REFORK: Text<ReforkAfter> = Text {
-    metavar: "auto|N,N,…|off",
-    range: "`auto`, numbers from 1 to 1000000000 with commas between them, or `off`",
-    read: value::refork_after,
-};
+pub(crate) const REFORK: Text<ReforkAfter> = text("auto|N,N,…|off", value::refork_after)
+    .range("`auto`, numbers from 1 to 1000000000 with commas between them, or `off`");
 
-/// A file or folder.
-pub(crate) struct AtPath<T> {
-    read: fn(&Raw, &Place<'_>) -> Result<T, String>,
+/// A form with paths, of which relative ones begin at a folder.
+pub(crate) struct InFolder<T> {
+    metavar: &'static str,
     is_path: fn(&str) -> bool,
+    read: fn(&Raw, &Place<'_>) -> Result<T, String>,
 }
 
-impl<T> Written for AtPath<T> {
+impl<T> Written for InFolder<T> {
     fn metavar(&self) -> String {
-        "PATH".into()
+        self.metavar.into()
     }
 
     fn is_path(&self, text: &str) -> bool {
@@ -240,7 +229,7 @@ impl<T> Written for AtPath<T> {
     }
 }
 
-impl<T> Form for AtPath<T> {
+impl<T> Form for InFolder<T> {
     type Value = T;
 
     fn read(&self, raw: &Raw, place: &Place<'_>) -> Result<T, String> {
@@ -249,37 +238,31 @@ impl<T> Form for AtPath<T> {
 }
 
 /// A file or folder that need not be there.
-pub(crate) const PATH: AtPath<PathBuf> = AtPath { read: Raw::path, is_path: |_| true };
+pub(crate) const PATH: InFolder<PathBuf> = InFolder { metavar: "PATH", is_path: |_| true, read: Raw::path };
 /// A folder that can be written to.
-pub(crate) const WRITABLE_FOLDER: AtPath<PathBuf> =
-    AtPath { read: |raw, place| value::writable_folder(raw.path(place)?), is_path: |_| true };
+pub(crate) const WRITABLE_FOLDER: InFolder<PathBuf> = InFolder {
+    metavar: "PATH",
+    is_path: |_| true,
+    read: |raw, place| value::writable_folder(raw.path(place)?),
+};
 /// A program: a path, or a name that is looked up in `PATH`.
-pub(crate) const PROGRAM: AtPath<PathBuf> = AtPath {
-    read: |raw, place| value::program(&raw.text, raw.path(place)?, place.env),
+pub(crate) const PROGRAM: InFolder<PathBuf> = InFolder {
+    metavar: "PATH",
     is_path: |text| text.contains('/'),
+    read: |raw, place| value::program(&raw.text, raw.path(place)?, place.env),
 };
 /// A file for a log, `-` for standard output, or `none`.
-pub(crate) const LOG_FILE: AtPath<Option<PathBuf>> = AtPath {
-    read: |raw, place| Ok(value::log_file(&raw.text, raw.path(place)?)),
+pub(crate) const LOG_FILE: InFolder<Option<PathBuf>> = InFolder {
+    metavar: "PATH",
     is_path: |text| !value::is_word_for_log(text),
+    read: |raw, place| Ok(value::log_file(&raw.text, raw.path(place)?)),
 };
-
-/// An address to listen on.
-pub(crate) struct Listen;
-
-impl Written for Listen {
-    fn metavar(&self) -> String {
-        "ADDR".into()
-    }
-}
-
-impl Form for Listen {
-    type Value = Address;
-
-    fn read(&self, raw: &Raw, place: &Place<'_>) -> Result<Address, String> {
-        value::address(&raw.text, raw.folder(&place.current))
-    }
-}
+/// An address to listen on, which may be that of a Unix socket.
+pub(crate) const LISTEN: InFolder<Address> = InFolder {
+    metavar: "ADDR",
+    is_path: |_| false,
+    read: |raw, place| value::address(&raw.text, raw.folder(&place.current)),
+};
 
 /// A whole number in a range.
 pub(crate) struct Count<T>(pub(crate) RangeInclusive<T>);
@@ -303,31 +286,6 @@ impl<T: Display + FromStr + PartialOrd> Form for Count<T> {
 
     fn read(&self, raw: &Raw, _place: &Place<'_>) -> Result<T, String> {
         value::count(&raw.text, &self.0)
-    }
-}
-
-/// The same, or two with a colon between them, of which the larger one counts.
-pub(crate) struct CountOrRange(pub(crate) Count<u16>);
-
-impl Written for CountOrRange {
-    fn metavar(&self) -> String {
-        self.0.metavar()
-    }
-
-    fn range(&self) -> Option<String> {
-        self.0.range()
-    }
-
-    fn notation(&self) -> Notation {
-        self.0.notation()
-    }
-}
-
-impl Form for CountOrRange {
-    type Value = u16;
-
-    fn read(&self, raw: &Raw, _place: &Place<'_>) -> Result<u16, String> {
-        value::count_or_range(&raw.text, &self.0 .0)
     }
 }
 

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use crate::fields::{Stored, Value};
 use crate::form::{
-    at_most, several, table, Count, CountOrRange, Listen, Notation, OneOf, OrAuto, OrNone, Size, Time, CPUS,
-    DOMAIN, EMAIL, FLAG, HEADER, HOST, LINE_FORMAT, LOG_FILE, MEMORY, MEMORY_OR_AUTO, NETWORKS, PATH,
-    PATH_TIMEOUT, PREFIX, PROGRAM, QUOTABLE, REFORK, SENT_FOLDER, SHARE, SWITCH, URL_PATH, USER, VARIABLE,
+    at_most, several, table, Count, Notation, OneOf, OrAuto, OrNone, Size, Time, CPUS, DOMAIN, EMAIL, FLAG,
+    HEADER, HOST, LINE_FORMAT, LISTEN, LOG_FILE, MEMORY, MEMORY_OR_AUTO, NETWORKS, PATH, PATH_TIMEOUT,
+    PREFIX, PROGRAM, QUOTABLE, REFORK, SENT_FOLDER, SHARE, SWITCH, THREADS, URL_PATH, USER, VARIABLE,
     VARIABLE_NAME, WORD, WRITABLE_FOLDER,
 };
 use crate::settings::{Allocator, Jit, LogFormat, ShowDiagnosis};
@@ -297,7 +297,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::Server,
         applies: Applies::WithNewServer,
         other_names: &[Letter('b'), Variable("BINDING")],
-        value: &Value(several(Listen), |f| &mut f.binds),
+        value: &Value(several(LISTEN), |f| &mut f.binds),
         default: Default::InDevelopment { yes: "127.0.0.1", no: "0.0.0.0" },
         section: Section::Addresses,
         example: "tls://0.0.0.0:443",
@@ -618,7 +618,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::App,
         applies: Applies::WithNewProcesses,
         other_names: &[Letter('t'), Variable("RAILS_MAX_THREADS"), Variable("PUMA_MAX_THREADS"), Variable("MAX_THREADS")],
-        value: &Value(CountOrRange(Count(1..=256)), |f| &mut f.app.threads),
+        value: &Value(THREADS, |f| &mut f.app.threads),
         default: Default::Is("3"),
         section: Section::Workers,
         example: "5",
@@ -705,7 +705,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::Server,
         applies: Applies::WithNewServer,
         other_names: &[],
-        value: &Value(several(Listen), |f| &mut f.admin),
+        value: &Value(several(LISTEN), |f| &mut f.admin),
         default: Default::Without("none"),
         section: Section::Health,
         example: "127.0.0.1:9394",
@@ -745,7 +745,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
         scope: Scope::Server,
         applies: Applies::WithNewServer,
         other_names: &[],
-        value: &Value(several(Listen), |f| &mut f.agent_check),
+        value: &Value(several(LISTEN), |f| &mut f.agent_check),
         default: Default::Without("none"),
         section: Section::Health,
         example: "10.0.0.5:9395",

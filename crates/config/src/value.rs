@@ -156,12 +156,11 @@ pub(crate) fn count<T: Display + FromStr + PartialOrd>(
     value.ok_or_else(|| format!("`{text}` is not a whole number from {} to {}", range.start(), range.end()))
 }
 
-/// A whole number, or the larger one of `1:5`.
-pub(crate) fn count_or_range(text: &str, range: &RangeInclusive<u16>) -> Result<u16, String> {
-    let Some((least, most)) = text.split_once(':') else { return count(text, range) };
+/// A number of threads, or the larger one of `1:5`.
+pub(crate) fn threads(text: &str) -> Result<u16, String> {
+    let Some((least, most)) = text.split_once(':') else { return count(text, &(1..=256)) };
     // Puma's smallest number may be 0.
-    let least = count(least, &(0..=*range.end()))?;
-    Ok(least.max(count(most, range)?))
+    Ok(count(least, &(0..=256))?.max(count(most, &(1..=256))?))
 }
 
 /// The number of requests after which workers are forked again.
