@@ -91,7 +91,7 @@ HUP has Highball read the file again; see [signals.md](signals.md). Each option 
 | --- | --- |
 | after HUP | the value counts at once; processes and connections stay |
 | after HUP, in new processes | HUP also restarts the application, without dropping requests ([restarts.md](restarts.md)) |
-| after a hot restart | HUP logs a warning; `highball upgrade` applies the value |
+| after a hot restart | `highball upgrade` applies the value; HUP does not |
 | at the next start | stop the server, and start it with the new value |
 
 A running server keeps its command line and its environment. To change an option there, stop the server and start it again.
