@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use crate::access_format::LineFormat;
+use crate::access_format::LogRules;
 use crate::error::ConfigError;
 use crate::form::{Form, Place, Raw, Written};
 use crate::settings::{AcmeSettings, App, Bind, BindProtocol, RunsAs, Settings};
@@ -42,8 +42,7 @@ pub(crate) struct Fields {
     // Of the server, or of one application.
     /// `Some(None)`: nowhere.
     pub(crate) access_log: Option<Option<PathBuf>>,
-    pub(crate) access_log_format: Option<LineFormat>,
-    pub(crate) access_log_sample: Option<u32>,
+    pub(crate) access_log_rules: LogRules,
     pub(crate) tls_certificates: Vec<PathBuf>,
     pub(crate) tls_keys: Vec<PathBuf>,
 

@@ -7,7 +7,6 @@ use highball_cgroups::{available_memory, Cpus};
 use highball_text::visible_name;
 use highball_users::{with_rights_of, User};
 
-use crate::access_format::LogRules;
 use crate::callbacks::Callbacks;
 use crate::counterparts::misspelt_command;
 use crate::environments;
@@ -528,7 +527,6 @@ fn app(
     })?;
     let certificates =
         certificates(&own.fields(place, |option| option.is_certificate() && own.has(option))?)?;
-    let access_log_rules = log_rules(&fields);
     let access_log = fields
         .access_log
         .clone()
@@ -552,7 +550,7 @@ fn app(
         runs_as: fields.user.unwrap_or_else(runs_unasked),
         basic_auth: fields.basic_auth.map(|file| BasicAuth { file, realm: fields.basic_auth_realm }),
         access_log,
-        access_log_rules,
+        access_log_rules: fields.access_log_rules,
         certificates,
         folder: app.folder.clone(),
         link: app.link.clone(),
@@ -560,15 +558,6 @@ fn app(
         name,
         ..fields.app
     })
-}
-
-/// How the lines of an access log are written, by what is given for it.
-fn log_rules(fields: &Fields) -> LogRules {
-    let usual = LogRules::default();
-    LogRules {
-        format: fields.access_log_format.clone().unwrap_or(usual.format),
-        sample: fields.access_log_sample.unwrap_or(usual.sample),
-    }
 }
 
 /// # Errors
@@ -650,7 +639,6 @@ fn server(
     let mut fields =
         given.fields(place, |option| matches!(option.scope, Scope::Server | Scope::ServerAndApp))?;
     let certificates = certificates(&fields)?;
-    let access_rules = log_rules(&fields);
     let access = fields.access_log.take().flatten();
     let proxies = &mut fields.server.proxy_protocol;
     (proxies.v1, proxies.v2) = fields.proxy_versions;
@@ -699,7 +687,7 @@ fn server(
         limits: Limits { spool_dir, buffer_bytes, ..settings.limits },
         admin: AdminSettings { binds: admin_binds, agent_binds, ..settings.admin },
         hijacked_drain_timeout: settings.hijacked_drain_timeout.min(settings.drain_timeout),
-        log: Log { access, access_rules, ..settings.log },
+        log: Log { access, access_rules: fields.access_log_rules, ..settings.log },
         apps,
         named,
         ignored,
