@@ -26,6 +26,9 @@ module Highball
     # The folder of this process's application. Read once, because processes outlive a release folder that is removed.
     FOLDER = Dir.pwd
 
+    # The folder of Highball's Ruby code.
+    LIB = File.expand_path("..", __dir__)
+
     # Where an application may set its hooks. Loaded before the application itself.
     SETTINGS = "config/highball.rb"
 
@@ -36,7 +39,16 @@ module Highball
       return unless ENV["BUNDLE_GEMFILE"] || AppFolder.new(folder).gemfile
 
       require "bundler/setup"
+      leave_out_other_version
     end
+
+    # The Gemfile may have another version of Highball, for a server that has yet to take over. In one process, parts of
+    # both would replace each other.
+    def self.leave_out_other_version
+      gem = Gem.loaded_specs["highball"] or return
+      $LOAD_PATH.replace([LIB] | ($LOAD_PATH - gem.full_require_paths))
+    end
+    private_class_method :leave_out_other_version
 
     # The Detector that recognises the application in this AppFolder by its files.
     def self.find(folder)

@@ -2,6 +2,7 @@
 
 require_relative "exception_words"
 require_relative "load_errors"
+require_relative "version"
 
 module Highball
   # Why applications do not boot, or do not answer: a table, read from the top. Each cause has a short name that never
@@ -132,6 +133,11 @@ module Highball
             pattern: LoadErrors::NATIVE,
             remedy: "The gem was built for another Ruby, or a library that it needs is missing: rebuild it.",
             command: LoadErrors::REBUILD),
+      cause(:another_version, %w[LoadError],
+            pattern: %r{\Acannot load such file -- highball/},
+            remedy: "The Highball that runs is version #{VERSION}, and does not have this file. If the Gemfile has a " \
+                    "later version, let it take over.",
+            command: "bundle exec highball upgrade"),
       cause(:missing_file, %w[LoadError],
             pattern: LoadErrors::PATH,
             remedy: LoadErrors::MISSING_FILE),
