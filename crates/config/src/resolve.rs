@@ -122,7 +122,8 @@ impl Sources<'_> {
         let Sources { mut given, mut top, mut apps, named, place, callbacks } = self;
         let many = apps.len() > 1;
         let is_named = !matches!(named, Named::Nowhere { .. });
-        apps.iter_mut().for_each(|app| app.read_puma(&given, &top, (many, is_named), &place, callbacks));
+        let shared = Shared { cli_and_env: &given, top: &top, many, place: &place };
+        apps.iter_mut().for_each(|app| app.read_puma(shared, is_named, callbacks));
         for layer in apps.iter().filter_map(|app| app.layer.as_ref()) {
             given.yield_to(&layer.server);
             top.add_all(&layer.server, |_| true);
@@ -132,7 +133,7 @@ impl Sources<'_> {
         let ignored = of_server.map(Origin::to_string).collect();
         let apps = apps.into_iter().map(|sources| {
             (callbacks.may_look)(&sources.given);
-            app_or_fault(sources, &given, &top, many, &place)
+            Shared { cli_and_env: &given, top: &top, many, place: &place }.app_or_fault(sources)
         });
         let apps: Vec<Arc<App>> = apps.map(|app| app.map(Arc::new)).collect::<Result<_, _>>()?;
         no_two_alike(&apps)?;
@@ -257,14 +258,8 @@ struct AppSources {
 
 impl AppSources {
     /// Reads its Puma configuration, if it has one and Ruby can be asked.
-    fn read_puma(
-        &mut self,
-        cli_and_env: &Given,
-        top: &Given,
-        (many, is_named): (bool, bool),
-        place: &Place<'_>,
-        callbacks: Callbacks<'_>,
-    ) {
+    fn read_puma(&mut self, shared: Shared<'_>, is_named: bool, callbacks: Callbacks<'_>) {
+        let Shared { cli_and_env, top, many, place } = shared;
         let (Some(ask), Ok(file)) = (callbacks.ask_ruby, &self.file) else { return };
         (callbacks.may_look)(&self.given); // it was looked at before: this only reports where the reader is
         let mut own = self.entry.clone();
@@ -277,12 +272,13 @@ impl AppSources {
         let has_server_user = cli_and_env.names("server_user") || files.names("server_user");
         let weightier = Weightier { start: cli_and_env, file: &files };
         let is_off = || {
-            let fields = merged(&own, cli_and_env, top, many).fields(place, Opt::is_puma_config)?;
+            let fields = shared.merged(&own).fields(place, Opt::is_puma_config)?;
             Ok(!fields.puma_config && !matches!(self.puma, Source::Named(_)))
         };
         let read = is_off().and_then(|is_off| match is_off {
             true => Ok(Some(Layer { is_off, ..Layer::default() })),
-            false => app(&self.app, &own, cli_and_env, top, many, place)
+            false => shared
+                .app(&self.app, &own)
                 .and_then(|app| self.puma.read(&app, &weightier, (has_environment, has_server_user), ask))
                 .and_then(|layer| {
                     let notes = layer.as_ref().map_or(&[][..], |layer| &layer.notes);
@@ -404,60 +400,130 @@ fn several(
     Ok(all)
 }
 
-/// One application. Where it is one of several, and its own file or folder cannot be used, it is what the server says of it,
-/// with a fault: the others are served.
-fn app_or_fault(
-    sources: AppSources,
-    cli_and_env: &Given,
-    top: &Given,
+/// What is given for all applications, and where they are.
+#[derive(Clone, Copy)]
+struct Shared<'a> {
+    cli_and_env: &'a Given,
+    /// The file of the server.
+    top: &'a Given,
+    /// Whether there are several applications.
     many: bool,
-    place: &Place<'_>,
-) -> Result<App, ConfigError> {
-    let AppSources { app: at, entry, file, path, puma, layer, .. } = sources;
-    let is_complete = layer.is_some();
-    let layer = layer.unwrap_or_default();
-    let says_user = [cli_and_env, &entry, top].into_iter().any(|given| given.names("user"));
-    let mut cli_and_env = cli_and_env.clone();
-    cli_and_env.yield_to(&layer.app);
-    let cli_and_env = &cli_and_env;
-    let whole = file.and_then(|file| {
-        if let Some(problem) = at.owner.stray_link.clone().filter(|_| !says_user) {
-            return Err(ConfigError::App { path: at.link.clone(), problem });
-        }
-        let mut own = entry.clone();
-        own.add_all(&file, |option| option.scope != Scope::Server);
-        own.add_all(&layer.app, |_| true);
-        let whole = app(&at, &own, cli_and_env, top, many, place)?;
-        let environment_note = environments::check(&whole)?;
-        let origins = Origins {
-            folder: &at.folder,
-            all: &merged(&own, cli_and_env, top, many),
-            own: if many { &file } else { top },
-            file: path.as_deref(),
-        };
-        let file_notes = if is_complete { file_notes(&whole, &puma, &layer, &origins) } else { Vec::new() };
-        let is_own = |path: &PathBuf| PLACES.iter().any(|place| *path == at.folder.join(place));
-        let config_file = path.clone().filter(is_own);
-        let Layer { file: puma_file, notes: puma_notes, .. } = layer;
-        Ok(App { config_file, puma_file, puma_notes, file_notes, environment_note, ..whole })
-    });
-    match whole {
-        Err(error) if many => {
-            // What is wrong in there is wrong for all.
-            let of_server = app(&at, &entry, cli_and_env, top, many, place)?;
-            let server_routes = Starter::now().is_root() || entry.names("hosts") || entry.names("prefix");
-            Ok(App { fault: Some(Fault::of(&error, server_routes)), prestart: true, ..of_server })
-        }
-        whole => whole,
-    }
+    place: &'a Place<'a>,
 }
 
-/// What is given for one application: that for the server counts after that for it alone in files.
-fn merged(own: &Given, cli_and_env: &Given, top: &Given, many: bool) -> Given {
-    let mut given = cli_and_env.clone();
-    given.add_all(own, |_| true);
-    given.add_all(top, |option| !many || option.scope.is_shared());
-    given
+impl Shared<'_> {
+    /// One application. Where it is one of several, and its own file or folder cannot be used, it is what the server says of
+    /// it, with a fault: the others are served.
+    fn app_or_fault(self, sources: AppSources) -> Result<App, ConfigError> {
+        let AppSources { app: at, entry, file, path, puma, layer, .. } = sources;
+        let is_complete = layer.is_some();
+        let layer = layer.unwrap_or_default();
+        let says_user = [self.cli_and_env, &entry, self.top].into_iter().any(|given| given.names("user"));
+        let mut cli_and_env = self.cli_and_env.clone();
+        cli_and_env.yield_to(&layer.app);
+        let shared = Shared { cli_and_env: &cli_and_env, ..self };
+        let whole = file.and_then(|file| {
+            if let Some(problem) = at.owner.stray_link.clone().filter(|_| !says_user) {
+                return Err(ConfigError::App { path: at.link.clone(), problem });
+            }
+            let mut own = entry.clone();
+            own.add_all(&file, |option| option.scope != Scope::Server);
+            own.add_all(&layer.app, |_| true);
+            let whole = shared.app(&at, &own)?;
+            let environment_note = environments::check(&whole)?;
+            let origins = Origins {
+                folder: &at.folder,
+                all: &shared.merged(&own),
+                own: if self.many { &file } else { self.top },
+                file: path.as_deref(),
+            };
+            let file_notes =
+                if is_complete { file_notes(&whole, &puma, &layer, &origins) } else { Vec::new() };
+            let is_own = |path: &PathBuf| PLACES.iter().any(|place| *path == at.folder.join(place));
+            let config_file = path.clone().filter(is_own);
+            let Layer { file: puma_file, notes: puma_notes, .. } = layer;
+            Ok(App { config_file, puma_file, puma_notes, file_notes, environment_note, ..whole })
+        });
+        match whole {
+            Err(error) if self.many => {
+                // What is wrong in there is wrong for all.
+                let of_server = shared.app(&at, &entry)?;
+                let server_routes = Starter::now().is_root() || entry.names("hosts") || entry.names("prefix");
+                Ok(App { fault: Some(Fault::of(&error, server_routes)), prestart: true, ..of_server })
+            }
+            whole => whole,
+        }
+    }
+
+    /// What is given for one application: that for the server counts after that for it alone in files.
+    fn merged(self, own: &Given) -> Given {
+        let mut given = self.cli_and_env.clone();
+        given.add_all(own, |_| true);
+        given.add_all(self.top, |option| !self.many || option.scope.is_shared());
+        given
+    }
+
+    /// One application.
+    fn app(self, app: &Where, own: &Given) -> Result<App, ConfigError> {
+        let Shared { cli_and_env, many, place, .. } = self;
+        let given = self.merged(own);
+        if many {
+            self.none_is_of_one()?;
+        }
+        let fields = given.fields(place, |option| match option.scope {
+            Scope::Start | Scope::Server => false,
+            // Both count.
+            Scope::ServerAndApp if option.is_certificate() => false,
+            // The server's, unless it is given for the application alone, in a file.
+            Scope::ServerAndApp => own.has(option) && !cli_and_env.has(option),
+            Scope::App | Scope::Privileged | Scope::OneApp | Scope::Route => true,
+        })?;
+        let certificates =
+            certificates(&own.fields(place, |option| option.is_certificate() && own.has(option))?)?;
+        let access_log = fields
+            .access_log
+            .clone()
+            .map_or(AccessLog::OfServer, |log| log.map_or(AccessLog::Off, AccessLog::Own));
+        rules_have_log(own)?;
+        agree(&fields, &given)?;
+        realm_has_users(&fields, &given)?;
+        let name = fields.name.clone().unwrap_or_else(|| app.name());
+        let hosts = hosts(fields.hosts.clone(), many && fields.app.prefix.is_empty(), &name);
+        if hosts.is_empty() && !certificates.is_empty() {
+            return Err(certificate_without_hosts(&name));
+        }
+        let pool = fields.workers.is_none().then(|| range_of_pool(&fields));
+        let runs_unasked = || Starter::now().runs_unasked(app.owner.user.clone());
+        Ok(App {
+            id: AppId::next(),
+            hosts,
+            workers: fields.workers.or(pool.map(|pool| pool.start())).unwrap_or(1).max(1),
+            pool,
+            prestart: fields.prestart.unwrap_or(!(many && fields.app.is_development())),
+            runs_as: fields.user.unwrap_or_else(runs_unasked),
+            basic_auth: fields.basic_auth.map(|file| BasicAuth { file, realm: fields.basic_auth_realm }),
+            access_log,
+            access_log_rules: fields.access_log_rules,
+            certificates,
+            folder: app.folder.clone(),
+            link: app.link.clone(),
+            file: app.file.clone(),
+            name,
+            ..fields.app
+        })
+    }
+
+    /// # Errors
+    /// An option for one application is given for all of several.
+    fn none_is_of_one(self) -> Result<(), ConfigError> {
+        let is_of_one = |option: &Opt| option.scope.is_of_one();
+        let mut of_one = self.cli_and_env.of_options(is_of_one).chain(self.top.of_options(is_of_one));
+        of_one.next().map_or(Ok(()), |origin| {
+            let problem = "there are several applications, and this is for one; write it into its [[app]], or into its own \
+                           config/highball.toml";
+            Err(ConfigError::Value { origin: origin.clone(), problem: problem.into() })
+        })
+    }
 }
 
 /// Which of the application's files counts for what.
@@ -467,18 +533,6 @@ fn file_notes(app: &App, puma: &Source, layer: &Layer, origins: &Origins<'_>) ->
     let mut notes: Vec<String> = origins.of_own_file(of_puma.is_some()).into_iter().chain(of_puma).collect();
     notes.extend(puma.left_out(app, layer, origins));
     notes
-}
-
-/// # Errors
-/// An option for one application is given for all of several.
-fn none_is_of_one(cli_and_env: &Given, top: &Given) -> Result<(), ConfigError> {
-    let is_of_one = |option: &Opt| option.scope.is_of_one();
-    let mut of_one = cli_and_env.of_options(is_of_one).chain(top.of_options(is_of_one));
-    of_one.next().map_or(Ok(()), |origin| {
-        let problem = "there are several applications, and this is for one; write it into its [[app]], or into its own \
-                       config/highball.toml";
-        Err(ConfigError::Value { origin: origin.clone(), problem: problem.into() })
-    })
 }
 
 /// # Errors
@@ -502,62 +556,6 @@ fn certificate_without_hosts(name: &str) -> ConfigError {
         "{name} has a `tls_certificate`, which counts for its `hosts` alone, and is reached by every host: name its `hosts`, or \
          give the certificate for the server"
     ))
-}
-
-/// One application.
-fn app(
-    app: &Where,
-    own: &Given,
-    cli_and_env: &Given,
-    top: &Given,
-    many: bool,
-    place: &Place<'_>,
-) -> Result<App, ConfigError> {
-    let given = merged(own, cli_and_env, top, many);
-    if many {
-        none_is_of_one(cli_and_env, top)?;
-    }
-    let fields = given.fields(place, |option| match option.scope {
-        Scope::Start | Scope::Server => false,
-        // Both count.
-        Scope::ServerAndApp if option.is_certificate() => false,
-        // The server's, unless it is given for the application alone, in a file.
-        Scope::ServerAndApp => own.has(option) && !cli_and_env.has(option),
-        Scope::App | Scope::Privileged | Scope::OneApp | Scope::Route => true,
-    })?;
-    let certificates =
-        certificates(&own.fields(place, |option| option.is_certificate() && own.has(option))?)?;
-    let access_log = fields
-        .access_log
-        .clone()
-        .map_or(AccessLog::OfServer, |log| log.map_or(AccessLog::Off, AccessLog::Own));
-    rules_have_log(own)?;
-    agree(&fields, &given)?;
-    realm_has_users(&fields, &given)?;
-    let name = fields.name.clone().unwrap_or_else(|| app.name());
-    let hosts = hosts(fields.hosts.clone(), many && fields.app.prefix.is_empty(), &name);
-    if hosts.is_empty() && !certificates.is_empty() {
-        return Err(certificate_without_hosts(&name));
-    }
-    let pool = fields.workers.is_none().then(|| range_of_pool(&fields));
-    let runs_unasked = || Starter::now().runs_unasked(app.owner.user.clone());
-    Ok(App {
-        id: AppId::next(),
-        hosts,
-        workers: fields.workers.or(pool.map(|pool| pool.start())).unwrap_or(1).max(1),
-        pool,
-        prestart: fields.prestart.unwrap_or(!(many && fields.app.is_development())),
-        runs_as: fields.user.unwrap_or_else(runs_unasked),
-        basic_auth: fields.basic_auth.map(|file| BasicAuth { file, realm: fields.basic_auth_realm }),
-        access_log,
-        access_log_rules: fields.access_log_rules,
-        certificates,
-        folder: app.folder.clone(),
-        link: app.link.clone(),
-        file: app.file.clone(),
-        name,
-        ..fields.app
-    })
 }
 
 /// # Errors
