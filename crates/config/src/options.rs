@@ -577,6 +577,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     Opt {
         name: "workers",
         scope: Scope::App,
+        // The memory of a worker decides how its Ruby is tuned.
         applies: Applies::WithNewProcesses,
         other_names: &[Letter('w'), Variable("WEB_CONCURRENCY")],
         value: &Value(OrAuto(Count(0..=512)), |f| &mut f.workers),
@@ -800,6 +801,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     Opt {
         name: "name",
         scope: Scope::Route,
+        // One of another name is another application.
         applies: Applies::WithNewProcesses,
         other_names: &[],
         value: &Value(WORD, |f| &mut f.name),
@@ -887,6 +889,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     Opt {
         name: "prestart",
         scope: Scope::App,
+        // It is decided when the application is begun.
         applies: Applies::WithNewServer,
         other_names: &[],
         value: &Value(SWITCH, |f| &mut f.prestart),
@@ -1234,6 +1237,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     Opt {
         name: "static_files",
         scope: Scope::App,
+        // The front asks for the folder when the application has booted.
         applies: Applies::WithNewProcesses,
         other_names: &[],
         value: &Value(SWITCH, |f| &mut f.app.static_files.enabled),
@@ -1258,6 +1262,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     Opt {
         name: "compress",
         scope: Scope::App,
+        // Files are compressed as was decided when the application booted.
         applies: Applies::WithNewProcesses,
         other_names: &[],
         value: &Value(SWITCH, |f| &mut f.app.compress),
@@ -1497,6 +1502,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     Opt {
         name: "refork_after",
         scope: Scope::App,
+        // A worker learns when it starts whether it may become the mold.
         applies: Applies::WithNewProcesses,
         other_names: &[],
         value: &Value(REFORK, |f| &mut f.app.process.refork_after),
@@ -1512,6 +1518,7 @@ pub(crate) static OPTIONS: &[Opt] = &[
     Opt {
         name: "rest_mold_after",
         scope: Scope::App,
+        // A mold that has ended comes back with the others.
         applies: Applies::WithNewProcesses,
         other_names: &[],
         value: &Value(OrNone(Time(MILLISECOND..=YEAR)), |f| &mut f.app.process.rest_mold_after),
