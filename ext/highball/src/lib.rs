@@ -1,10 +1,10 @@
 //! Highball's Ruby extension: the worker's end of the ring, as `Highball::Ring`, and the few system
 //! calls that Ruby lacks, as `Highball::Native`.
 //!
-//! In reading order: [`ring`] (claim and env), [`slot`] (what is kept of a request), [`env`] (a request becomes a
+//! In reading order: [`ring`] (claim and env; how a method finds its ring), [`slot`] (what is kept of a request), [`env`] (a request becomes a
 //! Rack env), [`places`] and [`hijack`] (parts of it), [`answer`] (a Rack response becomes frames), [`sending`] (frames go into the ring), [`own_process`]
 //! (the worker, and not what the app forks from it), [`nogvl`] (the one file that releases the GVL), [`turns`]
-//! (CPU-bound threads yield), [`request_clock`] (what requests do with their time), [`clock`], [`this`] (the ring behind a Ruby object), [`native`], [`compiler`] (Ruby 3.1's), [`allocator`] and [`heap_pages`] (where malloc and Ruby put things, in the mold and after a fork),
+//! (CPU-bound threads yield), [`request_clock`] (what requests do with their time), [`clock`], [`signals`] (in native threads), [`native`], [`compiler`] (Ruby 3.1's), [`allocator`] and [`heap_pages`] (where malloc and Ruby put things, in the mold and after a fork),
 //! [`pstore`] (whether a store's file has changed), [`plain_dump`] and [`plain_load`] (objects in the format of Marshal).
 //!
 //! Programs that use `highball/pstore` load this crate, too. So loading it changes nothing else in the process.
@@ -35,8 +35,8 @@ mod pstore;
 mod request_clock;
 mod ring;
 mod sending;
+mod signals;
 mod slot;
-mod this;
 mod turns;
 
 use magnus::{Error, Ruby};

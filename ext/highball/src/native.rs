@@ -3,7 +3,6 @@
 
 use std::cell::Cell;
 use std::ffi::OsString;
-use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
@@ -14,7 +13,7 @@ use magnus::{function, prelude::*, Error, RArray, RModule, RString, Ruby, Value}
 use rustix::event::{poll, PollFd, PollFlags};
 use rustix::process::{getpid, pidfd_open, Pid, PidfdFlags};
 
-use crate::{allocator, compiler, heap_pages, nogvl, pstore, turns};
+use crate::{allocator, compiler, heap_pages, nogvl, pstore, signals, turns};
 
 /// Defines the module.
 pub(crate) fn define(highball: RModule) -> Result<(), Error> {
@@ -139,7 +138,7 @@ fn close_inherited() {
 }
 
 fn watch(socket: &OwnedFd) {
-    block_signals();
+    signals::block();
     loop {
         // No events asked for: a hang-up is always reported.
         let mut watched = [PollFd::new(socket, PollFlags::empty())];
@@ -154,14 +153,4 @@ fn watch(socket: &OwnedFd) {
 fn exit_now() -> ! {
     // SAFETY: async-signal-safe, takes any number, never returns.
     unsafe { libc::_exit(1) }
-}
-
-/// Signals belong to Ruby's threads: this one must never be picked to handle one.
-pub(crate) fn block_signals() {
-    let mut all = MaybeUninit::uninit();
-    // SAFETY: sigfillset sets all of it; a null pointer is for what is not wanted.
-    unsafe {
-        libc::sigfillset(all.as_mut_ptr());
-        libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), std::ptr::null_mut());
-    }
 }

@@ -5,6 +5,8 @@
 //! stream for too long can never write into another's answer. In a process that the app forks no ticket is good.
 #![allow(unsafe_code)]
 
+mod this;
+
 use std::cell::{Cell, RefCell};
 use std::os::fd::{AsFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -28,8 +30,8 @@ use crate::overlap::Overlap;
 use crate::own_process::OwnProcess;
 use crate::request_clock::RequestClock;
 use crate::slot::{Slot, Stage};
-use crate::this::This;
 use crate::turns::{Turns, Wait};
+pub(crate) use this::This;
 
 /// The Ruby object.
 #[magnus::wrap(class = "Highball::Ring", free_immediately)]

@@ -18,9 +18,8 @@ use magnus::{prelude::*, Error, Fixnum, RString, Ruby, Value};
 
 use crate::answer::{self, Form, Unusual};
 use crate::nogvl;
-use crate::ring::{broken, Ring};
+use crate::ring::{broken, Ring, This};
 use crate::slot::Stage;
-use crate::this::This;
 
 /// Answers whose body is larger are streamed.
 const WHOLE_BODY_BYTES: usize = 48 * 1024;

@@ -21,7 +21,7 @@ use rustix::thread::gettid;
 use rustix::time::ClockId;
 
 use crate::clock::microseconds;
-use crate::{native, nogvl};
+use crate::{nogvl, signals};
 
 /// Its name is known to `lib/highball/fork_safety.rb`.
 const NAME: &str = "highball-turns";
@@ -167,7 +167,7 @@ impl Drop for Wait {
 
 /// The life of the native thread.
 fn watch(ended: &AtomicBool, call: asking::Call) {
-    native::block_signals();
+    signals::block();
     while !ended.load(Relaxed) {
         if WAITING.load(SeqCst) == 0 {
             doze();

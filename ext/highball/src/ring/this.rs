@@ -7,7 +7,7 @@ use magnus::rb_sys::AsRawValue;
 use magnus::{Error, RClass, TryConvert, Value};
 use rb_sys::VALUE;
 
-use crate::ring::Ring;
+use super::Ring;
 
 /// `Highball::Ring`.
 static CLASS: OnceLock<VALUE> = OnceLock::new();
