@@ -9,6 +9,7 @@ require_relative "compiler"
 require_relative "detection"
 require_relative "heap_layout"
 require_relative "message"
+require_relative "public_names"
 require_relative "rails_log"
 require_relative "request_log"
 
@@ -64,7 +65,7 @@ module Highball
         PumaHooks.load(puma) if puma
         found.load
       end
-      new(puma ? PumaHooks.around(application) : application, folder, found).tap(&:show_log)
+      new(puma ? PumaHooks.around(application) : application, folder, found).tap(&:show_log).tap(&:pass_by_files)
     end
 
     # Calls the block, in which files are found and loaded faster.
@@ -96,6 +97,11 @@ module Highball
     def show_log
       of_rails = rails? && RailsLog.show
       RequestLog.watch(of_rails) if ENV.fetch("RACK_ENV", "development") == "development"
+    end
+
+    # In production, where the folder of static files seldom changes, Rails does not look for a file at each request.
+    def pass_by_files
+      PublicNames.install if rails? && ENV["RACK_ENV"] == "production"
     end
 
     # "Rails 6.1.7", or "Rack" where no framework is known.
