@@ -1,20 +1,18 @@
 //! The state of one application. [`super::step`] has everything that changes it.
 
-use super::action::{AppAction, FrontNews};
-use super::auto_refork::AutoRefork;
 use super::crash_loop::CrashLoop;
 use super::event::Ticket;
-use super::log::AppLog;
-use super::mold::Mold;
+use super::molds::Molds;
+use super::outbox::Outbox;
+use super::reforks::Reforks;
+use super::restarts::Restarts;
+use super::version::Version;
 use super::workers::Workers;
-use crate::core::refork::{ReforkCause, ReforkStage, Schedule};
 use crate::core::replacement::Replacements;
-use crate::core::restart::{Asked, Failure, PastRestarts, Stage, Wish};
 use crate::core::restart_policy::RestartPolicy;
 use crate::core::server::Purpose;
 use crate::core::sizing::{Room, Sizing};
 use crate::facts::folder_state::FolderState;
-use crate::report::ReforkReport;
 use highball_config::{PoolRange, ReforkAfter};
 use highball_link::{Booted, Diagnosis};
 use std::path::PathBuf;
@@ -57,7 +55,7 @@ pub(crate) struct AppConfig {
     pub(crate) probe_path: String,
     pub(crate) drain_timeout: Duration,
     pub(crate) max_boot_failures: u32,
-    /// See [`Schedule`] and [`AutoRefork`].
+    /// See [`super::reforks`].
     pub(crate) refork_after: ReforkAfter,
     /// How long a single worker has to have served before its mold rests.
     pub(crate) rest_mold_after: Option<Duration>,
@@ -150,29 +148,9 @@ pub(crate) struct FolderLook {
     pub(crate) is_for_request: bool,
 }
 
-/// One version of the application: what was in its folder when its mold booted. A mold that has to be booted again
-/// boots from the same folder, and is the same generation.
-#[derive(Debug)]
-pub(crate) struct Version {
-    /// The generation: from 1; later ones have larger numbers.
-    pub(crate) number: u32,
-    /// What is forked from one mold, or from one that was booted in its place, is of one line. A refork begins a new line
-    /// of the same generation.
-    pub(crate) line: u32,
-    /// Symbolic links resolved, so that a release stays what it is.
-    pub(crate) folder: PathBuf,
-    /// The folder is to be found where the application's path leads at the next boot.
-    pub(crate) follows_link: bool,
-    /// What it reported once it was booted.
-    pub(crate) app: Option<Arc<Booted>>,
-    pub(crate) mold: Option<Mold>,
-}
-
 /// Boots of the version that is served.
 #[derive(Debug)]
 pub(crate) struct Boots {
-    /// Molds that were started or promoted.
-    pub(crate) count: u32,
     /// When the mold is started, if there is none.
     pub(crate) due: Instant,
     pub(crate) policy: RestartPolicy,
@@ -180,8 +158,6 @@ pub(crate) struct Boots {
     pub(crate) explaining: Option<Ticket>,
     /// The site of this generation is being looked for, until then.
     pub(crate) site: Option<(u32, Instant)>,
-    /// Molds that nothing is forked from any more, until they are gone.
-    pub(crate) leaving: Vec<Mold>,
     /// The last mold has ended because nothing was to be forked: one boots when a worker is wanted.
     pub(crate) rests: bool,
     /// One had to boot for that: from then on, the molds of this version stay.
@@ -211,86 +187,6 @@ pub(crate) struct Staff {
     pub(crate) is_crashing: bool,
 }
 
-/// The restart that is under way: a transaction that puts one version in the place of another, or leaves everything as it
-/// was.
-#[derive(Debug)]
-pub(crate) struct Restart {
-    pub(crate) stage: Stage,
-    pub(crate) next: Version,
-    pub(crate) asked: Asked,
-    pub(crate) began: Instant,
-    /// Once the canary has passed: when the new version has lived for long enough to be a success.
-    pub(crate) proven_at: Option<Instant>,
-    /// It has failed because the new version did not boot; the diagnosis with this ticket is being made, and then the
-    /// failure is reported. Until then the stage that failed, for the report.
-    pub(crate) explaining: Option<(Ticket, Stage)>,
-}
-
-#[derive(Debug)]
-pub(crate) struct Restarts {
-    pub(crate) going: Option<Restart>,
-    /// The next restart.
-    pub(crate) wish: Option<Wish>,
-    pub(crate) past: PastRestarts,
-    pub(crate) last_generation: u32,
-    pub(crate) last_line: u32,
-}
-
-/// The refork that is under way: a warm worker becomes the mold, and the others are forked from it.
-#[derive(Debug)]
-pub(crate) struct Refork {
-    /// From 1.
-    pub(crate) number: u32,
-    pub(crate) stage: ReforkStage,
-    pub(crate) cause: ReforkCause,
-    pub(crate) began: Instant,
-    /// When a stage in which others have to do something has to have ended.
-    pub(crate) deadline: Option<Instant>,
-    /// Once the worker is a mold: when what is forked from it can have lived for long enough to be a success.
-    pub(crate) proven_at: Option<Instant>,
-    /// The worker that is promoted; 0 while none is chosen.
-    pub(crate) worker: u32,
-    /// The line of what is forked from it.
-    pub(crate) line: u32,
-    /// The promoted mold.
-    pub(crate) mold: Option<Mold>,
-}
-
-impl Refork {
-    /// Whether this worker is on its way from worker to mold.
-    pub(crate) fn is_about(&self, worker: u32) -> bool {
-        self.worker == worker && self.stage != ReforkStage::Rolling
-    }
-
-    /// What `highball status` reports of it, without the mold; `state` is what it has come to.
-    pub(crate) fn report(&self, state: &'static str, failure: Option<String>, now: Instant) -> ReforkReport {
-        ReforkReport {
-            number: self.number,
-            asked_by: self.cause.to_string(),
-            worker: (self.worker > 0).then_some(self.worker),
-            state,
-            took: now - self.began,
-            failure,
-            mold: None,
-        }
-    }
-}
-
-#[derive(Debug)]
-pub(crate) struct Reforks {
-    pub(crate) going: Option<Refork>,
-    /// Reforks that were started.
-    pub(crate) count: u32,
-    pub(crate) last: Option<ReforkReport>,
-    pub(crate) schedule: Schedule,
-    /// Instead of a schedule.
-    pub(crate) auto: AutoRefork,
-    /// Whether the front counts requests for the next refork or measurement.
-    pub(crate) counts_requests: bool,
-    /// Why workers of this version cannot be forked from.
-    pub(crate) unfit: Option<String>,
-}
-
 /// What went wrong last.
 #[derive(Debug, Default)]
 pub(crate) struct Trouble {
@@ -299,6 +195,13 @@ pub(crate) struct Trouble {
     pub(crate) oom_kills: u64,
     /// The last boot that failed.
     pub(crate) diagnosis: Option<Arc<Diagnosis>>,
+}
+
+impl Trouble {
+    /// The last failure is this.
+    pub(crate) fn note(&mut self, what: String) {
+        self.last_failure = Some(what);
+    }
 }
 
 /// One application.
@@ -314,6 +217,7 @@ pub(crate) struct App {
     pub(crate) wants_the_end: bool,
     /// The version that is served: during a restart still the old one.
     pub(crate) current: Version,
+    pub(crate) molds: Molds,
     pub(crate) boots: Boots,
     pub(crate) staff: Staff,
     /// How many workers the load needs, if their number follows it.
@@ -322,12 +226,9 @@ pub(crate) struct App {
     pub(crate) reforks: Reforks,
     pub(crate) replacements: Replacements,
     pub(crate) trouble: Trouble,
-    tickets: u64,
     /// The time of the step.
     pub(super) now: Instant,
-    pub(super) actions: Vec<AppAction>,
-    /// Something has changed that may have consequences in the same step.
-    pub(super) has_changed: bool,
+    pub(super) out: Outbox,
 }
 
 impl App {
@@ -336,26 +237,21 @@ impl App {
         let policy = || RestartPolicy::new(config.max_boot_failures);
         let sleeps =
             !config.prestart && config.source != Source::Site && surroundings.purpose != Purpose::Examine;
+        let mut molds = Molds::default();
+        let current = Version::new(1, molds.begin_line(), config.folder.clone());
         App {
             phase: Phase::Running,
             condition: if sleeps { Condition::Asleep } else { Condition::Booting },
             is_removed: false,
             wants_the_end: false,
-            current: Version {
-                number: 1,
-                line: 1,
-                folder: config.folder.clone(),
-                follows_link: false,
-                app: None,
-                mold: None,
-            },
+            restarts: Restarts::new(current.number()),
+            current,
+            molds,
             boots: Boots {
-                count: 0,
                 due: now,
                 policy: policy(),
                 explaining: None,
                 site: None,
-                leaving: Vec::new(),
                 rests: false,
                 was_missed: false,
                 lost: None,
@@ -372,59 +268,14 @@ impl App {
                 is_crashing: false,
             },
             sizing: config.pool.map(|range| Sizing::new(range, now)),
-            restarts: Restarts {
-                going: None,
-                wish: None,
-                past: PastRestarts::default(),
-                last_generation: 1,
-                last_line: 1,
-            },
-            reforks: Reforks {
-                going: None,
-                count: 0,
-                last: None,
-                schedule: Schedule::new(&config.refork_after),
-                auto: AutoRefork::new(now),
-                counts_requests: false,
-                unfit: None,
-            },
+            reforks: Reforks::new(&config.refork_after, now),
             replacements: Replacements::new(now),
             trouble: Trouble::default(),
-            tickets: 0,
             now,
-            actions: Vec::new(),
-            has_changed: false,
+            out: Outbox::default(),
             surroundings,
             config,
         }
-    }
-
-    // --- for the step
-
-    pub(super) fn act(&mut self, action: AppAction) {
-        self.has_changed = true;
-        self.actions.push(action);
-    }
-
-    pub(super) fn log(&mut self, log: AppLog) {
-        self.act(AppAction::Log(log));
-    }
-
-    pub(super) fn notify(&mut self, news: FrontNews) {
-        self.act(AppAction::Notify(news));
-    }
-
-    pub(super) fn checkpoint(&mut self, step: &'static str) {
-        self.act(AppAction::Checkpoint(step));
-    }
-
-    pub(super) fn next_ticket(&mut self) -> Ticket {
-        self.tickets += 1;
-        Ticket(self.tickets)
-    }
-
-    pub(super) fn fails_with(&mut self, what: String) {
-        self.trouble.last_failure = Some(what);
     }
 
     pub(crate) fn is_running(&self) -> bool {
@@ -439,38 +290,11 @@ impl App {
         self.config.source == Source::Site
     }
 
-    pub(super) fn past_restart(&mut self, wish: Wish, took: Duration, failure: Option<&Failure>) {
-        self.restarts.past.add(wish, took, failure);
-    }
-
     // --- for the server and the shell
-
-    /// Every mold that there is.
-    pub(crate) fn molds(&self) -> impl Iterator<Item = &Mold> {
-        let next = self.restarts.going.as_ref().and_then(|restart| restart.next.mold.as_ref());
-        self.current.mold.iter().chain(next).chain(self.promoted_mold()).chain(&self.boots.leaving)
-    }
-
-    pub(super) fn mold_mut(&mut self, boot: u32) -> Option<&mut Mold> {
-        let next = self.restarts.going.as_mut().and_then(|restart| restart.next.mold.as_mut());
-        let promoted = self.reforks.going.as_mut().and_then(|refork| refork.mold.as_mut());
-        let mut molds =
-            self.current.mold.iter_mut().chain(next).chain(promoted).chain(&mut self.boots.leaving);
-        molds.find(|mold| mold.boot == boot)
-    }
-
-    pub(crate) fn promoted_mold(&self) -> Option<&Mold> {
-        self.reforks.going.as_ref().and_then(|refork| refork.mold.as_ref())
-    }
-
-    /// Since when it boots, if it does.
-    pub(crate) fn boots_since(&self) -> Option<Instant> {
-        self.molds().filter_map(Mold::boots_since).max()
-    }
 
     /// Whether it has booted, and there may be requests to be answered.
     pub(crate) fn has_booted(&self) -> bool {
-        self.current.app.is_some()
+        self.current.has_booted()
     }
 
     /// Whether it has processes to answer its requests, or had until a moment ago.
@@ -483,17 +307,11 @@ impl App {
         matches!(self.condition, Condition::Failed(_))
     }
 
-    /// Whether a restart by USR1 waits to start.
-    pub(crate) fn waits_for_signalled_restart(&self) -> bool {
-        self.restarts.wish.is_some_and(|wish| wish.asked == Asked::Signal)
-    }
-
     /// Whether it serves, sleeps, or has failed, and nothing is about to change that.
     pub(crate) fn is_at_rest(&self) -> bool {
-        let is_up = self.current.app.is_some() || self.is_asleep() || self.is_failed();
+        let is_up = self.current.has_booted() || self.is_asleep() || self.is_failed();
         let is_leaving = self.is_removed || !self.is_running();
-        let Restarts { going, wish, .. } = &self.restarts;
-        is_leaving || (is_up && going.is_none() && wish.is_none() && self.reforks.going.is_none())
+        is_leaving || (is_up && self.restarts.is_none() && !self.reforks.is_going())
     }
 
     /// Whether all its processes were killed.
@@ -504,12 +322,12 @@ impl App {
     /// Whether it has ended, or what is left of it is left to itself.
     pub(crate) fn has_ended(&self, now: Instant) -> bool {
         let Phase::Ending(until, _) = self.phase else { return false };
-        (self.staff.workers.is_empty() && self.molds().next().is_none()) || now >= until
+        (self.staff.workers.is_empty() && self.molds.is_empty()) || now >= until
     }
 
     /// The word for it in `highball status`.
     pub(crate) fn phase_name(&self) -> &'static str {
-        let serves = self.is_site() && self.current.app.is_some()
+        let serves = self.is_site() && self.current.has_booted()
             || self.staff.workers.iter().any(|(_, worker)| worker.was_ready());
         match (&self.phase, &self.condition) {
             (Phase::Running, _) if serves => "serving",

@@ -6,6 +6,7 @@
 //! for its death. There is no lifetime from which on deaths do not count, and so none with which a loop goes on unnoticed.
 
 use crate::core::ending::Ending;
+use crate::core::mutation::{is_mutated, Mutation};
 use crate::core::restart_policy::Life;
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -26,6 +27,11 @@ const OVER: Duration = Duration::from_secs(60);
 pub const PROBATION: Duration = Duration::from_secs(2);
 /// The shortest and the longest time between two reports of the same loop.
 const REPORT_AGAIN: (Duration, Duration) = (Duration::from_secs(60), Duration::from_secs(16 * 60));
+
+/// Whether what is new has lived for long enough to be a success.
+pub(crate) fn is_proven(proven_at: Option<Instant>, now: Instant) -> bool {
+    proven_at.is_some_and(|at| now >= at) || is_mutated(Mutation::SucceedAtOnce)
+}
 
 /// A worker that has died without having been asked to.
 #[derive(Debug, Clone, PartialEq, Eq)]

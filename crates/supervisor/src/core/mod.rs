@@ -30,13 +30,17 @@ pub(crate) mod event;
 pub(crate) mod log;
 pub(crate) mod memory;
 pub(crate) mod mold;
+pub(crate) mod molds;
 pub(crate) mod mutation;
+mod outbox;
 #[cfg(test)]
 mod purity;
 pub(crate) mod refork;
+pub(crate) mod reforks;
 pub(crate) mod replacement;
 pub(crate) mod restart;
 pub(crate) mod restart_policy;
+pub(crate) mod restarts;
 pub(crate) mod rolling;
 #[cfg(test)]
 mod samples;
@@ -48,6 +52,7 @@ mod step;
 #[cfg(test)]
 mod table;
 pub(crate) mod upgrade;
+mod version;
 pub(crate) mod worker;
 pub(crate) mod workers;
 

@@ -41,6 +41,8 @@ impl MoldState {
 pub(crate) struct Mold {
     /// The number of its boot, from 1.
     pub(crate) boot: u32,
+    /// The line of workers that is forked from it; `None`: nothing is any more, and it ends.
+    pub(crate) line: Option<u32>,
     pub(crate) state: MoldState,
     /// When the current state has to have ended.
     pub(crate) deadline: Option<Instant>,
@@ -55,9 +57,10 @@ pub(crate) struct Mold {
 }
 
 impl Mold {
-    pub(crate) fn booting(boot: u32, is_caller: bool, now: Instant, limit: Duration) -> Mold {
+    pub(crate) fn booting(boot: u32, line: u32, is_caller: bool, now: Instant, limit: Duration) -> Mold {
         Mold {
             boot,
+            line: Some(line),
             state: MoldState::Booting(Journey::begin(now)),
             deadline: Some(now + limit),
             booted_at: None,
@@ -69,9 +72,10 @@ impl Mold {
     }
 
     /// A worker that has become a mold.
-    pub(crate) fn promoted(boot: u32, worker: u32, now: Instant) -> Mold {
+    pub(crate) fn promoted(boot: u32, line: u32, worker: u32, now: Instant) -> Mold {
         Mold {
             boot,
+            line: Some(line),
             state: MoldState::Booted,
             deadline: None,
             booted_at: Some(now),

@@ -172,7 +172,7 @@ impl Server {
 
     fn collect(&mut self, id: AppId) {
         if let Some(app) = self.apps.get_mut(&id) {
-            self.actions.extend(app.take_actions().into_iter().map(|action| Action::OfApp(id, action)));
+            self.actions.extend(app.out.take_actions().into_iter().map(|action| Action::OfApp(id, action)));
         }
     }
 
@@ -280,7 +280,7 @@ impl Server {
         self.tell_all(|app| {
             app.drain(quick);
             if !app.can_answer() {
-                app.actions.push(AppAction::Notify(FrontNews::Abandoned));
+                app.out.notify(FrontNews::Abandoned);
             }
         });
         if !quick {
@@ -316,7 +316,7 @@ impl Server {
     /// Lets every application act for which something has changed. True: there was one.
     fn settle_apps(&mut self) -> bool {
         let now = self.now;
-        let has_turn = |app: &App| app.boots_since().is_some_and(|began| now < began + TURN);
+        let has_turn = |app: &App| app.molds.boot_since().is_some_and(|began| now < began + TURN);
         let mut turns = self.apps.values().filter(|app| has_turn(app)).count();
         let mut surroundings = self.surroundings(false);
         let mut any = false;
@@ -333,7 +333,7 @@ impl Server {
             app.settle(now);
             *due = app.next_deadline();
             turns = turns + usize::from(has_turn(app)) - usize::from(had_turn);
-            self.actions.extend(app.take_actions().into_iter().map(|action| Action::OfApp(*id, action)));
+            self.actions.extend(app.out.take_actions().into_iter().map(|action| Action::OfApp(*id, action)));
         }
         any
     }
@@ -378,7 +378,7 @@ impl Server {
     /// When there is something to do that was not due yet at the last step.
     pub(crate) fn next_deadline(&self) -> Option<Instant> {
         let apps = self.due.values().filter_map(|due| *due);
-        let turns = self.apps.values().filter_map(App::boots_since).map(|began| began + TURN);
+        let turns = self.apps.values().filter_map(|app| app.molds.boot_since()).map(|began| began + TURN);
         let turns = turns.filter(|end| *end > self.now);
         apps.chain(turns)
             .chain(self.upgrades.next_deadline())

@@ -149,7 +149,7 @@ impl Play {
 
     /// The mold that boots.
     fn booting(&self) -> Option<u32> {
-        self.app().molds().find(|mold| mold.boots_since().is_some()).map(|mold| mold.boot)
+        self.app().molds.iter().find(|mold| mold.boots_since().is_some()).map(|mold| mold.boot)
     }
 
     fn worker(&self, is_it: impl Fn(WorkerState) -> bool) -> Option<u32> {
@@ -168,18 +168,18 @@ impl Play {
 
     fn try_to(&mut self, event: &str) -> Option<()> {
         let serving = self.worker(|state| state == WorkerState::Serving);
-        let refork = self.app().reforks.going.as_ref();
+        let mold_of = |line: Option<u32>| self.app().molds.of(line?).map(|mold| mold.boot);
+        let refork = self.app().reforks.going();
         let (chosen, promoted) =
-            (refork.map(|refork| refork.worker), self.app().promoted_mold().map(|mold| mold.boot));
-        let next = self.app().restarts.going.as_ref().and_then(|restart| restart.next.mold.as_ref());
-        let next = next.map(|mold| mold.boot);
+            (refork.map(|refork| refork.worker), mold_of(refork.and_then(|refork| refork.line)));
+        let next = mold_of(self.app().restarts.going().map(|restart| restart.next.line()));
         match event {
             "a request" => self.tell_app(AppEvent::Wanted),
             "idle" => self.tell_app(AppEvent::Idle),
             "mold booted" | "boot fails" | "diagnosed" => return self.boot_ends(event),
             "files changed" => return self.files_change(),
             "mold dies" => {
-                let boot = self.app().current.mold.as_ref()?.boot;
+                let boot = self.app().molds.of(self.app().current.line())?.boot;
                 self.ends(Process::Mold(boot));
             }
             "new mold dies" => self.ends(Process::Mold(next.or(promoted)?)),
@@ -198,8 +198,8 @@ impl Play {
                 self.tell(Event::Tick);
             }
             "new ones gone" => {
-                let restart = self.app().restarts.going.as_ref()?;
-                let generation = restart.next.number;
+                let restart = self.app().restarts.going()?;
+                let generation = restart.next.number();
                 let new =
                     self.app().staff.workers.iter().filter(|(_, worker)| worker.generation == generation);
                 let new: Vec<u32> = new.map(|(number, _)| number).collect();
@@ -259,7 +259,7 @@ impl Play {
         let worker = self.worker(starts)?;
         self.tell_app(AppEvent::WorkerHello { worker });
         self.tell_app(AppEvent::WorkerReady { worker });
-        if self.app().restarts.going.as_ref().is_none_or(|restart| restart.stage != Stage::Probing) {
+        if self.app().restarts.going().is_none_or(|restart| restart.stage != Stage::Probing) {
             self.is_prepared(); // the answer decides about nothing
         }
         Some(())
@@ -311,7 +311,7 @@ impl Play {
     }
 
     fn all_end(&mut self) {
-        let molds: Vec<u32> = self.app().molds().map(|mold| mold.boot).collect();
+        let molds: Vec<u32> = self.app().molds.iter().map(|mold| mold.boot).collect();
         let workers: Vec<u32> = self.app().staff.workers.iter().map(|(number, _)| number).collect();
         for worker in workers {
             self.ends(Process::Worker(worker));
@@ -324,8 +324,8 @@ impl Play {
 
 /// The name of a state.
 fn state(app: &App, server: &Server) -> String {
-    let restart = app.restarts.going.as_ref().map(|restart| format!("restart: {}", restart.stage.name()));
-    let refork = app.reforks.going.as_ref().map(|refork| format!("refork: {}", refork.stage.name()));
+    let restart = app.restarts.going().map(|restart| format!("restart: {}", restart.stage.name()));
+    let refork = app.reforks.going().map(|refork| format!("refork: {}", refork.stage.name()));
     let of_phase = match app.phase {
         Phase::Running => None,
         Phase::Draining(_) => Some("draining"),

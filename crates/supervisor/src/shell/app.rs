@@ -252,7 +252,7 @@ impl AppSupervisor {
     pub(super) fn planned(&mut self, plan: Plan, core: &Core) -> Option<AppEvent> {
         let Plan { what, app, asked, folder, start } = plan;
         let is_awaited = match what {
-            Planned::Mold(boot) => core.molds().any(|mold| mold.boot == boot && !mold.is_started),
+            Planned::Mold(boot) => core.molds.iter().any(|mold| mold.boot == boot && !mold.is_started),
             Planned::Site(generation) => core.boots.site.is_some_and(|(of, _)| of == generation),
         };
         if !is_awaited {
@@ -322,7 +322,7 @@ impl AppSupervisor {
     /// A mold was started, or could not be. One that was given up meanwhile is killed.
     fn launched(&mut self, launch: Launch, core: &Core) -> Option<AppEvent> {
         let Launch { boot, app, folder, control, launched } = launch;
-        let is_awaited = core.molds().any(|mold| mold.boot == boot && !mold.is_started);
+        let is_awaited = core.molds.iter().any(|mold| mold.boot == boot && !mold.is_started);
         let user = app.runs_as.another().cloned();
         let of = folder.clone();
         let failure = move |why: io::Error| not_started(&app, &of, &why.into());

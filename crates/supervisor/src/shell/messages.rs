@@ -113,7 +113,7 @@ impl AppSupervisor {
     fn mold_sent(&mut self, boot: u32, message: FromMold, core: &Core) -> Option<AppEvent> {
         let process = Process::Mold(boot);
         let mold = self.molds.get_mut(&boot)?;
-        let boots = core.molds().any(|mold| mold.boot == boot && mold.boots_since().is_some());
+        let boots = core.molds.iter().any(|mold| mold.boot == boot && mold.boots_since().is_some());
         match message {
             FromMold::Step { step } => return Some(AppEvent::MoldStep { boot, step }),
             FromMold::Found { app, because } if boots => info!(app, because, "found"),
@@ -228,7 +228,7 @@ impl AppSupervisor {
         let death = failure.dead_worker().and_then(|worker| self.deaths.of(worker));
         let stuck = failure.stuck_worker().filter(|worker| hears(core, *worker));
         let asked = stuck.and_then(|worker| self.workers.get_mut(&worker)?.ask_threads(false).ok());
-        let (app, folder) = (Arc::clone(&self.app), core.current.folder.clone());
+        let (app, folder) = (Arc::clone(&self.app), core.current.folder().to_owned());
         let turn = self.files.turn();
         tokio::spawn(async move {
             let threads = match asked {
@@ -325,7 +325,7 @@ impl AppSupervisor {
     /// Asks the mold and the workers for their heaps. Nothing is waited for here.
     fn ask_heaps(&mut self, core: &Core, gc: bool) -> Vec<AskedHeap> {
         let id = self.app.id;
-        let mold = core.current.mold.as_ref().map(|mold| {
+        let mold = core.molds.of(core.current.line()).map(|mold| {
             let (pid, handle) = (self.pid_of_mold(mold.boot), self.molds.get_mut(&mold.boot));
             let answer = match handle.filter(|_| mold.is_booted()) {
                 Some(handle) => handle.ask_heap(),

@@ -299,7 +299,7 @@ impl Supervisor {
                 core.staff.workers.get(number).is_none_or(|worker| worker.state == WorkerState::Halted)
             }
             Process::Mold(boot) => {
-                let mold = core.molds().find(|mold| mold.boot == boot);
+                let mold = core.molds.get(boot);
                 mold.is_none_or(|mold| matches!(mold.state, MoldState::Halted))
             }
         })

@@ -3,10 +3,11 @@
 use super::app::AppSupervisor;
 use super::memory_sampler::MemorySampler;
 use super::Supervisor;
-use crate::core::app::{App as Core, Restart};
+use crate::core::app::App as Core;
 use crate::core::crash_loop::Crashes;
 use crate::core::mold::Mold;
 use crate::core::restart::{Stage, Wish};
+use crate::core::restarts::Restart;
 use crate::core::sizing::Sizing;
 use crate::report::{
     AppReport, CrashLoopReport, MoldReport, ReforkReport, Report, RestartReport, SizingReport, UpgradeReport,
@@ -54,10 +55,10 @@ impl AppSupervisor {
         AppReport {
             id: self.app.id,
             phase: core.phase_name(),
-            app: core.current.app.as_deref().cloned(),
-            folder: core.current.folder.clone(),
-            generation: core.current.number,
-            mold: core.current.mold.as_ref().map(|mold| self.mold_report(mold)),
+            app: core.current.app().map(|app| (**app).clone()),
+            folder: core.current.folder().into(),
+            generation: core.current.number(),
+            mold: core.molds.of(core.current.line()).map(|mold| self.mold_report(mold)),
             mold_rests: core.boots.rests,
             wanted: core.staff.wanted,
             sizing: core.sizing.as_ref().map(|sizing| sizing_report(sizing, memory.available(), now)),
@@ -66,11 +67,11 @@ impl AppSupervisor {
             replaced: core.replacements.done.by_name(),
             memory: memory.report(self, core),
             overruns: self.overruns.all(),
-            restartable: core.current.app.as_ref().map(|app| app.restartable),
+            restartable: core.current.app().map(|app| app.restartable),
             restarts: self.restart_reports(core, now),
-            restart_counts: core.restarts.past.counts(),
+            restart_counts: core.restarts.past().counts(),
             refork: self.refork_report(core, now),
-            no_refork: core.reforks.unfit.clone(),
+            no_refork: core.reforks.unfit().map(String::from),
             last_failure: core.trouble.last_failure.clone(),
             diagnosis: core.trouble.diagnosis.as_deref().cloned(),
         }
@@ -96,23 +97,20 @@ impl AppSupervisor {
         // For a client that waits, a restart that is being undone has ended; unless the reason for its failure is still
         // to be found out.
         let is_open = |restart: &&Restart| restart.stage != Stage::Undoing || restart.explaining.is_some();
-        let going = core.restarts.going.as_ref().filter(is_open).map(|restart| {
-            let wish = Wish { generation: restart.next.number, asked: restart.asked };
+        let going = core.restarts.going().filter(is_open).map(|restart| {
             let stage = restart.explaining.map_or(restart.stage, |(_, failed)| failed);
-            let mold = restart.next.mold.as_ref().map(|mold| self.mold_report(mold));
-            report(wish, stage.name(), now - restart.began, mold)
+            let mold = core.molds.of(restart.next.line()).map(|mold| self.mold_report(mold));
+            report(restart.wish(), stage.name(), restart.took(now), mold)
         });
-        let queued = core.restarts.wish.map(|wish| report(wish, "queued", Duration::ZERO, None));
-        core.restarts.past.iter().cloned().chain(going).chain(queued).collect()
+        let queued = core.restarts.wish().map(|wish| report(wish, "queued", Duration::ZERO, None));
+        core.restarts.past().iter().cloned().chain(going).chain(queued).collect()
     }
 
     /// The refork that is under way, or the last one.
     fn refork_report(&self, core: &Core, now: Instant) -> Option<ReforkReport> {
-        let going = core.reforks.going.as_ref().map(|refork| {
-            let mold = refork.mold.as_ref().map(|mold| self.mold_report(mold));
-            ReforkReport { mold, ..refork.report(refork.stage.name(), None, now) }
-        });
-        going.or_else(|| core.reforks.last.clone())
+        let promoted = core.reforks.line().and_then(|line| core.molds.of(line));
+        let mold = promoted.map(|mold| self.mold_report(mold));
+        core.reforks.report(now).map(|report| ReforkReport { mold, ..report })
     }
 }
 

@@ -262,8 +262,9 @@ impl Books {
         let room = self.rooms.get(&id).copied().flatten().map_or(0, |room| room.workers);
         ensure(grown <= room, || format!("it grows from {from} to {to}, and there is memory for {room}"))?;
         ensure(grown <= from, || format!("it grows from {from} to {to} at once"))?;
-        let rolls = app.restarts.going.as_ref().is_some_and(|restart| restart.stage == Stage::Rolling);
-        let reforks = app.reforks.going.as_ref().is_some_and(|refork| self.now > Some(refork.began));
+        let rolls = app.restarts.going().is_some_and(|restart| restart.stage == Stage::Rolling);
+        let is_old = |now| app.reforks.going().is_some_and(|refork| refork.took(now) > Duration::ZERO);
+        let reforks = self.now.is_some_and(is_old);
         ensure(!rolls && !reforks, || "the number of workers changes while they are replaced".into())
     }
 
@@ -336,8 +337,8 @@ impl Books {
     fn check_restarts(&mut self, server: &Server) -> Checked {
         for (id, app) in &server.apps {
             for generation in [
-                app.restarts.wish.map(|wish| wish.generation),
-                app.restarts.going.as_ref().map(|restart| restart.next.number),
+                app.restarts.wish().map(|wish| wish.generation),
+                app.restarts.going().map(|restart| restart.next.number()),
             ]
             .into_iter()
             .flatten()
@@ -350,9 +351,9 @@ impl Books {
         let mut lost = None;
         self.restarts.retain(|(id, generation)| {
             let Some(app) = server.apps.get(id) else { return false };
-            let waits = app.restarts.wish.is_some_and(|wish| wish.generation == *generation);
-            let goes = app.restarts.going.as_ref().is_some_and(|restart| restart.next.number == *generation);
-            let has_outcome = app.restarts.past.iter().any(|past| past.generation == *generation);
+            let waits = app.restarts.wish().is_some_and(|wish| wish.generation == *generation);
+            let goes = app.restarts.going().is_some_and(|restart| restart.next.number() == *generation);
+            let has_outcome = app.restarts.past().iter().any(|past| past.generation == *generation);
             if !(waits || goes || has_outcome) {
                 lost = Some(*generation);
             }
@@ -380,7 +381,11 @@ pub(super) fn check(world: &World) -> Checked {
         check_known(world, *id, app)?;
         world.books.check_replacements(*id, app)?;
     }
-    let boots = server.apps.values().filter_map(App::boots_since).filter(|began| world.now < *began + TURN);
+    let boots = server
+        .apps
+        .values()
+        .filter_map(|app| app.molds.boot_since())
+        .filter(|began| world.now < *began + TURN);
     let boots = boots.count();
     ensure(boots <= server.config.boots_at_a_time + promised(server), || format!("{boots} boots at a time"))
 }
@@ -398,7 +403,7 @@ fn check_waiting(world: &World, id: AppId, app: &App) -> Checked {
             format!("worker {number} is {} without a deadline", worker.state.name())
         })?;
     }
-    for mold in app.molds() {
+    for mold in app.molds.iter() {
         let waits = !mold.is_booted();
         ensure(!waits || mold.deadline.is_some(), || {
             format!("mold {} is {} without a deadline", mold.boot, mold.state.name())
@@ -425,18 +430,18 @@ fn check_waiting(world: &World, id: AppId, app: &App) -> Checked {
 
 /// Restarts and reforks.
 fn check_changes(world: &World, id: AppId, app: &App) -> Checked {
-    let (restart, refork) = (&app.restarts.going, &app.reforks.going);
+    let (restart, refork) = (app.restarts.going(), app.reforks.going());
     ensure(restart.is_none() || refork.is_none(), || "a restart and a refork at once".into())?;
     let running = matches!(app.phase, Phase::Running);
     ensure(running || (restart.is_none() && refork.is_none()), || "a change goes on at the end".into())?;
     if let Some(restart) = restart {
-        ensure(restart.next.number > app.current.number, || "a restart leads back".into())?;
+        ensure(restart.next.number() > app.current.number(), || "a restart leads back".into())?;
         let is_awaited = match restart.stage {
-            Stage::Booting => restart.next.mold.is_some() || app.boots.site.is_some(),
-            Stage::Probing => app.staff.workers.has_any_of(restart.next.number),
-            Stage::Rolling => restart.next.mold.is_some(),
+            Stage::Booting => app.molds.of(restart.next.line()).is_some() || app.boots.site.is_some(),
+            Stage::Probing => app.staff.workers.has_any_of(restart.next.number()),
+            Stage::Rolling => app.molds.of(restart.next.line()).is_some(),
             Stage::Undoing => {
-                app.staff.workers.has_any_of(restart.next.number)
+                app.staff.workers.has_any_of(restart.next.number())
                     || restart
                         .explaining
                         .is_some_and(|(ticket, _)| world.books.diagnoses.contains(&(id, ticket)))
@@ -455,7 +460,7 @@ fn check_changes(world: &World, id: AppId, app: &App) -> Checked {
             ReforkStage::Promoting => {
                 matches!(state, Some(WorkerState::Promoting | WorkerState::Draining | WorkerState::Halted))
             }
-            ReforkStage::Rolling => refork.mold.is_some(),
+            ReforkStage::Rolling => refork.line.is_some_and(|line| app.molds.of(line).is_some()),
         };
         ensure(is_awaited, || format!("a refork waits for nothing, {}", refork.stage.name()))?;
     }
@@ -472,7 +477,7 @@ fn check_staff(app: &App) -> Checked {
     if !matches!(app.phase, Phase::Running) {
         return Ok(());
     }
-    let serves = app.current.app.is_some() && !matches!(app.condition, Condition::Asleep);
+    let serves = app.current.has_booted() && !matches!(app.condition, Condition::Asleep);
     let is_serving = matches!(app.condition, Condition::Serving);
     ensure(serves == is_serving, || format!("it is {:?}, and has an app: {serves}", app.condition))?;
     if app.config.source == Source::Site {
@@ -489,30 +494,20 @@ fn check_staff(app: &App) -> Checked {
                 "the next fork is too far away".into()
             })?;
             let is_busy = app.staff.workers.in_state(WorkerState::Forking) >= 8;
-            let mold = app.molds().find(|mold| mold.is_booted() && is_of_staying(app, mold));
+            let mold = app.molds.of(app.staying()).filter(|mold| mold.is_booted());
             let boots = mold.is_none() && boot_is_coming(app);
             ensure(backs_off || is_busy || boots, || format!("workers are missing: {tally:?}"))
         }
     }
 }
 
-fn is_of_staying(app: &App, mold: &Mold) -> bool {
-    let staying = app.staying();
-    let of_next = app.restarts.going.as_ref().filter(|restart| restart.next.line == staying);
-    let of_refork = app.reforks.going.as_ref().filter(|refork| refork.line == staying);
-    let is_it = |it: Option<&Mold>| it.is_some_and(|it| it.boot == mold.boot);
-    is_it(of_next.and_then(|restart| restart.next.mold.as_ref()))
-        || is_it(of_refork.and_then(|refork| refork.mold.as_ref()))
-        || (staying == app.current.line && is_it(app.current.mold.as_ref()))
-}
-
 /// Whether the version that is served has a mold that is not booted yet or is ending, or a boot is due or waits for its
 /// turn.
 fn boot_is_coming(app: &App) -> bool {
-    let mold = &app.current.mold;
-    let is_there = mold.as_ref().is_some_and(|mold| !matches!(mold.state, MoldState::Booted));
+    let mold = app.molds.of(app.current.line());
+    let is_there = mold.is_some_and(|mold| !matches!(mold.state, MoldState::Booted));
     let is_due = mold.is_none() && (app.boots.due > app.now() || !app.surroundings.may_boot);
-    let is_changing = app.staying() != app.current.line;
+    let is_changing = app.staying() != app.current.line();
     is_there || is_due || app.boots.explaining.is_some() || is_changing
 }
 
@@ -523,7 +518,7 @@ fn check_known(world: &World, id: AppId, app: &App) -> Checked {
     {
         let is_known = match process {
             Process::Mold(boot) => {
-                app.molds().any(|mold| mold.boot == *boot) || world.books.spawning.contains(&(id, *boot))
+                app.molds.iter().any(|mold| mold.boot == *boot) || world.books.spawning.contains(&(id, *boot))
             }
             Process::Worker(worker) => app.staff.workers.get(*worker).is_some(),
         };
@@ -542,12 +537,12 @@ pub(super) fn check_at_rest(world: &World) -> Checked {
     }
     for (id, app) in &world.server.apps {
         ensure(app.is_at_rest(), || format!("application {id} is not at rest: {:?}", app.condition))?;
-        ensure(app.boots.leaving.is_empty(), || "molds are still leaving".into())?;
+        ensure(app.molds.iter().all(|mold| mold.line.is_some()), || "molds are still leaving".into())?;
         if matches!(app.phase, Phase::Running) && matches!(app.condition, Condition::Serving) {
             check_serves(app)?;
         }
         if matches!(app.condition, Condition::Asleep) {
-            ensure(app.molds().next().is_none() && app.staff.workers.is_empty(), || {
+            ensure(app.molds.iter().next().is_none() && app.staff.workers.is_empty(), || {
                 "it sleeps, and has processes".into()
             })?;
         }
@@ -574,9 +569,11 @@ fn check_serves(app: &App) -> Checked {
             .count()
     };
     let all = app.staff.workers.iter().count();
-    ensure(serves(current.line) == wanted && all == wanted, || {
-        format!("{} of {wanted} workers serve, of {all}", serves(current.line))
+    ensure(serves(current.line()) == wanted && all == wanted, || {
+        format!("{} of {wanted} workers serve, of {all}", serves(current.line()))
     })?;
     let may_rest = app.boots.rests && wanted == 1;
-    ensure(may_rest || current.mold.as_ref().is_some_and(Mold::is_booted), || "there is no mold".into())
+    ensure(may_rest || app.molds.of(current.line()).is_some_and(Mold::is_booted), || {
+        "there is no mold".into()
+    })
 }

@@ -1,11 +1,12 @@
 //! Booting the mold, and booting it again.
 
-use super::super::app::{App, Condition, End, Phase};
+use super::super::app::{App, Condition, End, Phase, Source};
 use super::super::event::{Process, Ticket};
 use super::super::mold::{Mold, MoldState};
-use super::super::mutation::{is_mutated, Mutation};
+use super::super::molds::{Heard, Late};
 use super::super::{AppAction, AppLog, FrontNews};
 use crate::core::ending::Ending;
+use crate::core::restart::Failure;
 use crate::core::restart_policy::{Life, Verdict};
 use crate::core::worker::WorkerState;
 use crate::facts::boot_failure::BootFailure;
@@ -35,92 +36,77 @@ impl App {
     /// by now may be the new version.)
     pub(super) fn needs_mold(&self) -> bool {
         let has_none = if self.is_site() {
-            self.current.app.is_none() && self.boots.site.is_none()
+            !self.current.has_booted() && self.boots.site.is_none()
         } else {
-            self.current.mold.is_none()
+            self.molds.of(self.current.line()).is_none()
         };
         has_none
             && !self.mold_rests()
             && self.is_present()
             && self.boots.explaining.is_none()
-            && self.staying() == self.current.line
+            && self.staying() == self.current.line()
     }
 
     /// Boots the mold of the version that is served.
     pub(super) fn boot(&mut self) {
-        let folder = (!self.current.follows_link).then(|| self.current.folder.clone());
+        let folder = self.current.boots_in();
         if self.is_site() {
-            return self.open_site(self.current.number, folder);
+            return self.open_site(self.current.number(), folder);
         }
         self.boots.was_missed |= std::mem::take(&mut self.boots.rests);
-        self.current.mold = Some(self.spawn_mold(folder));
+        self.boot_mold(self.current.line(), folder);
     }
 
-    pub(super) fn spawn_mold(&mut self, folder: Option<PathBuf>) -> Mold {
-        self.boots.count += 1;
-        let boot = self.boots.count;
-        self.act(AppAction::SpawnMold { boot, folder });
-        let is_caller = self.config.source == super::super::Source::Caller;
-        let mut mold = Mold::booting(boot, is_caller, self.now, self.config.boot_timeout);
-        if is_mutated(Mutation::ForgetBootDeadline) {
-            mold.deadline = None;
-        }
-        mold
+    /// Boots a mold for this line.
+    pub(super) fn boot_mold(&mut self, line: u32, folder: Option<PathBuf>) {
+        let (is_caller, limit) = (self.config.source == Source::Caller, self.config.boot_timeout);
+        self.out.act(self.molds.boot(line, folder, is_caller, limit, self.now));
     }
 
-    fn role_of(&self, boot: u32) -> MoldRole {
-        let is_it = |mold: &Mold| mold.boot == boot;
-        let next = self.restarts.going.as_ref().and_then(|restart| restart.next.mold.as_ref());
-        match (self.current.mold.as_ref().is_some_and(is_it), next.is_some_and(is_it)) {
-            (true, _) => MoldRole::Current,
-            (false, true) => MoldRole::Next,
-            (false, false) if self.promoted_mold().is_some_and(is_it) => MoldRole::Promoted,
-            (false, false) => MoldRole::Leaving,
+    fn role_of(&self, mold: &Mold) -> MoldRole {
+        match mold.line {
+            Some(line) if line == self.current.line() => MoldRole::Current,
+            Some(line) if self.restarts.version_of(line).is_some() => MoldRole::Next,
+            Some(line) if self.reforks.line() == Some(line) => MoldRole::Promoted,
+            _ => MoldRole::Leaving,
         }
+    }
+
+    fn role_of_boot(&self, boot: u32) -> MoldRole {
+        self.molds.get(boot).map_or(MoldRole::Leaving, |mold| self.role_of(mold))
     }
 
     /// The process exists. One that has been given up meanwhile is killed.
     pub(super) fn mold_started(&mut self, boot: u32, folder: PathBuf) {
-        let role = self.role_of(boot);
-        match self.mold_mut(boot) {
-            Some(mold) if !mold.is_halted() => {
-                mold.is_started = true;
-                self.note_folder(role, folder);
-            }
-            _ => self.act(AppAction::Kill(Process::Mold(boot))),
+        if self.molds.started(boot) {
+            self.found_in(self.role_of_boot(boot), folder);
+        } else {
+            self.out.act(AppAction::Kill(Process::Mold(boot)));
         }
     }
 
-    fn note_folder(&mut self, role: MoldRole, folder: PathBuf) {
-        match (role, &mut self.restarts.going) {
-            (MoldRole::Current, _) => {
-                self.current.folder = folder;
-                self.current.follows_link = false;
-            }
-            (MoldRole::Next, Some(restart)) => restart.next.folder = folder,
-            _ => {}
+    fn found_in(&mut self, role: MoldRole, folder: PathBuf) {
+        match role {
+            MoldRole::Current => self.current.found_in(folder),
+            MoldRole::Next => self.restarts.found_in(folder),
+            MoldRole::Promoted | MoldRole::Leaving => {}
         }
     }
 
     pub(super) fn mold_not_started(&mut self, boot: u32, folder: PathBuf, failure: BootFailure) {
-        let role = self.role_of(boot);
-        let Some(mold) = self.mold_mut(boot) else { return };
-        if mold.is_started {
-            return;
+        if self.molds.get(boot).is_some_and(|mold| !mold.is_started) {
+            self.found_in(self.role_of_boot(boot), folder);
+            self.unstarted_failed(boot, failure);
         }
-        self.note_folder(role, folder);
-        self.unstarted_failed(role, boot, failure);
     }
 
-    /// It was not found out in time where and how to boot.
-    pub(super) fn mold_overdue_unstarted(&mut self, boot: u32) {
-        let failure = no_answer_of_files(&self.config.link, self.config.boot_timeout);
-        self.unstarted_failed(self.role_of(boot), boot, failure);
+    fn unstarted_failed(&mut self, boot: u32, failure: BootFailure) {
+        let Some(mold) = self.molds.gone(boot) else { return };
+        self.out.act(AppAction::Forget { process: Process::Mold(boot), ending: None });
+        self.boot_failed_as(self.role_of(&mold), failure);
     }
 
-    fn unstarted_failed(&mut self, role: MoldRole, boot: u32, failure: BootFailure) {
-        self.drop_mold(role, boot);
-        self.act(AppAction::Forget { process: Process::Mold(boot), ending: None });
+    fn boot_failed_as(&mut self, role: MoldRole, failure: BootFailure) {
         match role {
             MoldRole::Current => self.boot_failed(failure),
             MoldRole::Next => self.next_not_booted(failure),
@@ -128,42 +114,32 @@ impl App {
         }
     }
 
-    /// Takes a mold that does not exist any more out of its place.
-    fn drop_mold(&mut self, role: MoldRole, boot: u32) -> Option<Mold> {
-        match role {
-            MoldRole::Current => self.current.mold.take(),
-            MoldRole::Next => self.restarts.going.as_mut().and_then(|restart| restart.next.mold.take()),
-            MoldRole::Promoted => self.reforks.going.as_mut().and_then(|refork| refork.mold.take()),
-            MoldRole::Leaving => {
-                let place = self.boots.leaving.iter().position(|mold| mold.boot == boot)?;
-                Some(self.boots.leaving.swap_remove(place))
-            }
+    /// What a mold has sent, if it may send that now.
+    fn heard<T>(&mut self, boot: u32, message: &'static str, heard: Heard<T>) -> Option<T> {
+        match heard {
+            Heard::InTurn(what) => return Some(what),
+            Heard::OutOfTurn => self.out.out_of_turn(Process::Mold(boot), message),
+            Heard::FromNone => {}
         }
+        None
     }
 
     pub(super) fn mold_step(&mut self, boot: u32, step: Step) {
-        let now = self.now;
-        match self.mold_mut(boot).map(|mold| &mut mold.state) {
-            Some(MoldState::Booting(journey)) => {
-                let before = journey.step();
-                let took = journey.enter(step, now);
-                self.log(AppLog::StepDone { step: before, took });
-            }
-            Some(_) => self.out_of_turn(Process::Mold(boot), "step"),
-            None => {}
+        let heard = self.molds.step_begins(boot, step, self.now);
+        if let Some((step, took)) = self.heard(boot, "step", heard) {
+            self.out.log(AppLog::StepDone { step, took });
         }
     }
 
     /// A mold can be forked from; what it reports of the application, if it has loaded it.
     pub(super) fn mold_booted(&mut self, boot: u32, app: Option<Arc<Booted>>) {
-        let (now, role) = (self.now, self.role_of(boot));
-        let Some(mold) = self.mold_mut(boot) else { return };
-        let Some(took) = mold.booted(now) else { return self.out_of_turn(Process::Mold(boot), "booted") };
+        let heard = self.molds.booted(boot, self.now);
+        let Some(took) = self.heard(boot, "booted", heard) else { return };
         match &app {
-            Some(app) => self.log(AppLog::Booted { app: Arc::clone(app), took }),
-            None => self.log(AppLog::Bare { boot, took }),
+            Some(app) => self.out.log(AppLog::Booted { app: Arc::clone(app), took }),
+            None => self.out.log(AppLog::Bare { boot, took }),
         }
-        match role {
+        match self.role_of_boot(boot) {
             MoldRole::Current => {
                 self.boots.policy.ready();
                 if let Some(app) = app {
@@ -177,60 +153,59 @@ impl App {
 
     /// The version that is served is there.
     pub(super) fn current_booted(&mut self, app: Arc<Booted>) {
-        self.current.app = Some(Arc::clone(&app));
+        self.current.booted(Arc::clone(&app));
         self.boots.in_vain = 0;
         if self.is_present() {
             self.condition = Condition::Serving;
         }
-        self.notify(FrontNews::Booted(app));
+        self.out.notify(FrontNews::Booted(app));
     }
 
     pub(super) fn mold_failed(&mut self, boot: u32, failure: BootFailure) {
-        let now = self.now;
-        let Some(mold) = self.mold_mut(boot) else { return };
-        if mold.step().is_none() {
-            return self.out_of_turn(Process::Mold(boot), "failed");
+        let heard = self.molds.failed(boot, self.now);
+        if self.heard(boot, "failed", heard).is_some() {
+            self.boot_failed_as(self.role_of_boot(boot), failure);
         }
-        mold.halt(now); // it ends by itself
-        self.boot_of_mold_failed(boot, failure);
     }
 
     pub(super) fn mold_asks_to_stop(&mut self, boot: u32) {
-        match self.mold_mut(boot).map(|mold| mold.is_caller) {
-            Some(true) => {
-                self.wants_the_end = true;
-                self.has_changed = true;
+        let heard = self.molds.asks_to_stop(boot);
+        if self.heard(boot, "stop", heard).is_some() {
+            self.wants_the_end = true;
+            self.out.go_on();
+        }
+    }
+
+    pub(super) fn mold_overdue(&mut self, boot: u32) {
+        let limit = self.config.boot_timeout;
+        match self.molds.is_late(boot, self.now) {
+            Late::NotStarted => {
+                self.unstarted_failed(boot, no_answer_of_files(&self.config.link, limit));
             }
-            Some(false) => self.out_of_turn(Process::Mold(boot), "stop"),
-            None => {}
-        }
-    }
-
-    pub(super) fn out_of_turn(&mut self, process: Process, message: &'static str) {
-        self.log(AppLog::OutOfTurn { process, message });
-    }
-
-    pub(super) fn boot_of_mold_failed(&mut self, boot: u32, failure: BootFailure) {
-        match self.role_of(boot) {
-            MoldRole::Current => self.boot_failed(failure),
-            MoldRole::Next => self.next_not_booted(failure),
-            MoldRole::Promoted | MoldRole::Leaving => {}
-        }
-    }
-
-    pub(super) fn halt_mold(&mut self, boot: u32) {
-        let now = self.now;
-        if let Some(mold) = self.mold_mut(boot) {
-            mold.halt(now);
-            self.act(AppAction::Kill(Process::Mold(boot)));
+            Late::Gone(ending) => self.mold_gone(boot, ending),
+            Late::Hangs(step) => {
+                self.out.log(AppLog::BootsTooLong { step });
+                self.out.act(AppAction::DumpThreads(Process::Mold(boot)));
+            }
+            Late::TooSlow(step) => {
+                self.out.act_all(self.molds.halt(boot, self.now));
+                self.boot_failed_as(self.role_of_boot(boot), too_slow(step, limit));
+            }
+            Late::Unkillable => {
+                self.out.log(AppLog::MoldUnkillable);
+                self.mold_gone(boot, Ending::Unknown);
+            }
+            Late::InTime => {}
         }
     }
 
     pub(super) fn mold_gone(&mut self, boot: u32, ending: Ending) {
-        let role = self.role_of(boot);
-        let Some(mold) = self.drop_mold(role, boot) else { return };
-        self.act(AppAction::Forget { process: Process::Mold(boot), ending: Some(ending) });
-        match role {
+        let Some(mold) = self.molds.gone(boot) else { return };
+        self.out.act(AppAction::Forget { process: Process::Mold(boot), ending: Some(ending) });
+        if let Some(line) = mold.line {
+            self.forks_are_lost(line);
+        }
+        match self.role_of(&mold) {
             MoldRole::Current => self.current_mold_gone(&mold, ending),
             MoldRole::Next => self.next_mold_gone(&mold, ending),
             MoldRole::Promoted => self.promoted_mold_gone(ending),
@@ -239,7 +214,6 @@ impl App {
     }
 
     fn current_mold_gone(&mut self, mold: &Mold, ending: Ending) {
-        self.forks_are_lost(self.current.line);
         if !self.is_brought_up() {
             return;
         }
@@ -247,7 +221,7 @@ impl App {
             _ if mold.is_caller => self.end(End::CallerGone),
             (_, Some(step)) => self.boot_failed(died_while_booting(step, ending)),
             (MoldState::Booted, _) => {
-                self.log(AppLog::MoldDied { ending });
+                self.out.log(AppLog::MoldDied { ending });
                 self.postpone_boot(mold.life(self.now));
             }
             _ => {}
@@ -256,16 +230,14 @@ impl App {
 
     /// One that boots cannot be waited for any more: its boot has failed.
     pub(super) fn mold_misbehaved(&mut self, boot: u32, error: &str) {
-        let now = self.now;
-        let Some(mold) = self.mold_mut(boot) else { return };
-        if mold.is_halted() {
+        let Some(mold) = self.molds.get(boot).filter(|mold| !mold.is_halted()) else {
             return; // that was noticed before
-        }
-        let (step, life) = (mold.step(), mold.life(now));
-        self.halt_mold(boot);
+        };
+        let (role, step, life) = (self.role_of(mold), mold.step(), mold.life(self.now));
+        self.out.act_all(self.molds.halt(boot, self.now));
         match step {
-            Some(step) => self.boot_of_mold_failed(boot, not_understood(step, error)),
-            None if self.role_of(boot) == MoldRole::Current => self.postpone_boot(life),
+            Some(step) => self.boot_failed_as(role, not_understood(step, error)),
+            None if role == MoldRole::Current => self.postpone_boot(life),
             None => {}
         }
     }
@@ -282,31 +254,25 @@ impl App {
     /// or refork has been ended with it.
     pub(super) fn mold_is_stuck(&mut self, line: u32) {
         let stuck = |mold: &&Mold| mold.is_booted() && !mold.is_caller;
-        let mold = self.current.mold.as_ref().filter(|_| line == self.current.line).filter(stuck);
+        let mold = self.molds.of(line).filter(|_| line == self.current.line()).filter(stuck);
         let Some(boot) = mold.map(|mold| mold.boot) else { return };
-        self.log(AppLog::MoldStuck);
-        self.halt_mold(boot);
+        self.out.log(AppLog::MoldStuck);
+        self.out.act_all(self.molds.halt(boot, self.now));
         self.postpone_boot(Life::NeverReady);
     }
 
     /// The first boot has to succeed; after it, boots are repeated while the workers that there are serve. What follows
     /// waits for the diagnosis.
     pub(super) fn boot_failed(&mut self, failure: BootFailure) {
-        let ticket = self.explain(self.current.folder.clone(), failure);
+        let ticket = self.out.diagnose(self.current.folder().into(), failure);
         if !self.is_brought_up() {
             return;
         }
-        if self.current.app.is_none() {
-            self.condition = Condition::Explaining(ticket);
-        } else {
+        if self.current.has_booted() {
             self.boots.explaining = Some(ticket);
+        } else {
+            self.condition = Condition::Explaining(ticket);
         }
-    }
-
-    pub(super) fn explain(&mut self, folder: PathBuf, failure: BootFailure) -> Ticket {
-        let ticket = self.next_ticket();
-        self.act(AppAction::Diagnose { ticket, folder, failure: Box::new(failure) });
-        ticket
     }
 
     pub(super) fn diagnosed(
@@ -315,27 +281,28 @@ impl App {
         diagnosis: Arc<Diagnosis>,
         files: Option<FolderState>,
     ) {
-        let is_restarts = |(of, _)| of == ticket;
-        if self.restarts.going.as_ref().and_then(|restart| restart.explaining).is_some_and(is_restarts) {
-            return self.restart_explained(diagnosis);
+        if let Some(was) = self.restarts.explained(ticket) {
+            let failure = Failure::of_diagnosis(&diagnosis);
+            self.trouble.diagnosis = Some(diagnosis);
+            return self.report_failed_restart(was, &failure);
         }
-        self.fails_with(diagnosis.summary());
+        self.trouble.note(diagnosis.summary());
         if matches!(self.condition, Condition::Explaining(of) if of == ticket) {
             self.condition = Condition::Booting;
             if self.is_brought_up() {
-                self.log(AppLog::BootFailed(Arc::clone(&diagnosis)));
+                self.out.log(AppLog::BootFailed(Arc::clone(&diagnosis)));
                 self.not_booted(diagnosis, files);
             }
         } else if self.boots.explaining == Some(ticket) {
             self.boots.explaining = None;
             if matches!(self.phase, Phase::Running) {
-                self.log(AppLog::BootFailed(Arc::clone(&diagnosis)));
+                self.out.log(AppLog::BootFailed(Arc::clone(&diagnosis)));
                 self.trouble.diagnosis = Some(Arc::clone(&diagnosis));
-                self.notify(FrontNews::Failed(diagnosis));
+                self.out.notify(FrontNews::Failed(diagnosis));
                 self.postpone_boot(Life::NeverReady);
             }
         }
-        self.has_changed = true;
+        self.out.go_on();
     }
 
     pub(super) fn postpone_boot(&mut self, life: Life) {

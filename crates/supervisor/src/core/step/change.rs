@@ -2,7 +2,6 @@
 
 use super::super::app::{App, AppConfig, Condition, Source};
 use super::super::AppLog;
-use crate::core::refork::Schedule;
 use crate::core::restart::Asked;
 use crate::core::restart_policy::RestartPolicy;
 use crate::core::sizing::Sizing;
@@ -25,14 +24,12 @@ impl App {
             self.staff.policy = RestartPolicy::new(config.max_boot_failures);
         }
         if config.refork_after != self.config.refork_after {
-            self.reforks.schedule = Schedule::new(&config.refork_after);
-            self.reforks.auto.restart(self.now);
-            self.reforks.counts_requests = false;
+            self.reforks.configure(&config.refork_after, self.now);
         }
         self.replacements.memory.too_small = None; // the limit may be another one
         let may_fail = self.config.may_fail;
         self.config = AppConfig { may_fail, source: self.config.source, ..config };
-        self.log(AppLog::Configured { restarts: replaces });
+        self.out.log(AppLog::Configured { restarts: replaces });
         if replaces {
             self.replace_processes();
         }
@@ -42,20 +39,18 @@ impl App {
     fn begin_again(&mut self, config: AppConfig) {
         self.staff.wanted = if config.source == Source::Site { 0 } else { config.workers };
         self.sizing = config.pool.map(|range| Sizing::new(range, self.now));
-        self.reforks.schedule = Schedule::new(&config.refork_after);
-        self.reforks.auto.restart(self.now);
+        self.reforks.configure(&config.refork_after, self.now);
         self.boots.policy = RestartPolicy::new(config.max_boot_failures);
         self.staff.policy = RestartPolicy::new(config.max_boot_failures);
         self.config = AppConfig { may_fail: self.config.may_fail, ..config };
-        self.log(AppLog::Configured { restarts: true });
+        self.out.log(AppLog::Configured { restarts: true });
         if !self.is_running() || self.is_asleep() {
             return;
         }
-        let mold = self.current.mold.take();
-        self.let_go(self.current.line, mold);
+        self.let_go(self.current.line());
         self.boots.site = None;
         self.condition = Condition::Booting;
-        self.current.follows_link = true;
+        self.current.follow_link();
         self.begin_line();
     }
 
@@ -67,10 +62,9 @@ impl App {
             let _ = self.ask_restart(Asked::Configuration); // a refusal is logged
             return;
         }
-        let mold = self.current.mold.take();
-        self.let_go(self.current.line, mold);
+        self.let_go(self.current.line());
         self.condition = Condition::Booting;
-        self.current.follows_link = true;
+        self.current.follow_link();
         self.begin_line();
     }
 }

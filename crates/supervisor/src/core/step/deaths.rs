@@ -1,6 +1,6 @@
 //! Processes that end, misbehave, or close their control sockets.
 
-use super::super::app::{App, Condition, Phase, Restart};
+use super::super::app::{App, Condition, Phase};
 use super::super::event::Process;
 use super::super::mold::Mold;
 use super::super::mutation::{is_mutated, Mutation};
@@ -27,16 +27,14 @@ impl App {
                         self.worker_gone(number, ending);
                     }
                 }
-                None => self.act(AppAction::Forget { process, ending: Some(ending) }),
+                None => self.out.act(AppAction::Forget { process, ending: Some(ending) }),
             },
-            Process::Mold(boot) => match self.mold_mut(boot) {
-                Some(mold) => {
-                    if let Some(ending) = mold.ended(ending, now) {
-                        self.mold_gone(boot, ending);
-                    }
+            Process::Mold(boot) if self.molds.get(boot).is_some() => {
+                if let Some(ending) = self.molds.ended(boot, ending, now) {
+                    self.mold_gone(boot, ending);
                 }
-                None => self.act(AppAction::Forget { process, ending: Some(ending) }),
-            },
+            }
+            Process::Mold(_) => self.out.act(AppAction::Forget { process, ending: Some(ending) }),
         }
     }
 
@@ -51,7 +49,7 @@ impl App {
                 }
             }
             Process::Mold(boot) => {
-                if let Some(ending) = self.mold_mut(boot).and_then(Mold::heard_out) {
+                if let Some(ending) = self.molds.heard_out(boot) {
                     self.mold_gone(boot, ending);
                 }
             }
@@ -66,13 +64,13 @@ impl App {
                 "it has closed its control socket, by `exec` or by closing descriptors that are not its own";
             worker.failure.get_or_insert_with(|| Box::new(StartFailure::of_ours(what.into())));
         }
-        self.log(AppLog::ControlClosed { worker: number, is_usual });
+        self.out.log(AppLog::ControlClosed { worker: number, is_usual });
         self.halt_worker(number);
     }
 
     /// Kills a process after a protocol error; its end is noticed like any other.
     pub(super) fn misbehaved(&mut self, process: Process, error: &str) {
-        self.log(AppLog::Misbehaved { process, error: error.into() });
+        self.out.log(AppLog::Misbehaved { process, error: error.into() });
         match process {
             Process::Worker(worker) => self.halt_worker(worker),
             Process::Mold(boot) => self.mold_misbehaved(boot, error),
@@ -82,16 +80,16 @@ impl App {
     /// The front found a protocol error in its ring.
     pub(super) fn worker_broken(&mut self, worker: u32, why: String) {
         if self.staff.workers.get(worker).is_some() {
-            self.fails_with(format!("worker {worker} broke the rules of its ring: {why}"));
-            self.log(AppLog::Broken { worker, why });
+            self.trouble.note(format!("worker {worker} broke the rules of its ring: {why}"));
+            self.out.log(AppLog::Broken { worker, why });
             self.halt_worker(worker);
         }
     }
 
     /// The mold could not fork it.
     pub(super) fn fork_failed(&mut self, number: u32, message: String) {
-        self.fails_with(format!("a worker could not be forked: {message}"));
-        self.log(AppLog::NotForked { worker: number, error: message.clone() });
+        self.trouble.note(format!("a worker could not be forked: {message}"));
+        self.out.log(AppLog::NotForked { worker: number, error: message.clone() });
         let Some(worker) = self.staff.workers.get_mut(number).filter(|worker| worker.counts()) else {
             return;
         };
@@ -110,10 +108,10 @@ impl App {
         let Some(worker) = self.staff.workers.remove(number) else { return };
         if worker.was_ready() {
             let killed = worker.state == WorkerState::Halted;
-            self.notify(FrontNews::WorkerGone { worker: number, killed });
+            self.out.notify(FrontNews::WorkerGone { worker: number, killed });
         }
         self.log_death(number, &worker, ending);
-        self.act(AppAction::Forget { process: Process::Worker(number), ending: Some(ending) });
+        self.out.act(AppAction::Forget { process: Process::Worker(number), ending: Some(ending) });
         self.worker_is_missed(number, &worker, ending);
     }
 
@@ -129,13 +127,13 @@ impl App {
         self.trouble.oom_kills += u64::from(ending == Ending::OutOfMemory);
         let is_usual = matches!(state, WorkerState::Draining | WorkerState::Halted) || self.is_ending();
         if is_usual {
-            return self.log(AppLog::WorkerGone { worker: number, ending });
+            return self.out.log(AppLog::WorkerGone { worker: number, ending });
         }
         let is_usual = self.staff.is_crashing;
-        self.log(AppLog::WorkerDied { worker: number, ending, state, is_usual });
+        self.out.log(AppLog::WorkerDied { worker: number, ending, state, is_usual });
         // If it has reported why, that is the failure.
         if worker.failure.is_none() {
-            self.fails_with(format!("worker {number} died: {ending}"));
+            self.trouble.note(format!("worker {number} died: {ending}"));
         }
     }
 
@@ -143,8 +141,8 @@ impl App {
     fn worker_is_missed(&mut self, number: u32, worker: &Worker, ending: Ending) {
         let expected = worker.state == WorkerState::Draining && ending == Ending::Exited(0);
         let running = self.is_brought_up();
-        let is_changing = self.restarts.going.is_some() || self.reforks.going.is_some();
-        if running && worker.line != self.current.line && !is_changing {
+        let is_changing = self.restarts.is_going() || self.reforks.is_going();
+        if running && worker.line != self.current.line() && !is_changing {
             return; // it is of a time before the application fell asleep, or did not boot
         }
         if matches!(self.condition, Condition::Explaining(_)) {
@@ -158,9 +156,9 @@ impl App {
         if running && self.is_end_of_refork(number, worker, has_failed, &why) {
             return;
         }
-        if running && self.is_next(worker.generation) && !expected {
+        if running && self.restarts.is_next(worker.generation) && !expected {
             self.next_worker_gone(number, worker, ending);
-        } else if worker.generation == self.current.number
+        } else if worker.generation == self.current.number()
             && !self.has_ordered_workers_to_exit()
             && has_failed
         {
@@ -174,11 +172,10 @@ impl App {
         let failure = worker.failure.as_ref().map(|failure| failure.error.to_string());
         let report = self.staff.crash_loop.died(Death { worker: number, life, ending, failure }, pool, now);
         if let Some(crashes) = report {
-            self.log(AppLog::CrashLoop(crashes));
+            self.out.log(AppLog::CrashLoop(crashes));
             self.crash_loop_is(true);
         }
-        let is_rolling = |restart: &Restart| restart.stage == Stage::Rolling;
-        if self.restarts.going.as_ref().is_some_and(is_rolling) || is_mutated(Mutation::ForkAtOnce) {
+        if self.restarts.stage() == Some(Stage::Rolling) || is_mutated(Mutation::ForkAtOnce) {
             return; // its place is for one of the new version
         }
         match life {
@@ -190,7 +187,7 @@ impl App {
     /// Workers have not died for long enough.
     pub(super) fn end_crash_loop_if_over(&mut self) {
         if self.crash_loop_over().is_some_and(|over_at| self.now >= over_at) {
-            self.log(AppLog::CrashLoopOver);
+            self.out.log(AppLog::CrashLoopOver);
             self.crash_loop_is(false);
         }
     }
@@ -210,7 +207,7 @@ impl App {
 
     fn crash_loop_is(&mut self, is_on: bool) {
         if std::mem::replace(&mut self.staff.is_crashing, is_on) != is_on {
-            self.notify(FrontNews::CrashLoop { is_on });
+            self.out.notify(FrontNews::CrashLoop { is_on });
         }
     }
 
@@ -224,8 +221,8 @@ impl App {
         if !self.is_present() {
             return false;
         }
-        let is_alone = self.restarts.going.is_none() && self.reforks.going.is_none();
-        let can_fork = self.current.mold.as_ref().is_some_and(Mold::is_booted);
+        let is_alone = !self.restarts.is_going() && !self.reforks.is_going();
+        let can_fork = self.molds.of(self.current.line()).is_some_and(Mold::is_booted);
         let none_serves = self.staff.workers.in_state(WorkerState::Serving) == 0;
         let is_final = is_alone && can_fork && none_serves && !self.is_repeated();
         matches!(self.condition, Condition::Booting) || (is_final && !worker.was_ready())
@@ -233,7 +230,7 @@ impl App {
 
     /// No worker gets ready. Those that are on the way would not either.
     fn not_staffed(&mut self, failure: Option<StartFailure>, ending: Ending) {
-        let step = if self.current.app.is_none() { Step::LoadApp } else { Step::StartWorker };
+        let step = if self.current.has_booted() { Step::StartWorker } else { Step::LoadApp };
         let failure = match failure {
             Some(StartFailure { boot: Some(failure), .. }) => *failure,
             Some(StartFailure { error, boot: None }) => {
@@ -242,8 +239,8 @@ impl App {
             }
             None => died_while_booting(step, ending),
         };
-        self.halt_coming(self.current.line);
-        self.current.app = None;
+        self.halt_coming(self.current.line());
+        self.current.gone();
         self.condition = Condition::Booting;
         self.boots.explaining = None;
         self.boot_failed(failure);

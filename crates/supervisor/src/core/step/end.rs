@@ -1,8 +1,7 @@
 //! Ending: in good order, or at once.
 
 use super::super::app::{App, End, Phase};
-use super::super::event::Process;
-use super::super::{AppAction, AppLog, FrontNews};
+use super::super::{AppLog, FrontNews};
 use crate::core::restart::Failure;
 use std::time::{Duration, Instant};
 
@@ -24,7 +23,7 @@ impl App {
             self.finish(self.now + QUICK_DRAIN, true);
         } else {
             self.phase = Phase::Draining(self.now + self.config.drain_timeout + FRONT_TIME);
-            self.has_changed = true;
+            self.out.go_on();
         }
     }
 
@@ -34,7 +33,7 @@ impl App {
         self.abandon_changes();
         if self.is_running() {
             self.phase = Phase::Draining(self.now + 2 * self.config.drain_timeout + FRONT_TIME);
-            self.has_changed = true;
+            self.out.go_on();
         }
     }
 
@@ -54,25 +53,25 @@ impl App {
 
     /// The configuration does not have it any more. The front routes nothing to it.
     pub(super) fn remove(&mut self) {
-        self.log(AppLog::Removed);
+        self.out.log(AppLog::Removed);
         self.is_removed = true;
-        self.notify(FrontNews::Removed);
+        self.out.notify(FrontNews::Removed);
         self.drain(false);
     }
 
     /// The front has nothing in flight any more.
     pub(in crate::core) fn drained(&mut self) {
         if let Phase::Draining(until) = self.phase {
-            self.checkpoint("drain.front_drained");
+            self.out.checkpoint("drain.front_drained");
             self.finish(until, false);
-            self.checkpoint("drain.workers_retired");
+            self.out.checkpoint("drain.workers_retired");
         }
     }
 
     /// Tells every worker to exit.
     fn finish(&mut self, until: Instant, quick: bool) {
         self.phase = Phase::Finishing { until, quick };
-        self.has_changed = true;
+        self.out.go_on();
         self.forget_unborn(|_| true);
         for worker in self.staff.workers.which(|_| true) {
             self.drain_worker(worker, until);
@@ -96,16 +95,8 @@ impl App {
         self.forget_unborn(|_| true);
         self.halt_workers();
         self.abandon_changes();
-        match &self.current.mold {
-            Some(mold) if mold.is_caller || !mold.is_started => {
-                let process = Process::Mold(mold.boot);
-                self.current.mold = None;
-                self.act(AppAction::Forget { process, ending: None });
-            }
-            Some(mold) => self.halt_mold(mold.boot),
-            None => {}
-        }
+        self.out.act_all(self.molds.end(self.current.line(), self.now));
         self.phase = Phase::Ending(self.now + END_TIME, end);
-        self.has_changed = true;
+        self.out.go_on();
     }
 }

@@ -6,6 +6,7 @@
 //! from time to time.
 
 use super::super::app::{App, Condition, End, Failed, FolderLook, Source};
+use super::super::mold::Mold;
 use super::super::mutation::{is_mutated, Mutation};
 use super::super::{AppAction, AppLog, FrontNews, Ticket};
 use crate::core::restart::Failure;
@@ -58,21 +59,19 @@ impl App {
     pub(super) fn not_booted(&mut self, diagnosis: Arc<Diagnosis>, files: Option<FolderState>) {
         let failure = Failure::of_diagnosis(&diagnosis);
         self.trouble.diagnosis = Some(Arc::clone(&diagnosis));
-        if let Some(wish) = self.restarts.wish.take() {
-            self.past_restart(wish, Duration::ZERO, Some(&failure));
-        }
+        self.restarts.refused(&failure);
         if self.is_running() && !self.waits_for_people() && !self.can_be_missing() {
             return self.end(End::BootFailed(diagnosis));
         }
         // A mold that leaves loading to its workers has chosen gems that may be part of what is wrong.
-        if let Some(mold) = self.current.mold.take_if(|mold| mold.is_booted()) {
-            self.let_go(self.current.line, Some(mold));
+        if self.molds.of(self.current.line()).is_some_and(Mold::is_booted) {
+            self.let_go(self.current.line());
         }
         let (since, due) = (self.now, self.now + LOOK_EVERY);
         self.boots.in_vain = self.boots.in_vain.saturating_add(1);
         self.condition = Condition::Failed(Failed { files, since, due, look: None, is_wanted: false });
         self.begin_line(); // those that are still to end have nothing to do with the next attempt
-        self.notify(FrontNews::Failed(diagnosis));
+        self.out.notify(FrontNews::Failed(diagnosis));
     }
 
     /// What is started does not come up.
@@ -81,7 +80,7 @@ impl App {
         let why = format!("{failures} {what} in a row have failed; {last}");
         if self.can_be_missing() {
             self.boots.lost = Some(why);
-            self.has_changed = true;
+            self.out.go_on();
         } else {
             self.end(End::BootLoop(why));
         }
@@ -90,20 +89,19 @@ impl App {
     /// Ends an application that was given up, and waits until it is fixed.
     pub(super) fn stand_back_if_lost(&mut self) {
         let Some(why) = self.boots.lost.take() else { return };
-        self.log(AppLog::GivenUp { why: why.clone() });
+        self.out.log(AppLog::GivenUp { why: why.clone() });
         let remedy = "Look at what its processes logged. When it is fixed, restart it: highball restart.";
         self.abandon_restarts(&Failure::new(why.clone(), remedy));
         self.abandon_refork(&why);
         self.forget_unborn(|_| true);
         self.halt_workers();
-        let mold = self.current.mold.take();
-        self.let_go(self.current.line, mold);
-        self.current.app = None;
+        self.let_go(self.current.line());
+        self.current.gone();
         self.boots.explaining = None;
         self.boots.policy = RestartPolicy::new(self.config.max_boot_failures);
         self.staff.policy = RestartPolicy::new(self.config.max_boot_failures);
         let failure = BootFailure::of_ours(Step::PrepareFork, "boot_loop", why, remedy.into());
-        let ticket = self.explain(self.current.folder.clone(), failure);
+        let ticket = self.out.diagnose(self.current.folder().into(), failure);
         self.condition = Condition::Explaining(ticket);
     }
 
@@ -156,11 +154,11 @@ impl App {
 
     /// Begins a look, unless one is under way.
     fn look_at_folder(&mut self, is_for_request: bool) {
-        let ticket = self.next_ticket();
+        let ticket = self.out.next_ticket();
         match &mut self.condition {
             Condition::Failed(failed) if failed.look.is_none() => {
                 failed.look = Some(FolderLook { ticket, is_for_request });
-                self.act(AppAction::LookAtFolder { ticket });
+                self.out.act(AppAction::LookAtFolder { ticket });
             }
             _ => {}
         }
@@ -173,13 +171,13 @@ impl App {
         let is_a_reason = self.is_running() || self.wakes_for_last_requests();
         let Condition::Failed(failed) = &mut self.condition else { return };
         let Some(look) = failed.look.take_if(|look| look.ticket == ticket) else { return };
-        self.has_changed = true;
+        self.out.go_on();
         failed.due = now + LOOK_EVERY.max(LOOK_SHARE * took);
         if !is_a_reason {
             return;
         }
         if files.is_some_and(|files| files != *failed.files.get_or_insert(files)) {
-            self.log(AppLog::FolderChanged);
+            self.out.log(AppLog::FolderChanged);
             self.boots.in_vain = 0;
             return self.try_again_as_configured();
         }
@@ -189,11 +187,11 @@ impl App {
             (true, true) => {
                 failed.is_wanted = false;
                 if let Some(diagnosis) = self.trouble.diagnosis.clone() {
-                    self.notify(FrontNews::Failed(diagnosis));
+                    self.out.notify(FrontNews::Failed(diagnosis));
                 }
             }
             (false, _) if is_repeated && now >= failed.since + TRY_UNASKED => {
-                self.log(AppLog::TriesAgain);
+                self.out.log(AppLog::TriesAgain);
                 self.try_again_as_configured();
             }
             (false, _) => {}
@@ -206,15 +204,15 @@ impl App {
         self.try_again();
         if self.config.has_fault {
             self.boots.due = self.now + READING_TIME;
-            self.act(AppAction::RereadConfiguration);
+            self.out.act(AppAction::RereadConfiguration);
         }
     }
 
     /// Boots at the next pass, from where the application's path leads now.
     pub(super) fn try_again(&mut self) {
         self.condition = Condition::Booting;
-        self.current.follows_link = true;
+        self.current.follow_link();
         self.boots.due = self.now;
-        self.has_changed = true;
+        self.out.go_on();
     }
 }

@@ -21,9 +21,7 @@ mod sleep;
 mod staff;
 
 use super::app::{App, Condition, Phase};
-use super::event::{AppEvent, Process};
-use super::mold::MoldState;
-use super::AppAction;
+use super::event::AppEvent;
 use super::AppLog;
 use crate::core::ending::Ending;
 use crate::core::worker::WorkerState;
@@ -53,18 +51,13 @@ impl App {
     pub(crate) fn settle(&mut self, now: Instant) {
         self.now = now;
         for _ in 0..PASSES {
-            self.has_changed = false;
+            self.out.take_change();
             self.advance();
-            if !self.has_changed {
+            if !self.out.take_change() {
                 return;
             }
         }
-        self.log(AppLog::Unsettled);
-    }
-
-    /// What has to be done since the last step.
-    pub(crate) fn take_actions(&mut self) -> Vec<AppAction> {
-        std::mem::take(&mut self.actions)
+        self.out.log(AppLog::Unsettled);
     }
 
     fn apply(&mut self, event: AppEvent) {
@@ -116,15 +109,15 @@ impl App {
 
             AppEvent::Restart { asked, ticket } => {
                 let answer = self.ask_restart(asked);
-                self.answer(ticket, answer);
+                self.out.answer(ticket, answer);
             }
             AppEvent::Refork { cause, ticket } => {
                 let answer = self.ask_refork(cause);
-                self.answer(ticket, answer);
+                self.out.answer(ticket, answer);
             }
             AppEvent::MoreWorkers(more) => self.want_workers(more),
             AppEvent::Configure { config, replaces } => self.configure(*config, replaces),
-            AppEvent::ConfigurationRefused(why) => self.fails_with(why),
+            AppEvent::ConfigurationRefused(why) => self.trouble.note(why),
             AppEvent::Remove => self.remove(),
         }
     }
@@ -149,7 +142,7 @@ impl App {
                 self.rest_mold_if_due();
             }
             Phase::Draining(until) if self.now >= until => {
-                self.log(AppLog::DrainTimeOver);
+                self.out.log(AppLog::DrainTimeOver);
                 self.end(super::app::End::Halted);
             }
             Phase::Draining(_) => {
@@ -168,8 +161,7 @@ impl App {
         for worker in self.staff.workers.which(|worker| worker.deadline.is_some_and(|at| at <= now)) {
             self.worker_overdue(worker);
         }
-        let overdue = self.molds().filter(|mold| mold.deadline.is_some_and(|at| at <= now));
-        for boot in overdue.map(|mold| mold.boot).collect::<Vec<u32>>() {
+        for boot in self.molds.overdue(now) {
             self.mold_overdue(boot);
         }
         self.site_overdue();
@@ -187,41 +179,14 @@ impl App {
             (WorkerState::Starting, None) => self.worker_starts_too_long(number),
             (WorkerState::Probing, None) => self.canary_is_silent(number),
             (WorkerState::Halted, None) => {
-                self.log(AppLog::WorkerUnkillable { worker: number });
+                self.out.log(AppLog::WorkerUnkillable { worker: number });
                 self.worker_gone(number, Ending::Unknown);
             }
             (WorkerState::Serving, None) => self.control_is_closed(number),
             (state, None) => {
-                self.log(AppLog::Overdue { worker: number, state });
+                self.out.log(AppLog::Overdue { worker: number, state });
                 self.halt_worker(number);
             }
-        }
-    }
-
-    fn mold_overdue(&mut self, boot: u32) {
-        let (now, limit) = (self.now, self.config.boot_timeout);
-        let Some(mold) = self.mold_mut(boot) else { return };
-        if !mold.is_started {
-            return self.mold_overdue_unstarted(boot);
-        }
-        if let Some(ending) = mold.ending() {
-            return self.mold_gone(boot, ending);
-        }
-        match (&mold.state, mold.step()) {
-            (MoldState::Booting(_), Some(step)) => {
-                mold.dump(now);
-                self.log(AppLog::BootsTooLong { step });
-                self.act(AppAction::DumpThreads(Process::Mold(boot)));
-            }
-            (MoldState::Dumping(_), Some(step)) => {
-                self.halt_mold(boot);
-                self.boot_of_mold_failed(boot, boot::too_slow(step, limit));
-            }
-            (MoldState::Halted, _) => {
-                self.log(AppLog::MoldUnkillable);
-                self.mold_gone(boot, Ending::Unknown);
-            }
-            (MoldState::Booted | MoldState::Booting(_) | MoldState::Dumping(_), _) => mold.deadline = None,
         }
     }
 
@@ -232,51 +197,29 @@ impl App {
             Phase::Draining(until) | Phase::Finishing { until, .. } | Phase::Ending(until, _) => Some(until),
         };
         let phase = phase.filter(|until| !self.is_ending() || *until > self.now);
-        let running = self.is_running();
-        let boot = (running && self.needs_mold() && self.surroundings.may_boot).then_some(self.boots.due);
         let fork = (self.waits_to_fork() && self.staff.fork_due > self.now).then_some(self.staff.fork_due);
-        let leaving = running.then(|| self.staff.workers.next_leaving()).flatten();
-        let mold = self.molds().filter_map(|mold| mold.deadline).min();
-        let refork = self.reforks.going.as_ref().filter(|_| running).and_then(|refork| refork.deadline);
-        let measurement = self.measurement_due().filter(|_| running);
-        let failed = self.look_due().filter(|_| running);
         let site = self.boots.site.map(|(_, until)| until);
-        let replacements = self.replacements_due();
-        let sizing = self.sizing_due();
-        let rest = self.rest_due();
-        let crash_loop = self.crash_loop_over();
-        let of_restart = self.restarts.going.as_ref().and_then(|restart| restart.proven_at);
-        let of_refork = self.reforks.going.as_ref().and_then(|refork| refork.proven_at);
-        let proven = of_restart.or(of_refork).filter(|at| running && *at > self.now);
-        [
+        let always = [
             phase,
-            boot,
             fork,
-            leaving,
-            mold,
-            refork,
-            measurement,
-            failed,
             site,
-            replacements,
-            sizing,
-            rest,
-            crash_loop,
-            proven,
+            self.molds.next_deadline(),
             self.staff.workers.next_deadline(),
-        ]
-        .into_iter()
-        .flatten()
-        .min()
-    }
-
-    fn answer(&mut self, ticket: Option<super::Ticket>, answer: Result<u32, String>) {
-        if super::mutation::is_mutated(super::mutation::Mutation::LoseAnswer) && answer.is_err() {
-            return;
-        }
-        if let Some(ticket) = ticket {
-            self.act(AppAction::Answer(ticket, answer));
-        }
+            self.replacements_due(),
+            self.sizing_due(),
+            self.rest_due(),
+            self.crash_loop_over(),
+        ];
+        let boots = self.needs_mold() && self.surroundings.may_boot;
+        let running = [
+            boots.then_some(self.boots.due),
+            self.staff.workers.next_leaving(),
+            self.restarts.next_deadline(self.now),
+            self.reforks.next_deadline(self.now),
+            self.look_due(),
+        ];
+        let running = running.into_iter().filter(|_| self.is_running());
+        always.into_iter().chain(running).flatten().min()
     }
 
     /// Whether it has a mold, or workers, or should.

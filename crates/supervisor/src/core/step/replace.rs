@@ -49,7 +49,7 @@ impl App {
             return;
         }
         if self.replacements.memory.too_small.replace(over).is_none() {
-            self.log(AppLog::MemoryLimitTooSmall { over });
+            self.out.log(AppLog::MemoryLimitTooSmall { over });
         }
     }
 
@@ -86,8 +86,8 @@ impl App {
     fn may_replace(&self) -> bool {
         self.is_running()
             && matches!(self.condition, Condition::Serving)
-            && self.restarts.going.is_none()
-            && self.reforks.going.is_none()
+            && !self.restarts.is_going()
+            && !self.reforks.is_going()
     }
 
     /// Begins what is due, and lets those go in whose place another serves.
@@ -116,7 +116,7 @@ impl App {
 
     /// The next worker whose turn it is, if one may begin: one at a time, or several of a large pool for the same cause.
     fn next_to_replace(&self) -> Option<(u32, ReplacementCause)> {
-        let line = self.current.line;
+        let line = self.current.line();
         // One is only retired first where all others serve.
         let is_complete = self.tally().serving >= usize::from(self.staff.wanted);
         let mut waiting = self.staff.workers.iter().filter_map(|(number, worker)| {
@@ -154,7 +154,7 @@ impl App {
             }
             ReplacementCause::OverMemory => self.replacements.memory.begin(served, pool, now),
         }
-        self.log(AppLog::Replacing { worker: number, cause, memory });
+        self.out.log(AppLog::Replacing { worker: number, cause, memory });
         if retires_first {
             self.relieved(number);
         }
@@ -169,7 +169,7 @@ impl App {
         }
         match replacement.memory {
             Some(over) => self.memory_limit_too_small(over),
-            None => self.log(AppLog::ReplacementDelayed { worker: number, cause, wait }),
+            None => self.out.log(AppLog::ReplacementDelayed { worker: number, cause, wait }),
         }
     }
 
@@ -179,8 +179,8 @@ impl App {
         let (cause, retires_first) = (replacement.cause, replacement.retires_first());
         if self.retire(number) {
             self.replacements.done.add(cause);
-            self.log(AppLog::Replaced { worker: number, cause, retires_first });
-            self.notify(FrontNews::WorkerRetiring { worker: number });
+            self.out.log(AppLog::Replaced { worker: number, cause, retires_first });
+            self.out.notify(FrontNews::WorkerRetiring { worker: number });
         }
     }
 
@@ -190,8 +190,8 @@ impl App {
         let Some(worker) = self.staff.workers.get_mut(number) else { return };
         let is_overdue = |replacement: &Replacement| replacement.relieved_by.is_some_and(|by| by <= now);
         if let Some(Replacement { cause, .. }) = worker.replacement.take_if(|it| is_overdue(it)) {
-            self.fails_with(format!("worker {number} was not replaced: no other worker came to serve"));
-            self.log(AppLog::NotReplaced { worker: number, cause });
+            self.trouble.note(format!("worker {number} was not replaced: no other worker came to serve"));
+            self.out.log(AppLog::NotReplaced { worker: number, cause });
         }
     }
 

@@ -23,17 +23,16 @@ impl App {
         let after = self.config.rest_mold_after.filter(|_| !self.boots.was_missed)?;
         let Life::Ready(served) = self.only_worker()?.life(self.now) else { return None };
         let may_rest = |mold: &Mold| mold.is_booted() && !mold.is_caller;
-        let mold = self.current.mold.as_ref().filter(|mold| may_rest(mold));
+        let mold = self.molds.of(self.current.line()).filter(|mold| may_rest(mold));
         mold.map(|_| self.now + after.saturating_sub(served))
     }
 
     pub(super) fn rest_mold_if_due(&mut self) {
         if self.rest_due().is_some_and(|due| due <= self.now) {
-            self.log(AppLog::MoldRests);
+            self.out.log(AppLog::MoldRests);
             self.boots.rests = true;
-            let mold = self.current.mold.take();
-            self.let_go(self.current.line, mold);
-            self.has_changed = true;
+            self.let_go(self.current.line());
+            self.out.go_on();
         }
     }
 
@@ -49,7 +48,7 @@ impl App {
         let mut workers = self.staff.workers.iter().filter(|_| is_alone);
         let (Some((_, worker)), None) = (workers.next(), workers.next()) else { return None };
         let stays = worker.state == WorkerState::Serving
-            && worker.line == self.current.line
+            && worker.line == self.current.line()
             && worker.replacement.is_none()
             && worker.leaves_at.is_none();
         stays.then_some(worker)

@@ -18,7 +18,7 @@ impl App {
         let (serves, now) = (matches!(self.condition, Condition::Serving), self.now);
         if let Some(sizing) = self.sizing.as_mut().filter(|_| serves) {
             sizing.note(load, now);
-            self.has_changed = true;
+            self.out.go_on();
         }
     }
 
@@ -32,23 +32,21 @@ impl App {
         let (pool, now) = (self.pool(), self.now);
         match self.sizing.as_mut().and_then(|sizing| sizing.look(pool, now)) {
             Some(Outcome::Change(decision)) => self.resize(decision),
-            Some(Outcome::Hindered(hindrance)) => self.log(AppLog::NotResized(hindrance)),
+            Some(Outcome::Hindered(hindrance)) => self.out.log(AppLog::NotResized(hindrance)),
             None => {}
         }
     }
 
     fn resize(&mut self, decision: Decision) {
         self.staff.wanted = decision.to;
-        self.log(AppLog::Resized(decision));
+        self.out.log(AppLog::Resized(decision));
     }
 
     fn pool(&self) -> Pool {
         let tally = self.tally();
         let all_serve = tally.serving >= tally.wanted && tally.coming == 0 && tally.others_serving == 0;
-        let restart = self.restarts.going.as_ref().map(|restart| restart.stage);
-        let is_replaced = !matches!(restart, None | Some(Stage::Booting | Stage::Probing));
-        let is_calm =
-            (!is_replaced && self.reforks.going.is_none()) || is_mutated(Mutation::ResizeWhileRolling);
+        let is_replaced = !matches!(self.restarts.stage(), None | Some(Stage::Booting | Stage::Probing));
+        let is_calm = (!is_replaced && !self.reforks.is_going()) || is_mutated(Mutation::ResizeWhileRolling);
         // While another process takes the place of this one, or this one that of another, the workers are counted on.
         let is_alone = matches!(self.surroundings.hot_restart, HotRestart::No | HotRestart::Queued)
             && self.surroundings.purpose == Purpose::Serve;

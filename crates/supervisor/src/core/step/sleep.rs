@@ -10,12 +10,11 @@ impl App {
         if !self.may_sleep() {
             return;
         }
-        self.log(AppLog::FallsAsleep);
+        self.out.log(AppLog::FallsAsleep);
         self.condition = Condition::Asleep; // and so no worker is wanted
         self.boots.explaining = None;
-        self.reforks.counts_requests = false;
-        let mold = self.current.mold.take();
-        self.let_go(self.current.line, mold);
+        self.reforks.stop_counting();
+        self.let_go(self.current.line());
     }
 
     fn may_sleep(&self) -> bool {
@@ -31,11 +30,11 @@ impl App {
 
     /// A request has arrived. It boots what is there by now.
     pub(super) fn wake(&mut self) {
-        self.log(AppLog::WakesUp);
+        self.out.log(AppLog::WakesUp);
         self.config.may_fail = true; // what keeps it from booting now need not do so for long
         self.condition = Condition::Booting;
-        self.current.follows_link = true;
-        self.current.app = None;
+        self.current.follow_link();
+        self.current.gone();
         if let Some(sizing) = &mut self.sizing {
             sizing.begin(self.now);
         }
@@ -51,18 +50,19 @@ impl App {
 
     /// Whether it is brought up where it is not there.
     pub(super) fn is_brought_up(&self) -> bool {
-        let is_missed = self.current.app.is_none() && self.wakes_for_last_requests();
+        let is_missed = !self.current.has_booted() && self.wakes_for_last_requests();
         self.is_running() || is_missed
     }
 
     /// What was forked so far has nothing to do any more with what is forked from now on.
     pub(super) fn begin_line(&mut self) {
-        self.restarts.last_line += 1;
-        self.current.line = self.restarts.last_line;
+        let line = self.molds.begin_line();
+        self.molds.change_line(self.current.line(), line); // one that is ending still is in the way of the next
+        self.current.begin_line(line);
         let due = self.now.max(self.staff.crash_loop.due(self.staff.wanted)); // requests do not speed a crash loop up
         self.boots.due = due;
         self.boots.rests = false; // the mold that boots now is none that was missed
         self.staff.fork_due = due;
-        self.has_changed = true;
+        self.out.go_on();
     }
 }

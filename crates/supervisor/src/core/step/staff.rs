@@ -1,9 +1,10 @@
 //! Keeping as many workers as there should be.
 
-use super::super::app::{App, Condition, Phase, Refork, Restart};
+use super::super::app::{App, Condition, Phase};
 use super::super::event::Process;
 use super::super::mold::{Mold, DUMP_TIME};
 use super::super::mutation::{is_mutated, Mutation};
+use super::super::version::Version;
 use super::super::worker::Worker;
 use super::super::{AppAction, AppLog, FrontNews, WorkerOrder};
 use super::end::FRONT_TIME;
@@ -27,16 +28,13 @@ const MOST_WORKERS: i32 = 512;
 impl App {
     /// The line that workers are to be of.
     pub(crate) fn staying(&self) -> u32 {
-        match (&self.restarts.going, &self.reforks.going) {
-            (Some(Restart { stage: Stage::Rolling, next, .. }), _) => next.line,
-            (_, Some(Refork { stage: ReforkStage::Rolling, line, .. })) => *line,
-            _ => self.current.line,
-        }
+        let rolls = self.restarts.stage() == Some(Stage::Rolling);
+        let next = self.restarts.next().filter(|_| rolls).map(Version::line);
+        next.or(self.reforks.line()).unwrap_or(self.current.line())
     }
 
     pub(crate) fn tally(&self) -> Tally {
-        let relieves = |refork: &Refork| refork.stage == ReforkStage::Relieving;
-        let one_is_relieved = self.reforks.going.as_ref().is_some_and(relieves);
+        let one_is_relieved = self.reforks.stage() == Some(ReforkStage::Relieving);
         let wanted = if self.is_asleep() { 0 } else { usize::from(self.staff.wanted) };
         let wanted = wanted + usize::from(one_is_relieved) + self.reliefs();
         let mut tally = self.staff.workers.tally(self.staying(), wanted, self.staff.surge);
@@ -60,14 +58,14 @@ impl App {
     fn may_fork(&self) -> bool {
         self.now >= self.staff.fork_due
             && self.is_present()
-            && self.mold_of(self.staying()).is_some_and(Mold::is_booted)
+            && self.molds.of(self.staying()).is_some_and(Mold::is_booted)
             && self.staff.workers.in_state(WorkerState::Forking) < FORKS_AT_A_TIME
     }
 
     /// While the front finishes what is in flight one worker is enough, should all have died.
     pub(super) fn staff_for_drain(&mut self) {
         if self.staff.workers.counting() == 0 && self.may_fork() {
-            self.fork(self.current.line);
+            self.fork(self.current.line());
         }
     }
 
@@ -90,14 +88,14 @@ impl App {
         if let Some(sizing) = &mut self.sizing {
             sizing.ordered(self.staff.wanted, self.now);
         }
-        self.log(AppLog::WorkersWanted(self.staff.wanted));
+        self.out.log(AppLog::WorkersWanted(self.staff.wanted));
     }
 
     fn retire_one(&mut self, of_staying: bool) {
         let Some(worker) = self.staff.workers.to_retire(self.staying(), of_staying) else { return };
         if self.retire(worker) {
-            self.log(AppLog::Retires { worker });
-            self.notify(FrontNews::WorkerRetiring { worker });
+            self.out.log(AppLog::Retires { worker });
+            self.out.notify(FrontNews::WorkerRetiring { worker });
             if self.tally().is_settled() {
                 self.last_retired();
             }
@@ -112,50 +110,38 @@ impl App {
 
     /// Where one version, or what was forked from one mold, has taken every place of another.
     fn last_retired(&mut self) {
-        if self.restarts.going.as_ref().is_some_and(|restart| restart.stage == Stage::Rolling) {
-            self.checkpoint("restart.last_retired");
-        } else if self.promoted_mold().is_some() {
-            self.checkpoint("refork.last_retired");
+        if self.restarts.stage() == Some(Stage::Rolling) {
+            self.out.checkpoint("restart.last_retired");
+        } else if self.reforks.line().is_some() {
+            self.out.checkpoint("refork.last_retired");
         }
-    }
-
-    fn mold_of(&self, line: u32) -> Option<&Mold> {
-        if line == self.current.line {
-            return self.current.mold.as_ref();
-        }
-        if self.reforks.going.as_ref().is_some_and(|refork| refork.line == line) {
-            return self.promoted_mold();
-        }
-        let restart = self.restarts.going.as_ref().filter(|restart| restart.next.line == line)?;
-        restart.next.mold.as_ref()
     }
 
     /// The version of the application that this line runs.
     fn generation_of(&self, line: u32) -> u32 {
-        let next = self.restarts.going.as_ref().filter(|restart| restart.next.line == line);
-        next.map_or(self.current.number, |restart| restart.next.number)
+        self.restarts.version_of(line).unwrap_or(&self.current).number()
     }
 
     /// Asks the mold of a line for a worker of it.
     pub(super) fn fork(&mut self, line: u32) {
-        let Some(boot) = self.mold_of(line).map(|mold| mold.boot) else { return };
+        let Some(boot) = self.molds.of(line).map(|mold| mold.boot) else { return };
         let of = (self.generation_of(line), line);
         let worker = self.staff.workers.add(Worker::forking(of, self.now, self.config.boot_timeout));
-        self.act(AppAction::Fork { boot, worker });
+        self.out.act(AppAction::Fork { boot, worker });
     }
 
     /// The order could not be given: the system refused a ring or a socket, or the mold's socket is full or closed.
     pub(super) fn not_forked(&mut self, number: u32, error: String) {
         let Some(worker) = self.staff.workers.remove(number) else { return };
-        self.act(AppAction::Forget { process: Process::Worker(number), ending: None });
-        self.log(AppLog::NotForked { worker: number, error: error.clone() });
-        self.fails_with(format!("a worker could not be forked: {error}"));
-        if worker.line != self.current.line && self.restarts.going.is_none() && self.reforks.going.is_none() {
+        self.out.act(AppAction::Forget { process: Process::Worker(number), ending: None });
+        self.out.log(AppLog::NotForked { worker: number, error: error.clone() });
+        self.trouble.note(format!("a worker could not be forked: {error}"));
+        if worker.line != self.current.line() && !self.restarts.is_going() && !self.reforks.is_going() {
             return;
         }
-        if self.is_next(worker.generation) {
+        if self.restarts.is_next(worker.generation) {
             let remedy = "The system refused it; see the message. Make room, and restart again.";
-            self.restart_failed(Failure::new(format!("forking a worker failed: {error}"), remedy));
+            self.restart_failed(&Failure::new(format!("forking a worker failed: {error}"), remedy));
         } else if !self.is_end_of_refork(number, &worker, true, &error) && self.now >= self.staff.fork_due {
             self.postpone_fork(Life::NeverReady); // several that were refused together count once
         }
@@ -165,15 +151,14 @@ impl App {
         let deadline = self.now + self.config.boot_timeout;
         match self.staff.workers.get_mut(worker) {
             Some(worker) => worker.exists(deadline),
-            None => self.act(AppAction::Kill(Process::Worker(worker))),
+            None => self.out.act(AppAction::Kill(Process::Worker(worker))),
         }
     }
 
     /// An order to it could not be sent.
     pub(super) fn unreachable(&mut self, worker: u32) {
-        let is_asked = |refork: &Refork| refork.stage == ReforkStage::Asking && refork.worker == worker;
         let obeys = |worker: &Worker| matches!(worker.state, WorkerState::Draining | WorkerState::Promoting);
-        if self.reforks.going.as_ref().is_some_and(is_asked) {
+        if self.reforks.stage_about(worker) == Some(ReforkStage::Asking) {
             self.refork_failed("the worker that was to be promoted does not serve any more".into());
         } else if self.staff.workers.get(worker).is_some_and(obeys) {
             self.halt_worker(worker);
@@ -186,8 +171,8 @@ impl App {
         let promoting = worker.state == WorkerState::Promoting;
         worker.failure = Some(Box::new(failure.clone()));
         let what = if promoting { "a worker could not become a mold" } else { "a worker could not start" };
-        self.fails_with(format!("{what}: {}", failure.error));
-        self.log(AppLog::WorkerFailed { worker: number, promoting, failure });
+        self.trouble.note(format!("{what}: {}", failure.error));
+        self.out.log(AppLog::WorkerFailed { worker: number, promoting, failure });
     }
 
     /// It has loaded the application, which its mold has not.
@@ -195,16 +180,14 @@ impl App {
         let worker = self.staff.workers.get(number).filter(|worker| worker.state == WorkerState::Starting);
         let Some(worker) = worker else { return }; // it was ordered to exit meanwhile
         let (generation, line) = (worker.generation, worker.line);
-        if self.is_next(generation) {
-            if let Some(restart) = &mut self.restarts.going {
-                restart.next.app.get_or_insert(app);
-            }
-        } else if line == self.current.line
-            && generation == self.current.number
-            && self.current.app.is_none()
+        if self.restarts.is_next(generation) {
+            self.restarts.worker_booted(app);
+        } else if line == self.current.line()
+            && generation == self.current.number()
+            && !self.current.has_booted()
             && matches!(self.condition, Condition::Booting)
         {
-            self.log(AppLog::WorkerBooted { worker: number, app: Arc::clone(&app) });
+            self.out.log(AppLog::WorkerBooted { worker: number, app: Arc::clone(&app) });
             self.current_booted(app);
         }
     }
@@ -214,8 +197,8 @@ impl App {
         let (now, limit) = (self.now, self.config.boot_timeout);
         let Some(worker) = self.staff.workers.get_mut(number) else { return };
         if worker.dump(now, DUMP_TIME) {
-            self.log(AppLog::StartsTooLong { worker: number });
-            return self.act(AppAction::DumpThreads(Process::Worker(number)));
+            self.out.log(AppLog::StartsTooLong { worker: number });
+            return self.out.act(AppAction::DumpThreads(Process::Worker(number)));
         }
         self.halt_worker(number);
         let step = if self.config.preload { Step::StartWorker } else { Step::LoadApp };
@@ -229,7 +212,7 @@ impl App {
             return self.misbehaved(Process::Worker(number), error);
         }
         let Some(generation) = self.staff.workers.get(number).map(|worker| worker.generation) else { return };
-        let is_new = self.is_next(generation);
+        let is_new = self.restarts.is_next(generation);
         let is_probed = is_new || self.is_spare();
         let (state, deadline) = if is_probed {
             let deadline = (!is_mutated(Mutation::ForgetProbeDeadline)).then_some(probe_until);
@@ -243,32 +226,31 @@ impl App {
         }
         let took = now - worker.forked_at;
         let is_usual = self.staff.is_crashing && !is_new;
-        self.log(AppLog::WorkerReady { worker: number, took, is_usual });
+        self.out.log(AppLog::WorkerReady { worker: number, took, is_usual });
         if is_probed {
-            self.notify(FrontNews::CanaryReady { worker: number, generation });
-            if self.decides(generation) {
-                self.checkpoint("restart.canary_ready");
+            self.out.notify(FrontNews::CanaryReady { worker: number, generation });
+            if self.restarts.is_probing(generation) {
+                self.out.checkpoint("restart.canary_ready");
             }
             return;
         }
         self.staff.policy.ready();
-        self.notify(FrontNews::WorkerReady { worker: number, generation });
+        self.out.notify(FrontNews::WorkerReady { worker: number, generation });
     }
 
     /// Whether a worker that is ready may be prepared before it serves: in a refork it takes the place of one that serves until
     /// then. (One that is replaced for what is wrong with it may serve nothing at all.)
     fn is_spare(&self) -> bool {
         let tally = self.tally();
-        self.reforks.going.is_some() && tally.serving + tally.others_serving >= usize::from(self.staff.wanted)
+        self.reforks.is_going() && tally.serving + tally.others_serving >= usize::from(self.staff.wanted)
     }
 
     /// Whether it is known which application this worker has loaded: its mold has reported it, or a worker.
     fn has_loaded(&self, number: u32) -> bool {
         let Some(worker) = self.staff.workers.get(number) else { return true };
-        let next = self.restarts.going.as_ref().filter(|restart| restart.next.line == worker.line);
-        match next {
-            Some(restart) => restart.next.app.is_some(),
-            None => worker.line != self.current.line || self.current.app.is_some(),
+        match self.restarts.version_of(worker.line) {
+            Some(next) => next.has_booted(),
+            None => worker.line != self.current.line() || self.current.has_booted(),
         }
     }
 
@@ -299,15 +281,18 @@ impl App {
     /// Another worker takes this one's place, if it serves.
     fn replace(&mut self, worker: u32, why: AppLog) {
         if self.retire(worker) {
-            self.log(why);
-            self.notify(FrontNews::WorkerRetiring { worker });
+            self.out.log(why);
+            self.out.notify(FrontNews::WorkerRetiring { worker });
         }
     }
 
     /// A retiring worker has nothing in flight; or, if it is stuck, only requests for which no client waits.
     pub(super) fn worker_idle(&mut self, number: u32, is_stuck: bool) {
         if is_stuck {
-            self.refork_meets_stuck(number);
+            // Its threads would never end for a promotion.
+            if self.reforks.stage_about(number) == Some(ReforkStage::Retiring) {
+                self.refork_failed("a request of the worker that was to be promoted does not end".into());
+            }
         } else if self.promotes(number) {
             return;
         }
@@ -325,7 +310,7 @@ impl App {
         if worker.hears() {
             worker.state = WorkerState::Draining;
             worker.deadline = Some(until);
-            self.act(AppAction::Tell { worker: number, order: WorkerOrder::Drain });
+            self.out.act(AppAction::Tell { worker: number, order: WorkerOrder::Drain });
         } else if worker.state != WorkerState::Draining {
             self.halt_worker(number);
         }
@@ -335,7 +320,7 @@ impl App {
         let now = self.now;
         if let Some(worker) = self.staff.workers.get_mut(number) {
             worker.halt(now);
-            self.act(AppAction::Kill(Process::Worker(number)));
+            self.out.act(AppAction::Kill(Process::Worker(number)));
         }
     }
 
@@ -351,7 +336,7 @@ impl App {
         let unborn = |worker: &Worker| worker.state == WorkerState::Forking && which(worker);
         for worker in self.staff.workers.which(unborn) {
             self.staff.workers.remove(worker);
-            self.act(AppAction::Forget { process: Process::Worker(worker), ending: None });
+            self.out.act(AppAction::Forget { process: Process::Worker(worker), ending: None });
         }
     }
 

@@ -1,0 +1,79 @@
+//! What an application asks for in a step, in this order; and whether the step has to go on.
+
+use super::action::{AppAction, FrontNews};
+use super::event::{Process, Ticket};
+use super::log::AppLog;
+use super::mutation::{is_mutated, Mutation};
+use crate::facts::boot_failure::BootFailure;
+use std::path::PathBuf;
+
+#[derive(Debug, Default)]
+pub(crate) struct Outbox {
+    actions: Vec<AppAction>,
+    /// Something has changed that may have consequences in the same step.
+    has_changed: bool,
+    tickets: u64,
+}
+
+impl Outbox {
+    pub(crate) fn act(&mut self, action: AppAction) {
+        self.go_on();
+        self.actions.push(action);
+    }
+
+    pub(crate) fn act_all(&mut self, actions: impl IntoIterator<Item = AppAction>) {
+        actions.into_iter().for_each(|action| self.act(action));
+    }
+
+    pub(crate) fn log(&mut self, log: AppLog) {
+        self.act(AppAction::Log(log));
+    }
+
+    pub(crate) fn notify(&mut self, news: FrontNews) {
+        self.act(AppAction::Notify(news));
+    }
+
+    pub(crate) fn checkpoint(&mut self, step: &'static str) {
+        self.act(AppAction::Checkpoint(step));
+    }
+
+    /// Answers an order, if somebody waits for that.
+    pub(crate) fn answer(&mut self, ticket: Option<Ticket>, answer: Result<u32, String>) {
+        if is_mutated(Mutation::LoseAnswer) && answer.is_err() {
+            return;
+        }
+        self.act_all(ticket.map(|ticket| AppAction::Answer(ticket, answer)));
+    }
+
+    /// A process has sent a message that it may not send now.
+    pub(crate) fn out_of_turn(&mut self, process: Process, message: &'static str) {
+        self.log(AppLog::OutOfTurn { process, message });
+    }
+
+    /// Asks for the diagnosis of a boot that has failed in this folder.
+    pub(crate) fn diagnose(&mut self, folder: PathBuf, failure: BootFailure) -> Ticket {
+        let ticket = self.next_ticket();
+        self.act(AppAction::Diagnose { ticket, folder, failure: Box::new(failure) });
+        ticket
+    }
+
+    pub(crate) fn next_ticket(&mut self) -> Ticket {
+        self.tickets += 1;
+        Ticket(self.tickets)
+    }
+
+    /// Something has changed: another pass over the state has to follow.
+    pub(crate) fn go_on(&mut self) {
+        self.has_changed = true;
+    }
+
+    /// Whether something has changed since this was asked last.
+    pub(crate) fn take_change(&mut self) -> bool {
+        std::mem::take(&mut self.has_changed)
+    }
+
+    /// What has to be done since the last step.
+    pub(crate) fn take_actions(&mut self) -> Vec<AppAction> {
+        std::mem::take(&mut self.actions)
+    }
+}
