@@ -12,10 +12,13 @@
 //!
 //! - [`event`], [`action`], [`log`]: what goes in, and what comes out;
 //! - [`server`]: what exists once, and whose turn it is to boot; [`upgrade`]: the handover to another `highball`;
-//! - [`app`]: the state of one application; [`mold`], [`worker`], [`workers`]: its processes;
-//! - [`step`]: the one place where events meet states, and each part of an application's life;
-//! - [`rolling`], [`restart_policy`], [`crash_loop`], [`replacement`], [`auto_refork`]: what comes next, and when, as pure functions; [`restart`], [`refork`]:
-//!   their stages;
+//! - [`staff`], [`molds`], [`boots`], [`restarts`], [`reforks`]: the parts of an application. Each alone changes its state, and
+//!   returns what follows for others. [`condition`]: whether the application is there; [`version`]: what it is;
+//! - [`app`]: the parts together; [`step`]: what an event means for which of them, and in which order; [`outbox`]: what comes
+//!   of a step;
+//! - [`mold`], [`worker`], [`workers`]: processes; [`restart`], [`refork`]: stages and causes;
+//! - [`rolling`], [`restart_policy`], [`crash_loop`], [`replacement`], [`auto_refork`]: what comes next, and when, as pure
+//!   functions;
 //! - [`memory`]: which worker has too much of it; [`sizing`]: how many workers the load needs;
 //! - [`departure`], [`ending`]: the end of a process;
 //! - [`mutation`]: faults for the simulator to find.
@@ -23,6 +26,8 @@
 pub(crate) mod action;
 pub(crate) mod app;
 pub(crate) mod auto_refork;
+mod boots;
+pub(crate) mod condition;
 pub(crate) mod crash_loop;
 pub(crate) mod departure;
 pub(crate) mod ending;
@@ -48,6 +53,7 @@ pub(crate) mod server;
 #[cfg(test)]
 mod sim;
 pub(crate) mod sizing;
+mod staff;
 mod step;
 #[cfg(test)]
 mod table;

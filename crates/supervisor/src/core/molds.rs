@@ -3,21 +3,13 @@
 
 use super::action::AppAction;
 use super::event::Process;
+use super::log::AppLog;
 use super::mold::{Mold, MoldState};
 use super::mutation::{is_mutated, Mutation};
 use crate::core::ending::Ending;
 use highball_link::Step;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
-
-/// What comes of a message of a mold.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Heard<T> {
-    InTurn(T),
-    OutOfTurn,
-    /// The mold is gone.
-    FromNone,
-}
 
 /// What it comes to that a mold has not done something in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,6 +46,11 @@ impl Molds {
 
     pub(crate) fn get(&self, boot: u32) -> Option<&Mold> {
         self.molds.iter().find(|mold| mold.boot == boot)
+    }
+
+    /// The line of workers that is forked from it.
+    pub(crate) fn line_of(&self, boot: u32) -> Option<u32> {
+        self.get(boot)?.line
     }
 
     /// The mold that workers of this line are forked from.
@@ -128,46 +125,33 @@ impl Molds {
 
     // --- messages
 
-    /// A step of its journey begins. Which one is done, and how long it took.
-    pub(crate) fn step_begins(&mut self, boot: u32, step: Step, now: Instant) -> Heard<(Step, Duration)> {
-        match self.get_mut(boot).map(|mold| &mut mold.state) {
-            Some(MoldState::Booting(journey)) => {
-                let before = journey.step();
-                Heard::InTurn((before, journey.enter(step, now)))
-            }
-            Some(_) => Heard::OutOfTurn,
-            None => Heard::FromNone,
-        }
+    /// A step of its journey begins: what there is to report of the one before.
+    pub(crate) fn step_begins(&mut self, boot: u32, step: Step, now: Instant) -> Option<AppAction> {
+        let MoldState::Booting(journey) = &mut self.get_mut(boot)?.state else {
+            return Some(out_of_turn(boot, "step"));
+        };
+        let (step, took) = (journey.step(), journey.enter(step, now));
+        Some(AppAction::Log(AppLog::StepDone { step, took }))
     }
 
-    /// It can be forked from. How long its boot took.
-    pub(crate) fn booted(&mut self, boot: u32, now: Instant) -> Heard<Duration> {
-        match self.get_mut(boot).map(|mold| mold.booted(now)) {
-            Some(Some(took)) => Heard::InTurn(took),
-            Some(None) => Heard::OutOfTurn,
-            None => Heard::FromNone,
-        }
+    /// It can be forked from. How long its boot took; or else what follows from a message that was not expected.
+    pub(crate) fn booted(&mut self, boot: u32, now: Instant) -> Result<Duration, Option<AppAction>> {
+        let mold = self.get_mut(boot).ok_or(None)?;
+        mold.booted(now).ok_or_else(|| Some(out_of_turn(boot, "booted")))
     }
 
-    /// It does not boot, and ends.
-    pub(crate) fn failed(&mut self, boot: u32, now: Instant) -> Heard<()> {
-        match self.get_mut(boot) {
-            Some(mold) if mold.step().is_some() => {
-                mold.halt(now);
-                Heard::InTurn(())
-            }
-            Some(_) => Heard::OutOfTurn,
-            None => Heard::FromNone,
-        }
+    /// It does not boot, and ends; or else the same.
+    pub(crate) fn failed(&mut self, boot: u32, now: Instant) -> Result<(), Option<AppAction>> {
+        let mold = self.get_mut(boot).ok_or(None)?;
+        mold.step().ok_or_else(|| Some(out_of_turn(boot, "failed")))?;
+        mold.halt(now);
+        Ok(())
     }
 
-    /// It asks to end everything, which only a caller may.
-    pub(crate) fn asks_to_stop(&self, boot: u32) -> Heard<()> {
-        match self.get(boot).map(|mold| mold.is_caller) {
-            Some(true) => Heard::InTurn(()),
-            Some(false) => Heard::OutOfTurn,
-            None => Heard::FromNone,
-        }
+    /// It asks to end everything, which only a caller may; or else the same.
+    pub(crate) fn asks_to_stop(&self, boot: u32) -> Result<(), Option<AppAction>> {
+        let mold = self.get(boot).ok_or(None)?;
+        mold.is_caller.then_some(()).ok_or_else(|| Some(out_of_turn(boot, "stop")))
     }
 
     // --- ends
@@ -250,4 +234,9 @@ impl Molds {
     fn get_mut(&mut self, boot: u32) -> Option<&mut Mold> {
         self.molds.iter_mut().find(|mold| mold.boot == boot)
     }
+}
+
+/// It has sent a message that it may not send now.
+fn out_of_turn(boot: u32, message: &'static str) -> AppAction {
+    AppAction::Log(AppLog::OutOfTurn { process: Process::Mold(boot), message })
 }

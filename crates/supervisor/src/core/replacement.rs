@@ -139,7 +139,7 @@ pub(crate) struct MemoryPace {
     /// Workers in a row that had too much soon.
     soon: u32,
     /// The limit is too small, or the application leaks as soon as it serves; the figures. The log has a line of it.
-    pub(crate) too_small: Option<OverMemory>,
+    too_small: Option<OverMemory>,
 }
 
 impl MemoryPace {
@@ -148,7 +148,7 @@ impl MemoryPace {
     }
 
     /// Replacing a worker begins that has served for this long.
-    pub(crate) fn begin(&mut self, served: Duration, pool: u16, now: Instant) {
+    fn begin(&mut self, served: Duration, pool: u16, now: Instant) {
         if served >= SOON {
             self.soon = 0;
             return;
@@ -181,14 +181,49 @@ impl Counts {
 /// Everything that an application has to remember of it.
 #[derive(Debug)]
 pub(crate) struct Replacements {
-    pub(crate) pace: Pace,
-    pub(crate) memory: MemoryPace,
-    pub(crate) done: Counts,
+    pace: Pace,
+    memory: MemoryPace,
+    done: Counts,
 }
 
 impl Replacements {
     pub(crate) fn new(now: Instant) -> Replacements {
         Replacements { pace: Pace::new(now), memory: MemoryPace::new(now), done: Counts::default() }
+    }
+
+    /// The numbers of those that were done.
+    pub(crate) fn counts(&self) -> Counts {
+        self.done
+    }
+
+    /// One begins, of a worker that has served for this long, in a pool of this size.
+    pub(crate) fn begin(&mut self, cause: ReplacementCause, served: Duration, pool: u16, now: Instant) {
+        match cause {
+            ReplacementCause::TimedOut | ReplacementCause::Unresponsive | ReplacementCause::Asked => {
+                self.pace.begin(now);
+            }
+            ReplacementCause::OverMemory => self.memory.begin(served, pool, now),
+        }
+    }
+
+    /// One is done.
+    pub(crate) fn done(&mut self, cause: ReplacementCause) {
+        self.done.add(cause);
+    }
+
+    /// The limit of memory that is too small for the application, if one is.
+    pub(crate) fn too_small(&self) -> Option<OverMemory> {
+        self.memory.too_small
+    }
+
+    /// A limit of memory is too small. False: that is known.
+    pub(crate) fn limit_is_too_small(&mut self, over: OverMemory) -> bool {
+        self.memory.too_small.replace(over).is_none()
+    }
+
+    /// The limit of memory, or what is limited, may be another one.
+    pub(crate) fn forget_limit(&mut self) {
+        self.memory.too_small = None;
     }
 
     /// When the next replacement for this cause may begin, in a pool of this size.

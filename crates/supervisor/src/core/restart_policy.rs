@@ -41,6 +41,11 @@ impl RestartPolicy {
         RestartPolicy { max_boot_failures, boot_failures: 0, quick_deaths: 0 }
     }
 
+    /// What has died so far does not count any more.
+    pub(crate) fn begin_again(&mut self) {
+        *self = RestartPolicy::new(self.max_boot_failures);
+    }
+
     /// A process has become ready: it is not a boot loop.
     pub(crate) fn ready(&mut self) {
         self.boot_failures = 0;

@@ -1,7 +1,8 @@
 //! What exists once in a process: signals, whose turn it is to boot, hot restarts, the end.
 
 use super::action::{Action, AppAction, FrontNews};
-use super::app::{App, AppConfig, End, Surroundings};
+use super::app::{App, AppConfig, Surroundings};
+use super::condition::End;
 use super::event::{AppEvent, Event, Ticket};
 use super::log::ServerLog;
 use super::upgrade::Upgrades;
@@ -143,7 +144,8 @@ impl Server {
         let now = self.now;
         match self.apps.get_mut(&id) {
             Some(app) => {
-                app.apply_at(event, now);
+                app.at(now);
+                app.apply(event);
                 self.due.insert(id, Some(now));
                 self.collect(id);
             }
@@ -353,7 +355,7 @@ impl Server {
         if self.apps.values().any(|app| app.wants_the_end) {
             self.drain(false);
         }
-        let is_lost = |app: &App| app.is_ending() && !app.is_removed;
+        let is_lost = |app: &App| app.phase.is_ending() && !app.is_removed;
         if self.phase == ServerPhase::Running && self.apps.values().any(is_lost) {
             self.phase = ServerPhase::Stopping;
             self.grace_until = None;

@@ -1,7 +1,8 @@
 //! The table of an application's states in STATES.md is what the core does: each state is brought about by events, and
 //! then each event is tried in it. `HIGHBALL_BLESS=1` writes the table.
 
-use super::app::{App, AppConfig, Condition, Phase, Source};
+use super::app::{App, AppConfig, Source};
+use super::condition::{Condition, Phase};
 use super::crash_loop::PROBATION;
 use super::samples;
 use super::server::{Purpose, Server, ServerConfig};
@@ -153,7 +154,7 @@ impl Play {
     }
 
     fn worker(&self, is_it: impl Fn(WorkerState) -> bool) -> Option<u32> {
-        self.app().staff.workers.iter().find(|(_, worker)| is_it(worker.state)).map(|(number, _)| number)
+        self.app().staff.workers().iter().find(|(_, worker)| is_it(worker.state)).map(|(number, _)| number)
     }
 
     fn ends(&mut self, process: Process) {
@@ -201,7 +202,7 @@ impl Play {
                 let restart = self.app().restarts.going()?;
                 let generation = restart.next.number();
                 let new =
-                    self.app().staff.workers.iter().filter(|(_, worker)| worker.generation == generation);
+                    self.app().staff.workers().iter().filter(|(_, worker)| worker.generation == generation);
                 let new: Vec<u32> = new.map(|(number, _)| number).collect();
                 if new.is_empty() {
                     return None;
@@ -272,7 +273,7 @@ impl Play {
     }
 
     fn files_change(&mut self) -> Option<()> {
-        if !matches!(self.app().condition, Condition::Failed(_)) {
+        if !self.app().condition.is_failed() {
             return None;
         }
         for files in [1, 2] {
@@ -312,7 +313,7 @@ impl Play {
 
     fn all_end(&mut self) {
         let molds: Vec<u32> = self.app().molds.iter().map(|mold| mold.boot).collect();
-        let workers: Vec<u32> = self.app().staff.workers.iter().map(|(number, _)| number).collect();
+        let workers: Vec<u32> = self.app().staff.workers().iter().map(|(number, _)| number).collect();
         for worker in workers {
             self.ends(Process::Worker(worker));
         }

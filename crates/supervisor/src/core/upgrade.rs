@@ -147,7 +147,7 @@ impl Server {
         if self.apps.values().any(|app| app.config.source == Source::Caller) {
             return Err("the application was given as an object, by a process that cannot be replaced: stop it, and start it");
         }
-        if self.apps.values().all(App::is_failed) {
+        if self.apps.values().all(|app| app.condition.is_failed()) {
             return Err("the application has not booted yet: fix it first, and reload its page");
         }
         if self.upgrades.going.is_some() {
@@ -171,7 +171,8 @@ impl Server {
         upgrade.stage = UpgradeStage::Booting;
         upgrade.deadline = (!is_mutated(Mutation::ForgetUpgradeDeadline)).then_some(deadline);
         let (number, by) = (upgrade.number, upgrade.asked);
-        let failed = self.apps.iter().filter(|(_, app)| app.is_failed()).map(|(id, _)| *id).collect();
+        let failed =
+            self.apps.iter().filter(|(_, app)| app.condition.is_failed()).map(|(id, _)| *id).collect();
         self.log(ServerLog::HotRestart { by });
         self.act(Action::SpawnSuccessor { upgrade: number, failed });
     }

@@ -104,8 +104,18 @@ impl Workers {
         self.workers.iter().filter(|(_, worker)| worker.state == state).count()
     }
 
+    /// Those that were sent TERM, and are to be retired by now.
+    pub(crate) fn leaving(&self, now: Instant) -> Vec<u32> {
+        self.which(|worker| worker.leaves_at.is_some_and(|at| at <= now))
+    }
+
     pub(crate) fn next_leaving(&self) -> Option<Instant> {
         self.workers.iter().filter_map(|(_, worker)| worker.leaves_at).min()
+    }
+
+    /// Those that have not done something in time.
+    pub(crate) fn overdue(&self, now: Instant) -> Vec<u32> {
+        self.which(|worker| worker.deadline.is_some_and(|at| at <= now))
     }
 
     pub(crate) fn next_deadline(&self) -> Option<Instant> {

@@ -253,7 +253,7 @@ impl AppSupervisor {
         let Plan { what, app, asked, folder, start } = plan;
         let is_awaited = match what {
             Planned::Mold(boot) => core.molds.iter().any(|mold| mold.boot == boot && !mold.is_started),
-            Planned::Site(generation) => core.boots.site.is_some_and(|(of, _)| of == generation),
+            Planned::Site(generation) => core.boots.site() == Some(generation),
         };
         if !is_awaited {
             return None;
@@ -508,7 +508,7 @@ impl AppSupervisor {
         match found {
             Found::Restart(Some(look)) => {
                 let asked = self.restart_files.asks(look, now)?;
-                core.is_running().then_some(AppEvent::Restart { asked, ticket: None })
+                core.phase.is_running().then_some(AppEvent::Restart { asked, ticket: None })
             }
             Found::Restart(None) => {
                 self.restart_files.not_seen(now);

@@ -59,7 +59,7 @@ impl Supervisor {
     /// The front has reported the load of an application.
     pub(super) fn load_reported(&mut self, id: AppId, reported: ReportedLoad) {
         let (Some(app), Some(core)) = (self.apps.get(&id), self.core.apps.get(&id)) else { return };
-        let serving = core.staff.workers.which(|worker| worker.state == WorkerState::Serving);
+        let serving = core.staff.workers().which(|worker| worker.state == WorkerState::Serving);
         let pids: Vec<(u32, i32)> =
             serving.into_iter().filter_map(|worker| Some((worker, app.pid_of_worker(worker)?))).collect();
         let inbox = self.inbox.of_app(id);
@@ -91,7 +91,7 @@ impl Supervisor {
 
     fn wanted_workers(&self) -> Vec<(AppId, usize)> {
         let wanted = self.core.apps.iter().map(|(id, core)| {
-            let wanted = usize::from(core.staff.wanted).max(core.staff.workers.counting());
+            let wanted = usize::from(core.staff.wanted()).max(core.staff.workers().counting());
             (*id, if core.can_answer() { wanted } else { 0 })
         });
         wanted.collect()
@@ -99,7 +99,7 @@ impl Supervisor {
 
     /// Memory was looked at: large pools get to know what is left, for rolling restarts.
     pub(super) fn tell_room(&mut self) {
-        let large = self.core.apps.iter().filter(|(_, core)| core.staff.wanted >= LARGE_POOL);
+        let large = self.core.apps.iter().filter(|(_, core)| core.staff.wanted() >= LARGE_POOL);
         for id in large.map(|(id, _)| *id).collect::<Vec<AppId>>() {
             let event = self.room(id).map(|room| Event::OfApp(id, AppEvent::MemoryRoom(room)));
             self.happened.extend(event);

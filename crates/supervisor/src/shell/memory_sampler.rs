@@ -141,9 +141,8 @@ impl MemorySampler {
     }
 
     fn wanted(&mut self, id: AppId, app: &AppSupervisor, core: &Core, now: Instant) -> Wanted {
-        let serves = |number| {
-            core.staff.workers.get(number).is_some_and(|worker| worker.state == WorkerState::Serving)
-        };
+        let serves =
+            |number| core.staff.get(number).is_some_and(|worker| worker.state == WorkerState::Serving);
         let workers = app.workers.keys().filter_map(|number| {
             Some((Process::Worker(*number), app.pid_of_worker(*number)?, serves(*number)))
         });
@@ -158,8 +157,8 @@ impl MemorySampler {
         Wanted {
             app: id,
             limits: app.app.memory,
-            replacing_for: core.replacing_for_memory(now),
-            has_replaced: core.replacements.done.of(ReplacementCause::OverMemory) > 0,
+            replacing_for: core.staff.replacing_for_memory(core.config.boot_timeout, now),
+            has_replaced: core.staff.replacements().counts().of(ReplacementCause::OverMemory) > 0,
             user: app.app.runs_as.another().cloned(),
             processes: processes.collect(),
             turn: Arc::clone(self.turns.entry(id).or_insert_with(|| Arc::new(Semaphore::new(1)))),
@@ -173,7 +172,7 @@ impl MemorySampler {
             bytes: self.watch.bytes_of_app(app.app.id),
             worker_limit: app.app.memory.worker.bytes(available),
             budget: app.app.memory.budget(available),
-            too_small: core.replacements.memory.too_small.map(|over| over.too_small()),
+            too_small: core.staff.replacements().too_small().map(|over| over.too_small()),
             oom_kills: core.trouble.oom_kills,
         }
     }
@@ -215,7 +214,7 @@ impl Supervisor {
         let mut wanted = Vec::new();
         self.memory.turns.retain(|app, _| self.apps.contains_key(app));
         for (id, app) in &self.apps {
-            let Some(core) = self.core.apps.get(id).filter(|core| core.is_running()) else { continue };
+            let Some(core) = self.core.apps.get(id).filter(|core| core.phase.is_running()) else { continue };
             wanted.push(self.memory.wanted(*id, app, core, now));
         }
         if wanted.iter().all(|app| app.processes.is_empty()) {

@@ -193,7 +193,7 @@ impl AppSupervisor {
             AppOrder::Idle => AppEvent::Idle,
             AppOrder::Drained => AppEvent::Drained,
             AppOrder::WorkerBroken { worker, why } => {
-                if core.staff.workers.get(worker).is_some() {
+                if core.staff.get(worker).is_some() {
                     self.deaths.broke_the_rules(worker, self.pid_of_worker(worker), &why);
                 }
                 AppEvent::WorkerBroken { worker, why }
@@ -334,7 +334,7 @@ impl AppSupervisor {
             AskedHeap { app: id, worker: None, pid, state: mold.state.name(), answer }
         });
         let mut heaps: Vec<AskedHeap> = mold.into_iter().collect();
-        for (number, worker) in core.staff.workers.iter() {
+        for (number, worker) in core.staff.workers().iter() {
             let (pid, handle) = (self.pid_of_worker(number), self.workers.get_mut(&number));
             let answer = match handle.filter(|_| hears(core, number)) {
                 Some(handle) => handle.ask_heap(gc),
@@ -350,5 +350,5 @@ impl AppSupervisor {
 /// Whether the worker's main thread waits for questions.
 pub(super) fn hears(core: &Core, worker: u32) -> bool {
     let hears = |state| matches!(state, WorkerState::Serving | WorkerState::Retiring);
-    core.staff.workers.get(worker).is_some_and(|worker| hears(worker.state))
+    core.staff.get(worker).is_some_and(|worker| hears(worker.state))
 }

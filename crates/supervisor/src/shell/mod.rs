@@ -296,7 +296,7 @@ impl Supervisor {
         let core = self.core.apps.get(&app);
         core.is_some_and(|core| match process {
             Process::Worker(number) => {
-                core.staff.workers.get(number).is_none_or(|worker| worker.state == WorkerState::Halted)
+                core.staff.get(number).is_none_or(|worker| worker.state == WorkerState::Halted)
             }
             Process::Mold(boot) => {
                 let mold = core.molds.get(boot);
@@ -393,16 +393,17 @@ impl Supervisor {
         let now = Instant::now();
         for (id, app) in &mut self.apps {
             match self.core.apps.get(id) {
-                Some(core) if core.is_asleep() => app.forget_restart_files(),
-                Some(core) if core.is_running() => app.look_at_restart_files(now),
+                Some(core) if core.condition.is_asleep() => app.forget_restart_files(),
+                Some(core) if core.phase.is_running() => app.look_at_restart_files(now),
                 _ => {}
             }
         }
     }
 
     fn next_deadline(&self) -> Option<Instant> {
-        let is_looked_at =
-            |id: &AppId| self.core.apps.get(id).is_some_and(|core| core.is_running() && !core.is_asleep());
+        let is_looked_at = |id: &AppId| {
+            self.core.apps.get(id).is_some_and(|core| core.phase.is_running() && !core.condition.is_asleep())
+        };
         let looks = self.apps.iter().filter(|(id, _)| is_looked_at(id)).filter_map(|(_, app)| app.look_due());
         let memory = self.memory.due().filter(|_| !self.core.is_over());
         looks.chain(self.core.next_deadline()).chain(memory).min()

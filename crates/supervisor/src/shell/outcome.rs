@@ -1,6 +1,7 @@
 //! How a run ended.
 
-use crate::core::app::{App, End, Phase};
+use crate::core::app::App;
+use crate::core::condition::{End, Phase};
 use crate::upgrade::pid_proxy::PidProxy;
 use highball_link::Diagnosis;
 

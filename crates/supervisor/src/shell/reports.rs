@@ -42,7 +42,7 @@ impl Supervisor {
 
 impl AppSupervisor {
     fn report(&self, core: &Core, memory: &MemorySampler, now: Instant) -> AppReport {
-        let workers = core.staff.workers.iter().map(|(worker, state)| WorkerReport {
+        let workers = core.staff.workers().iter().map(|(worker, state)| WorkerReport {
             worker,
             generation: state.generation,
             pid: self.pid_of_worker(worker),
@@ -59,12 +59,12 @@ impl AppSupervisor {
             folder: core.current.folder().into(),
             generation: core.current.number(),
             mold: core.molds.of(core.current.line()).map(|mold| self.mold_report(mold)),
-            mold_rests: core.boots.rests,
-            wanted: core.staff.wanted,
-            sizing: core.sizing.as_ref().map(|sizing| sizing_report(sizing, memory.available(), now)),
+            mold_rests: core.boots.rests(),
+            wanted: core.staff.wanted(),
+            sizing: core.staff.sizing().map(|sizing| sizing_report(sizing, memory.available(), now)),
             workers: workers.collect(),
-            crash_loop: core.staff.crash_loop.crashes(now).map(crash_loop_report),
-            replaced: core.replacements.done.by_name(),
+            crash_loop: core.staff.crashes(now).map(crash_loop_report),
+            replaced: core.staff.replacements().counts().by_name(),
             memory: memory.report(self, core),
             overruns: self.overruns.all(),
             restartable: core.current.app().map(|app| app.restartable),

@@ -34,8 +34,7 @@ impl Supervisor {
             };
             for reading in &watched.readings {
                 let Process::Worker(worker) = reading.process else { continue };
-                let serves =
-                    core.staff.workers.get(worker).map(|worker| worker.state) == Some(WorkerState::Serving);
+                let serves = core.staff.get(worker).map(|worker| worker.state) == Some(WorkerState::Serving);
                 let Some(handle) = app.workers.get_mut(&worker).filter(|_| serves) else { continue };
                 let answers = answers(handle, now);
                 let (is_stopped, is_fine) = (reading.is_stopped, answers && !reading.is_stopped);

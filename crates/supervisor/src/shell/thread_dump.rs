@@ -47,7 +47,7 @@ impl Supervisor {
         for (id, app) in &mut self.apps {
             let Some(core) = self.core.apps.get(id) else { continue };
             let span = app.span(alone);
-            for (worker, _) in core.staff.workers.iter() {
+            for (worker, _) in core.staff.workers().iter() {
                 let pid = app.pid_of_worker(worker);
                 let handle = app.workers.get_mut(&worker).filter(|_| hears(core, worker));
                 let threads = handle.and_then(|handle| handle.ask_threads(true).ok());

@@ -1,7 +1,8 @@
 //! What has to hold after every step, whatever has happened.
 
 use super::world::World;
-use crate::core::app::{App, Condition, Failed, Phase};
+use crate::core::app::App;
+use crate::core::condition::Condition;
 use crate::core::crash_loop::PROBATION;
 use crate::core::mold::{Mold, MoldState};
 use crate::core::refork::ReforkStage;
@@ -98,7 +99,7 @@ impl Books {
         ensure(!self.has_ended || actions.is_empty(), || "it acts after its end".into())?;
         for (id, app) in &server.apps {
             let most = self.most_wanted.entry(*id).or_default();
-            *most = app.staff.wanted.max(*most);
+            *most = app.staff.wanted().max(*most);
         }
         let mut leaving = None;
         for action in actions {
@@ -271,7 +272,7 @@ impl Books {
     /// However often replacements are asked for, there is a limit to them.
     fn check_pace(&mut self, app: AppId, worker: u32, cause: ReplacementCause, server: &Server) -> Checked {
         let Some(now) = self.now else { return Ok(()) };
-        let worker = server.apps.get(&app).and_then(|app| app.staff.workers.get(worker));
+        let worker = server.apps.get(&app).and_then(|app| app.staff.get(worker));
         let served = match worker.map(|worker| worker.life(now)) {
             Some(Life::Ready(served)) => served,
             _ => return Err("a worker is replaced that does not serve".into()),
@@ -309,7 +310,7 @@ impl Books {
 
     /// One worker is replaced at a time, or several of a large pool for one cause.
     fn check_replacements(&self, id: AppId, app: &App) -> Checked {
-        let replacements = app.staff.workers.iter().filter_map(|(_, worker)| worker.replacement);
+        let replacements = app.staff.workers().iter().filter_map(|(_, worker)| worker.replacement);
         let causes: Vec<ReplacementCause> =
             replacements.filter(|it| it.relieved_by.is_some()).map(|it| it.cause).collect();
         let Some(cause) = causes.first() else { return Ok(()) };
@@ -321,14 +322,14 @@ impl Books {
     /// A worker is only retired where enough others serve.
     fn check_retired(&self, app: AppId, worker: u32, server: &Server) -> Checked {
         let Some(app) = server.apps.get(&app) else { return Ok(()) };
-        let wanted = if matches!(app.condition, Condition::Serving) { app.staff.wanted.into() } else { 0 };
-        let serving = app.staff.workers.in_state(WorkerState::Serving);
+        let wanted = if app.condition.is_serving() { app.staff.wanted().into() } else { 0 };
+        let serving = app.staff.workers().in_state(WorkerState::Serving);
         // Where there is no memory for both, the old one goes before another one is there.
         let goes_first = |worker: &Worker| {
             worker.replacement.is_some_and(|it| it.retires_first() && it.relieved_by.is_some())
         };
-        let wanted = wanted - app.staff.workers.which(goes_first).len().min(wanted);
-        ensure(serving >= wanted || !matches!(app.phase, Phase::Running), || {
+        let wanted = wanted - app.staff.workers().which(goes_first).len().min(wanted);
+        ensure(serving >= wanted || !app.phase.is_running(), || {
             format!("worker {worker} was retired, and {serving} of {wanted} workers are left")
         })
     }
@@ -397,7 +398,7 @@ fn promised(server: &Server) -> usize {
 
 /// Nothing waits for ever: every state that waits has a deadline, or an action is under way that will be answered.
 fn check_waiting(world: &World, id: AppId, app: &App) -> Checked {
-    for (number, worker) in app.staff.workers.iter() {
+    for (number, worker) in app.staff.workers().iter() {
         let waits = worker.state != WorkerState::Serving;
         ensure(!waits || worker.deadline.is_some(), || {
             format!("worker {number} is {} without a deadline", worker.state.name())
@@ -413,11 +414,12 @@ fn check_waiting(world: &World, id: AppId, app: &App) -> Checked {
     if let Condition::Explaining(ticket) = app.condition {
         ensure(explains(ticket), || "a diagnosis is waited for that is not being made".into())?;
     }
-    if let Some(ticket) = app.boots.explaining {
+    if let Some(ticket) = app.boots.explaining() {
         ensure(explains(ticket), || "a boot waits for a diagnosis that is not being made".into())?;
     }
-    if let Condition::Failed(Failed { look: Some(look), .. }) = &app.condition {
-        ensure(world.books.looks.contains(&(id, look.ticket)), || {
+    let failed = if let Condition::Failed(failed) = &app.condition { failed.looks() } else { None };
+    if let Some(look) = failed {
+        ensure(world.books.looks.contains(&(id, look)), || {
             "a look at the folder is waited for that is not under way".into()
         })?;
     }
@@ -432,16 +434,16 @@ fn check_waiting(world: &World, id: AppId, app: &App) -> Checked {
 fn check_changes(world: &World, id: AppId, app: &App) -> Checked {
     let (restart, refork) = (app.restarts.going(), app.reforks.going());
     ensure(restart.is_none() || refork.is_none(), || "a restart and a refork at once".into())?;
-    let running = matches!(app.phase, Phase::Running);
+    let running = app.phase.is_running();
     ensure(running || (restart.is_none() && refork.is_none()), || "a change goes on at the end".into())?;
     if let Some(restart) = restart {
         ensure(restart.next.number() > app.current.number(), || "a restart leads back".into())?;
         let is_awaited = match restart.stage {
-            Stage::Booting => app.molds.of(restart.next.line()).is_some() || app.boots.site.is_some(),
-            Stage::Probing => app.staff.workers.has_any_of(restart.next.number()),
+            Stage::Booting => app.molds.of(restart.next.line()).is_some() || app.boots.site().is_some(),
+            Stage::Probing => app.staff.workers().has_any_of(restart.next.number()),
             Stage::Rolling => app.molds.of(restart.next.line()).is_some(),
             Stage::Undoing => {
-                app.staff.workers.has_any_of(restart.next.number())
+                app.staff.workers().has_any_of(restart.next.number())
                     || restart
                         .explaining
                         .is_some_and(|(ticket, _)| world.books.diagnoses.contains(&(id, ticket)))
@@ -451,7 +453,7 @@ fn check_changes(world: &World, id: AppId, app: &App) -> Checked {
         ensure(app.has_booted(), || "a restart goes on although nothing served".into())?;
     }
     if let Some(refork) = refork {
-        let state = app.staff.workers.get(refork.worker).map(|worker| worker.state);
+        let state = app.staff.get(refork.worker).map(|worker| worker.state);
         let is_awaited = match refork.stage {
             ReforkStage::Choosing | ReforkStage::Asking | ReforkStage::Relieving => refork.deadline.is_some(),
             ReforkStage::Retiring => {
@@ -469,16 +471,16 @@ fn check_changes(world: &World, id: AppId, app: &App) -> Checked {
 
 /// Workers that are wanted are there, on their way, or there is a reason.
 fn check_staff(app: &App) -> Checked {
-    if let Some(range) = app.sizing.as_ref().map(Sizing::range).filter(|_| !app.is_site()) {
-        ensure((range.min..=range.max).contains(&app.staff.wanted), || {
-            format!("{} workers are wanted, of {}..{}", app.staff.wanted, range.min, range.max)
+    if let Some(range) = app.staff.sizing().map(Sizing::range).filter(|_| !app.config.is_site()) {
+        ensure((range.min..=range.max).contains(&app.staff.wanted()), || {
+            format!("{} workers are wanted, of {}..{}", app.staff.wanted(), range.min, range.max)
         })?;
     }
-    if !matches!(app.phase, Phase::Running) {
+    if !app.phase.is_running() {
         return Ok(());
     }
-    let serves = app.current.has_booted() && !matches!(app.condition, Condition::Asleep);
-    let is_serving = matches!(app.condition, Condition::Serving);
+    let serves = app.current.has_booted() && !app.condition.is_asleep();
+    let is_serving = app.condition.is_serving();
     ensure(serves == is_serving, || format!("it is {:?}, and has an app: {serves}", app.condition))?;
     if app.config.source == Source::Site {
         return Ok(());
@@ -489,11 +491,11 @@ fn check_staff(app: &App) -> Checked {
         Move::Wait => Ok(()),
         Move::Fork if !is_serving && !matches!(app.condition, Condition::Booting) => Ok(()),
         Move::Fork => {
-            let backs_off = app.staff.fork_due > app.now();
-            ensure(app.staff.fork_due <= app.now() + LONGEST_PAUSE, || {
+            let backs_off = app.staff.fork_due() > app.now;
+            ensure(app.staff.fork_due() <= app.now + LONGEST_PAUSE, || {
                 "the next fork is too far away".into()
             })?;
-            let is_busy = app.staff.workers.in_state(WorkerState::Forking) >= 8;
+            let is_busy = app.staff.workers().in_state(WorkerState::Forking) >= 8;
             let mold = app.molds.of(app.staying()).filter(|mold| mold.is_booted());
             let boots = mold.is_none() && boot_is_coming(app);
             ensure(backs_off || is_busy || boots, || format!("workers are missing: {tally:?}"))
@@ -506,9 +508,9 @@ fn check_staff(app: &App) -> Checked {
 fn boot_is_coming(app: &App) -> bool {
     let mold = app.molds.of(app.current.line());
     let is_there = mold.is_some_and(|mold| !matches!(mold.state, MoldState::Booted));
-    let is_due = mold.is_none() && (app.boots.due > app.now() || !app.surroundings.may_boot);
+    let is_due = mold.is_none() && (app.boots.due() > app.now || !app.surroundings.may_boot);
     let is_changing = app.staying() != app.current.line();
-    is_there || is_due || app.boots.explaining.is_some() || is_changing
+    is_there || is_due || app.boots.explaining().is_some() || is_changing
 }
 
 /// The processes that exist are known.
@@ -520,7 +522,7 @@ fn check_known(world: &World, id: AppId, app: &App) -> Checked {
             Process::Mold(boot) => {
                 app.molds.iter().any(|mold| mold.boot == *boot) || world.books.spawning.contains(&(id, *boot))
             }
-            Process::Worker(worker) => app.staff.workers.get(*worker).is_some(),
+            Process::Worker(worker) => app.staff.get(*worker).is_some(),
         };
         ensure(is_known || life.died_at.is_some() || life.is_orphan, || {
             format!("{process:?} lives, and is in no books")
@@ -532,24 +534,24 @@ fn check_known(world: &World, id: AppId, app: &App) -> Checked {
 /// Once nothing goes wrong any more.
 pub(super) fn check_at_rest(world: &World) -> Checked {
     for (id, number) in &world.stuck {
-        let worker = world.server.apps.get(id).and_then(|app| app.staff.workers.get(*number));
+        let worker = world.server.apps.get(id).and_then(|app| app.staff.get(*number));
         ensure(worker.is_none(), || format!("worker {number} begins no requests, and is not replaced"))?;
     }
     for (id, app) in &world.server.apps {
         ensure(app.is_at_rest(), || format!("application {id} is not at rest: {:?}", app.condition))?;
         ensure(app.molds.iter().all(|mold| mold.line.is_some()), || "molds are still leaving".into())?;
-        if matches!(app.phase, Phase::Running) && matches!(app.condition, Condition::Serving) {
+        if app.phase.is_running() && app.condition.is_serving() {
             check_serves(app)?;
         }
-        if matches!(app.condition, Condition::Asleep) {
-            ensure(app.molds.iter().next().is_none() && app.staff.workers.is_empty(), || {
+        if app.condition.is_asleep() {
+            ensure(app.molds.iter().next().is_none() && app.staff.workers().is_empty(), || {
                 "it sleeps, and has processes".into()
             })?;
         }
         ensure(!matches!(app.condition, Condition::Booting | Condition::Explaining(_)), || {
             "it does not come up".into()
         })?;
-        let failed = app.is_failed();
+        let failed = app.condition.is_failed();
         ensure(!failed, || "it was not tried again, or did not come up".into())?;
     }
     let queued = world.server.upgrades.going.is_some() || world.server.upgrades.is_leaving();
@@ -560,19 +562,19 @@ fn check_serves(app: &App) -> Checked {
     if app.config.source == Source::Site {
         return Ok(());
     }
-    let (wanted, current) = (usize::from(app.staff.wanted), &app.current);
+    let (wanted, current) = (usize::from(app.staff.wanted()), &app.current);
     let serves = |line| {
         app.staff
-            .workers
+            .workers()
             .iter()
             .filter(|(_, worker)| worker.state == WorkerState::Serving && worker.line == line)
             .count()
     };
-    let all = app.staff.workers.iter().count();
+    let all = app.staff.workers().iter().count();
     ensure(serves(current.line()) == wanted && all == wanted, || {
         format!("{} of {wanted} workers serve, of {all}", serves(current.line()))
     })?;
-    let may_rest = app.boots.rests && wanted == 1;
+    let may_rest = app.boots.rests() && wanted == 1;
     ensure(may_rest || app.molds.of(current.line()).is_some_and(Mold::is_booted), || {
         "there is no mold".into()
     })

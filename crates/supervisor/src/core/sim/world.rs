@@ -513,7 +513,7 @@ impl World {
     /// A worker that exists, mostly, is to be replaced.
     fn any_replacement(&mut self, app: AppId) -> AppEvent {
         let cause = ReplacementCause::ALL[self.rng.usize(..ReplacementCause::ALL.len())];
-        let workers = self.server.apps.get(&app).map(|app| app.staff.workers.which(|_| true));
+        let workers = self.server.apps.get(&app).map(|app| app.staff.workers().which(|_| true));
         let workers = workers.filter(|workers| !workers.is_empty());
         let worker = workers.map_or(99, |workers| workers[self.rng.usize(..workers.len())]);
         match cause {
@@ -845,7 +845,7 @@ impl World {
             FrontNews::NameWarmWorker { requests } => {
                 let workers = self.server.apps.get(&app).map(|app| {
                     app.staff
-                        .workers
+                        .workers()
                         .iter()
                         .filter(|(_, worker)| worker.was_ready())
                         .map(|(n, _)| n)

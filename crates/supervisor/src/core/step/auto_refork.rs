@@ -12,7 +12,7 @@ use highball_config::ReforkAfter;
 impl App {
     /// Whether measurements decide on reforks. A single worker would share nothing with another one.
     pub(super) fn reforks_by_itself(&self) -> bool {
-        self.config.refork_after == ReforkAfter::Auto && self.staff.wanted >= 2
+        self.config.refork_after == ReforkAfter::Auto && self.staff.wanted() >= 2
     }
 
     /// Asks mold and workers for their memory, if it is time.
@@ -26,7 +26,7 @@ impl App {
             return self.reforks.postpone_measurement(self.now);
         };
         let serves = |worker: &Worker| worker.state == WorkerState::Serving && worker.line == line;
-        let (ticket, workers) = (self.out.next_ticket(), self.staff.workers.which(serves));
+        let (ticket, workers) = (self.out.next_ticket(), self.staff.workers().which(serves));
         self.reforks.measures(ticket, self.now);
         self.out.act(AppAction::MeasureMemory { ticket, boot, workers });
     }

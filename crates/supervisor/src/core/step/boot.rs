@@ -1,14 +1,16 @@
 //! Booting the mold, and booting it again.
 
-use super::super::app::{App, Condition, End, Phase, Source};
+use super::super::app::{App, Source};
+use super::super::condition::{Condition, End};
 use super::super::event::{Process, Ticket};
-use super::super::mold::{Mold, MoldState};
-use super::super::molds::{Heard, Late};
+use super::super::mold::Mold;
+use super::super::molds::Late;
+use super::super::mutation::{is_mutated, Mutation};
 use super::super::{AppAction, AppLog, FrontNews};
+use super::restart::TRY_AGAIN;
 use crate::core::ending::Ending;
 use crate::core::restart::Failure;
-use crate::core::restart_policy::{Life, Verdict};
-use crate::core::worker::WorkerState;
+use crate::core::restart_policy::Life;
 use crate::facts::boot_failure::BootFailure;
 use crate::facts::folder_state::FolderState;
 use highball_link::{Booted, Diagnosis, Step};
@@ -35,25 +37,25 @@ impl App {
     /// Whether the version that is served needs a mold. (Not while it is being replaced: what would boot in its folder
     /// by now may be the new version.)
     pub(super) fn needs_mold(&self) -> bool {
-        let has_none = if self.is_site() {
-            !self.current.has_booted() && self.boots.site.is_none()
+        let has_none = if self.config.is_site() {
+            !self.current.has_booted() && self.boots.site().is_none()
         } else {
             self.molds.of(self.current.line()).is_none()
         };
         has_none
-            && !self.mold_rests()
-            && self.is_present()
-            && self.boots.explaining.is_none()
+            && !(self.boots.rests() && (!self.waits_to_fork() || is_mutated(Mutation::RestForGood)))
+            && self.condition.is_present()
+            && self.boots.explaining().is_none()
             && self.staying() == self.current.line()
     }
 
     /// Boots the mold of the version that is served.
     pub(super) fn boot(&mut self) {
         let folder = self.current.boots_in();
-        if self.is_site() {
+        if self.config.is_site() {
             return self.open_site(self.current.number(), folder);
         }
-        self.boots.was_missed |= std::mem::take(&mut self.boots.rests);
+        self.boots.begin();
         self.boot_mold(self.current.line(), folder);
     }
 
@@ -63,8 +65,9 @@ impl App {
         self.out.act(self.molds.boot(line, folder, is_caller, limit, self.now));
     }
 
-    fn role_of(&self, mold: &Mold) -> MoldRole {
-        match mold.line {
+    /// The role of a mold, by the line that is forked from it.
+    fn role_of(&self, line: Option<u32>) -> MoldRole {
+        match line {
             Some(line) if line == self.current.line() => MoldRole::Current,
             Some(line) if self.restarts.version_of(line).is_some() => MoldRole::Next,
             Some(line) if self.reforks.line() == Some(line) => MoldRole::Promoted,
@@ -72,14 +75,10 @@ impl App {
         }
     }
 
-    fn role_of_boot(&self, boot: u32) -> MoldRole {
-        self.molds.get(boot).map_or(MoldRole::Leaving, |mold| self.role_of(mold))
-    }
-
     /// The process exists. One that has been given up meanwhile is killed.
     pub(super) fn mold_started(&mut self, boot: u32, folder: PathBuf) {
         if self.molds.started(boot) {
-            self.found_in(self.role_of_boot(boot), folder);
+            self.found_in(self.role_of(self.molds.line_of(boot)), folder);
         } else {
             self.out.act(AppAction::Kill(Process::Mold(boot)));
         }
@@ -95,7 +94,7 @@ impl App {
 
     pub(super) fn mold_not_started(&mut self, boot: u32, folder: PathBuf, failure: BootFailure) {
         if self.molds.get(boot).is_some_and(|mold| !mold.is_started) {
-            self.found_in(self.role_of_boot(boot), folder);
+            self.found_in(self.role_of(self.molds.line_of(boot)), folder);
             self.unstarted_failed(boot, failure);
         }
     }
@@ -103,7 +102,7 @@ impl App {
     fn unstarted_failed(&mut self, boot: u32, failure: BootFailure) {
         let Some(mold) = self.molds.gone(boot) else { return };
         self.out.act(AppAction::Forget { process: Process::Mold(boot), ending: None });
-        self.boot_failed_as(self.role_of(&mold), failure);
+        self.boot_failed_as(self.role_of(mold.line), failure);
     }
 
     fn boot_failed_as(&mut self, role: MoldRole, failure: BootFailure) {
@@ -114,65 +113,49 @@ impl App {
         }
     }
 
-    /// What a mold has sent, if it may send that now.
-    fn heard<T>(&mut self, boot: u32, message: &'static str, heard: Heard<T>) -> Option<T> {
-        match heard {
-            Heard::InTurn(what) => return Some(what),
-            Heard::OutOfTurn => self.out.out_of_turn(Process::Mold(boot), message),
-            Heard::FromNone => {}
-        }
-        None
-    }
-
-    pub(super) fn mold_step(&mut self, boot: u32, step: Step) {
-        let heard = self.molds.step_begins(boot, step, self.now);
-        if let Some((step, took)) = self.heard(boot, "step", heard) {
-            self.out.log(AppLog::StepDone { step, took });
-        }
-    }
-
     /// A mold can be forked from; what it reports of the application, if it has loaded it.
     pub(super) fn mold_booted(&mut self, boot: u32, app: Option<Arc<Booted>>) {
-        let heard = self.molds.booted(boot, self.now);
-        let Some(took) = self.heard(boot, "booted", heard) else { return };
+        let took = match self.molds.booted(boot, self.now) {
+            Ok(took) => took,
+            Err(action) => return self.out.act_all(action),
+        };
         match &app {
             Some(app) => self.out.log(AppLog::Booted { app: Arc::clone(app), took }),
             None => self.out.log(AppLog::Bare { boot, took }),
         }
-        match self.role_of_boot(boot) {
+        match self.role_of(self.molds.line_of(boot)) {
             MoldRole::Current => {
-                self.boots.policy.ready();
+                self.boots.has_mold();
                 if let Some(app) = app {
                     self.current_booted(app);
                 }
             }
-            MoldRole::Next => self.next_booted(app),
-            MoldRole::Promoted | MoldRole::Leaving => {}
+            MoldRole::Next if self.restarts.booted(app) => self.out.checkpoint("restart.booted"),
+            MoldRole::Next | MoldRole::Promoted | MoldRole::Leaving => {}
         }
     }
 
     /// The version that is served is there.
     pub(super) fn current_booted(&mut self, app: Arc<Booted>) {
         self.current.booted(Arc::clone(&app));
-        self.boots.in_vain = 0;
-        if self.is_present() {
+        self.boots.succeeded();
+        if self.condition.is_present() {
             self.condition = Condition::Serving;
         }
         self.out.notify(FrontNews::Booted(app));
     }
 
     pub(super) fn mold_failed(&mut self, boot: u32, failure: BootFailure) {
-        let heard = self.molds.failed(boot, self.now);
-        if self.heard(boot, "failed", heard).is_some() {
-            self.boot_failed_as(self.role_of_boot(boot), failure);
+        match self.molds.failed(boot, self.now) {
+            Ok(()) => self.boot_failed_as(self.role_of(self.molds.line_of(boot)), failure),
+            Err(action) => self.out.act_all(action),
         }
     }
 
     pub(super) fn mold_asks_to_stop(&mut self, boot: u32) {
-        let heard = self.molds.asks_to_stop(boot);
-        if self.heard(boot, "stop", heard).is_some() {
-            self.wants_the_end = true;
-            self.out.go_on();
+        match self.molds.asks_to_stop(boot) {
+            Ok(()) => self.wants_the_end = true,
+            Err(action) => self.out.act_all(action),
         }
     }
 
@@ -189,7 +172,7 @@ impl App {
             }
             Late::TooSlow(step) => {
                 self.out.act_all(self.molds.halt(boot, self.now));
-                self.boot_failed_as(self.role_of_boot(boot), too_slow(step, limit));
+                self.boot_failed_as(self.role_of(self.molds.line_of(boot)), too_slow(step, limit));
             }
             Late::Unkillable => {
                 self.out.log(AppLog::MoldUnkillable);
@@ -203,28 +186,23 @@ impl App {
         let Some(mold) = self.molds.gone(boot) else { return };
         self.out.act(AppAction::Forget { process: Process::Mold(boot), ending: Some(ending) });
         if let Some(line) = mold.line {
-            self.forks_are_lost(line);
+            self.staff.mold_gone(line, self.now);
         }
-        match self.role_of(&mold) {
-            MoldRole::Current => self.current_mold_gone(&mold, ending),
-            MoldRole::Next => self.next_mold_gone(&mold, ending),
-            MoldRole::Promoted => self.promoted_mold_gone(ending),
-            MoldRole::Leaving => {}
-        }
-    }
-
-    fn current_mold_gone(&mut self, mold: &Mold, ending: Ending) {
-        if !self.is_brought_up() {
-            return;
-        }
-        match (&mold.state, mold.step()) {
-            _ if mold.is_caller => self.end(End::CallerGone),
-            (_, Some(step)) => self.boot_failed(died_while_booting(step, ending)),
-            (MoldState::Booted, _) => {
+        match (self.role_of(mold.line), mold.step()) {
+            (MoldRole::Current, _) if !self.is_brought_up() => {}
+            (MoldRole::Current, _) if mold.is_caller => self.end(End::CallerGone),
+            (MoldRole::Current, None) if mold.is_booted() => {
                 self.out.log(AppLog::MoldDied { ending });
                 self.postpone_boot(mold.life(self.now));
             }
-            _ => {}
+            (MoldRole::Next, None) => {
+                let what = format!("the new mold died after it had booted: {ending}");
+                self.restart_failed(&Failure::new(what, TRY_AGAIN));
+            }
+            (MoldRole::Promoted, _) if is_mutated(Mutation::IgnorePromotedDeath) => {}
+            (MoldRole::Promoted, _) => self.refork_failed(format!("the promoted mold died: {ending}")),
+            (role, Some(step)) => self.boot_failed_as(role, died_while_booting(step, ending)),
+            (MoldRole::Current | MoldRole::Leaving, None) => {}
         }
     }
 
@@ -233,20 +211,12 @@ impl App {
         let Some(mold) = self.molds.get(boot).filter(|mold| !mold.is_halted()) else {
             return; // that was noticed before
         };
-        let (role, step, life) = (self.role_of(mold), mold.step(), mold.life(self.now));
+        let (role, step, life) = (self.role_of(mold.line), mold.step(), mold.life(self.now));
         self.out.act_all(self.molds.halt(boot, self.now));
         match step {
             Some(step) => self.boot_failed_as(role, not_understood(step, error)),
             None if role == MoldRole::Current => self.postpone_boot(life),
             None => {}
-        }
-    }
-
-    /// What a line's mold was asked for and has not forked will not come.
-    pub(super) fn forks_are_lost(&mut self, line: u32) {
-        let now = self.now;
-        for worker in self.staff.workers.values_mut().filter(|worker| worker.line == line) {
-            worker.mold_gone(now);
         }
     }
 
@@ -269,7 +239,7 @@ impl App {
             return;
         }
         if self.current.has_booted() {
-            self.boots.explaining = Some(ticket);
+            self.boots.explains(ticket);
         } else {
             self.condition = Condition::Explaining(ticket);
         }
@@ -293,23 +263,18 @@ impl App {
                 self.out.log(AppLog::BootFailed(Arc::clone(&diagnosis)));
                 self.not_booted(diagnosis, files);
             }
-        } else if self.boots.explaining == Some(ticket) {
-            self.boots.explaining = None;
-            if matches!(self.phase, Phase::Running) {
-                self.out.log(AppLog::BootFailed(Arc::clone(&diagnosis)));
-                self.trouble.diagnosis = Some(Arc::clone(&diagnosis));
-                self.out.notify(FrontNews::Failed(diagnosis));
-                self.postpone_boot(Life::NeverReady);
-            }
+        } else if self.boots.explained(ticket) && self.phase.is_running() {
+            self.out.log(AppLog::BootFailed(Arc::clone(&diagnosis)));
+            self.trouble.diagnosis = Some(Arc::clone(&diagnosis));
+            self.out.notify(FrontNews::Failed(diagnosis));
+            self.postpone_boot(Life::NeverReady);
         }
         self.out.go_on();
     }
 
     pub(super) fn postpone_boot(&mut self, life: Life) {
-        let others_serve = self.staff.workers.in_state(WorkerState::Serving) > 0;
-        match self.boots.policy.died(life, others_serve) {
-            Verdict::StartAfter(delay) => self.boots.due = self.now + delay,
-            Verdict::GiveUp => self.give_up("boots", self.boots.policy.boot_failures()),
+        if let Some(failures) = self.boots.failed(life, self.staff.any_serves(), self.now) {
+            self.give_up("boots", failures);
         }
     }
 }

@@ -1,10 +1,9 @@
 //! A configuration that has changed.
 
-use super::super::app::{App, AppConfig, Condition, Source};
+use super::super::app::{App, AppConfig, Source};
+use super::super::condition::Condition;
 use super::super::AppLog;
 use crate::core::restart::Asked;
-use crate::core::restart_policy::RestartPolicy;
-use crate::core::sizing::Sizing;
 
 impl App {
     /// From now on it is configured like this. Its processes are replaced if they would be others.
@@ -12,21 +11,17 @@ impl App {
         if self.config.has_fault {
             return self.begin_again(config);
         }
-        let is_fixed = config.pool.is_none() && self.config.pool.is_none();
-        if config.workers != self.config.workers && is_fixed && !self.is_site() {
-            self.staff.wanted = config.workers;
-        }
-        if config.pool != self.config.pool && !self.is_site() {
-            self.configure_sizing(config.pool, config.workers);
+        if !self.config.is_site() {
+            self.staff.resize_as_configured(&self.config, &config, self.now);
         }
         if config.max_boot_failures != self.config.max_boot_failures {
-            self.boots.policy = RestartPolicy::new(config.max_boot_failures);
-            self.staff.policy = RestartPolicy::new(config.max_boot_failures);
+            self.boots.configure(config.max_boot_failures);
+            self.staff.configure(config.max_boot_failures);
         }
         if config.refork_after != self.config.refork_after {
             self.reforks.configure(&config.refork_after, self.now);
         }
-        self.replacements.memory.too_small = None; // the limit may be another one
+        self.staff.forget_limit();
         let may_fail = self.config.may_fail;
         self.config = AppConfig { may_fail, source: self.config.source, ..config };
         self.out.log(AppLog::Configured { restarts: replaces });
@@ -37,18 +32,17 @@ impl App {
 
     /// It has never had processes, as its own configuration could not be used; that may have changed.
     fn begin_again(&mut self, config: AppConfig) {
-        self.staff.wanted = if config.source == Source::Site { 0 } else { config.workers };
-        self.sizing = config.pool.map(|range| Sizing::new(range, self.now));
+        self.staff.size_at_first(&config, self.now);
         self.reforks.configure(&config.refork_after, self.now);
-        self.boots.policy = RestartPolicy::new(config.max_boot_failures);
-        self.staff.policy = RestartPolicy::new(config.max_boot_failures);
+        self.boots.configure(config.max_boot_failures);
+        self.staff.configure(config.max_boot_failures);
         self.config = AppConfig { may_fail: self.config.may_fail, ..config };
         self.out.log(AppLog::Configured { restarts: true });
-        if !self.is_running() || self.is_asleep() {
+        if !self.phase.is_running() || self.condition.is_asleep() {
             return;
         }
         self.let_go(self.current.line());
-        self.boots.site = None;
+        self.boots.forget_site();
         self.condition = Condition::Booting;
         self.current.follow_link();
         self.begin_line();
@@ -57,7 +51,7 @@ impl App {
     /// Replaces its processes by a restart; those that have not come up yet, and may not, at once.
     fn replace_processes(&mut self) {
         let is_coming = matches!(self.condition, Condition::Booting | Condition::Explaining(_));
-        let boots = self.is_running() && is_coming;
+        let boots = self.phase.is_running() && is_coming;
         if !boots || self.config.source != Source::Folder {
             let _ = self.ask_restart(Asked::Configuration); // a refusal is logged
             return;

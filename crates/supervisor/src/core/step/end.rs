@@ -1,21 +1,20 @@
 //! Ending: in good order, or at once.
 
-use super::super::app::{App, End, Phase};
+use super::super::app::{App, FRONT_TIME};
+use super::super::condition::{End, Phase};
 use super::super::{AppLog, FrontNews};
 use crate::core::restart::Failure;
 use std::time::{Duration, Instant};
 
 /// How long a worker may go on after Ctrl-C in development.
 const QUICK_DRAIN: Duration = Duration::from_millis(500);
-/// What the front may take to close what it closes itself at a time limit.
-pub(super) const FRONT_TIME: Duration = Duration::from_millis(500);
 /// How long killed processes may take to be gone at the very end.
 const END_TIME: Duration = Duration::from_secs(3);
 
 impl App {
     /// Begins to end in good order; `quick`: without waiting for requests. The front knows.
     pub(in crate::core) fn drain(&mut self, quick: bool) {
-        if !self.is_running() {
+        if !self.phase.is_running() {
             return;
         }
         self.abandon_changes();
@@ -31,7 +30,7 @@ impl App {
     /// they have asked by then has as long again.
     pub(in crate::core) fn hand_over(&mut self) {
         self.abandon_changes();
-        if self.is_running() {
+        if self.phase.is_running() {
             self.phase = Phase::Draining(self.now + 2 * self.config.drain_timeout + FRONT_TIME);
             self.out.go_on();
         }
@@ -48,7 +47,7 @@ impl App {
         };
         self.abandon_restarts(&why);
         self.abandon_refork(&why.what);
-        self.boots.lost = None;
+        self.boots.take_lost();
     }
 
     /// The configuration does not have it any more. The front routes nothing to it.
@@ -72,15 +71,13 @@ impl App {
     fn finish(&mut self, until: Instant, quick: bool) {
         self.phase = Phase::Finishing { until, quick };
         self.out.go_on();
-        self.forget_unborn(|_| true);
-        for worker in self.staff.workers.which(|_| true) {
-            self.drain_worker(worker, until);
-        }
+        self.out.act_all(self.staff.forget_unborn());
+        self.out.act_all(self.staff.drain_all(until, self.now));
     }
 
     pub(super) fn advance_finishing(&mut self) {
         let Phase::Finishing { until, quick } = self.phase else { return };
-        if self.staff.workers.is_empty() {
+        if self.staff.workers().is_empty() {
             self.end(if quick { End::Stopped } else { End::Drained });
         } else if self.now >= until {
             self.end(if quick { End::Stopped } else { End::Halted });
@@ -89,11 +86,11 @@ impl App {
 
     /// Kills all that is left. An end that is under way stays as it is.
     pub(in crate::core) fn end(&mut self, end: End) {
-        if self.is_ending() {
+        if self.phase.is_ending() {
             return;
         }
-        self.forget_unborn(|_| true);
-        self.halt_workers();
+        self.out.act_all(self.staff.forget_unborn());
+        self.out.act_all(self.staff.halt_all(self.now));
         self.abandon_changes();
         self.out.act_all(self.molds.end(self.current.line(), self.now));
         self.phase = Phase::Ending(self.now + END_TIME, end);

@@ -1,4 +1,4 @@
-//! Where events meet the state of an application: [`App::apply_at`] applies one event, and then [`App::settle`] does
+//! Where events meet the state of an application: [`App::apply`] applies one event, and then [`App::settle`] does
 //! whatever the new state asks for, until it asks for nothing more.
 //!
 //! The parts of an application's life: [`boot`] (molds), [`site`], [`staff`] (workers), [`replace`] (one worker), [`deaths`],
@@ -20,10 +20,13 @@ mod size;
 mod sleep;
 mod staff;
 
-use super::app::{App, Condition, Phase};
+use super::app::App;
+use super::condition::{End, Phase};
 use super::event::AppEvent;
-use super::AppLog;
+use super::mutation::{is_mutated, Mutation};
+use super::{AppLog, FrontNews};
 use crate::core::ending::Ending;
+use crate::core::server::SAME_SIGNAL;
 use crate::core::worker::WorkerState;
 use std::time::Instant;
 
@@ -31,17 +34,6 @@ use std::time::Instant;
 const PASSES: usize = 64;
 
 impl App {
-    /// Applies one event. What follows from it is [`App::settle`]'s.
-    pub(crate) fn apply_at(&mut self, event: AppEvent, now: Instant) {
-        self.now = now;
-        self.apply(event);
-    }
-
-    #[cfg(test)]
-    pub(crate) fn now(&self) -> Instant {
-        self.now
-    }
-
     /// Lets the time be this.
     pub(crate) fn at(&mut self, now: Instant) {
         self.now = now;
@@ -60,7 +52,8 @@ impl App {
         self.out.log(AppLog::Unsettled);
     }
 
-    fn apply(&mut self, event: AppEvent) {
+    /// Applies one event. What follows from it is [`App::settle`]'s.
+    pub(crate) fn apply(&mut self, event: AppEvent) {
         match event {
             AppEvent::MoldStarted { boot, folder } => self.mold_started(boot, folder),
             AppEvent::MoldNotStarted { boot, folder, failure } => {
@@ -74,20 +67,27 @@ impl App {
             AppEvent::FolderSeen { ticket, files, took } => self.folder_seen(ticket, files, took),
             AppEvent::MemoryMeasured { ticket, memory } => self.memory_measured(ticket, memory),
 
-            AppEvent::MoldStep { boot, step } => self.mold_step(boot, step),
+            AppEvent::MoldStep { boot, step } => {
+                self.out.act_all(self.molds.step_begins(boot, step, self.now))
+            }
             AppEvent::MoldBooted { boot, app } => self.mold_booted(boot, app),
             AppEvent::MoldFailed { boot, failure } => self.mold_failed(boot, *failure),
             AppEvent::MoldAsksToStop { boot } => self.mold_asks_to_stop(boot),
             AppEvent::ForkFailed { worker, message } => self.fork_failed(worker, message),
 
-            AppEvent::WorkerHello { worker } => self.worker_hello(worker),
+            AppEvent::WorkerHello { worker } => {
+                let ready_by = self.now + self.config.boot_timeout;
+                self.out.act_all(self.staff.said_hello(worker, ready_by));
+            }
             AppEvent::WorkerBooted { worker, app } => self.worker_booted(worker, app),
             AppEvent::WorkerReady { worker } => self.worker_ready(worker),
             AppEvent::WorkerFailed { worker, failure } => self.worker_failed(worker, *failure),
             AppEvent::WorkerFit { worker } => self.worker_fit(worker),
             AppEvent::WorkerUnfit { worker, why } => self.worker_unfit(worker, why),
             AppEvent::WorkerPromoted { worker } => self.worker_promoted(worker),
-            AppEvent::WorkerLeaving { worker } => self.worker_leaving(worker),
+            // Not retired at once: a TERM to the whole group reaches the workers before it has reached us, and then they are
+            // needed to answer what is in flight.
+            AppEvent::WorkerLeaving { worker } => self.staff.leaves(worker, self.now + SAME_SIGNAL),
 
             AppEvent::Ended { process, ending } => self.process_ended(process, ending),
             AppEvent::Closed { process } => self.process_closed(process),
@@ -97,12 +97,12 @@ impl App {
             AppEvent::Idle => self.fall_asleep(),
             AppEvent::Drained => self.drained(),
             AppEvent::WorkerBroken { worker, why } => self.worker_broken(worker, why),
-            AppEvent::RingEndsSoon { worker } => self.ring_ends_soon(worker),
-            AppEvent::ReplaceWorker { worker, cause } => self.replace_worker(worker, cause),
-            AppEvent::OverMemory { worker, over } => self.over_memory(worker, over),
+            AppEvent::RingEndsSoon { worker } => self.replace(worker, AppLog::ReplacedForRing { worker }),
+            AppEvent::ReplaceWorker { worker, cause } => self.staff.replace(worker, cause),
+            AppEvent::OverMemory { worker, over } => self.staff.replace_for_memory(worker, over),
             AppEvent::MemoryLimitTooSmall { over } => self.memory_limit_too_small(over),
             AppEvent::Load(load) => self.load_measured(load),
-            AppEvent::MemoryRoom(room) => self.room_measured(room),
+            AppEvent::MemoryRoom(room) => self.staff.note_room(room),
             AppEvent::WorkerIdle { worker, is_stuck } => self.worker_idle(worker, is_stuck),
             AppEvent::CanaryAnswered { worker, answer } => self.canary_answered(worker, answer),
             AppEvent::WorkerWarm { worker } => self.worker_warm(worker),
@@ -125,14 +125,20 @@ impl App {
     /// One pass. What depends on something else comes after it.
     fn advance(&mut self) {
         self.enforce_deadlines();
-        self.end_crash_loop_if_over();
+        if self.staff.ends_crash_loop(self.now) {
+            self.out.log(AppLog::CrashLoopOver);
+            self.out.notify(FrontNews::CrashLoop { is_on: false });
+        }
         match self.phase {
             Phase::Running => {
                 self.advance_restart();
                 self.advance_refork();
                 self.stand_back_if_lost();
-                self.look_at_folder_if_due();
-                if self.needs_mold() && self.surroundings.may_boot && self.now >= self.boots.due {
+                let look_is_due = self.look_due().is_some_and(|due| self.now >= due);
+                if look_is_due && !is_mutated(Mutation::ForgetFailedLook) {
+                    self.look_at_folder(false);
+                }
+                if self.needs_mold() && self.surroundings.may_boot && self.now >= self.boots.due() {
                     self.boot();
                 }
                 self.retire_leaving();
@@ -143,7 +149,7 @@ impl App {
             }
             Phase::Draining(until) if self.now >= until => {
                 self.out.log(AppLog::DrainTimeOver);
-                self.end(super::app::End::Halted);
+                self.end(End::Halted);
             }
             Phase::Draining(_) => {
                 if self.is_brought_up() && self.needs_mold() && self.surroundings.may_boot {
@@ -158,7 +164,7 @@ impl App {
 
     fn enforce_deadlines(&mut self) {
         let now = self.now;
-        for worker in self.staff.workers.which(|worker| worker.deadline.is_some_and(|at| at <= now)) {
+        for worker in self.staff.workers().overdue(now) {
             self.worker_overdue(worker);
         }
         for boot in self.molds.overdue(now) {
@@ -168,7 +174,7 @@ impl App {
     }
 
     fn worker_overdue(&mut self, number: u32) {
-        let Some(worker) = self.staff.workers.get(number) else { return };
+        let Some(worker) = self.staff.get(number) else { return };
         let line = worker.line;
         match (worker.state, worker.ending()) {
             (_, Some(ending)) => self.worker_gone(number, ending),
@@ -182,48 +188,42 @@ impl App {
                 self.out.log(AppLog::WorkerUnkillable { worker: number });
                 self.worker_gone(number, Ending::Unknown);
             }
-            (WorkerState::Serving, None) => self.control_is_closed(number),
+            (WorkerState::Serving, None) => {
+                // No order reaches it any more.
+                self.out.log(AppLog::ControlClosed { worker: number, is_usual: self.staff.is_crashing() });
+                self.out.act_all(self.staff.control_is_closed(number, self.now));
+            }
             (state, None) => {
                 self.out.log(AppLog::Overdue { worker: number, state });
-                self.halt_worker(number);
+                self.out.act_all(self.staff.halt(number, self.now));
             }
         }
     }
 
     /// When there is something to do that was not due yet at the last step.
     pub(crate) fn next_deadline(&self) -> Option<Instant> {
-        let phase = match self.phase {
-            Phase::Running => None,
-            Phase::Draining(until) | Phase::Finishing { until, .. } | Phase::Ending(until, _) => Some(until),
-        };
-        let phase = phase.filter(|until| !self.is_ending() || *until > self.now);
-        let fork = (self.waits_to_fork() && self.staff.fork_due > self.now).then_some(self.staff.fork_due);
-        let site = self.boots.site.map(|(_, until)| until);
+        let phase = self.phase.deadline().filter(|until| !self.phase.is_ending() || *until > self.now);
+        let fork = Some(self.staff.fork_due()).filter(|due| *due > self.now && self.waits_to_fork());
         let always = [
             phase,
             fork,
-            site,
+            self.boots.site_due(),
             self.molds.next_deadline(),
-            self.staff.workers.next_deadline(),
+            self.staff.workers().next_deadline(),
             self.replacements_due(),
-            self.sizing_due(),
+            self.staff.load_due(self.pool()),
             self.rest_due(),
-            self.crash_loop_over(),
+            self.staff.crash_loop_over(),
         ];
         let boots = self.needs_mold() && self.surroundings.may_boot;
         let running = [
-            boots.then_some(self.boots.due),
-            self.staff.workers.next_leaving(),
+            boots.then_some(self.boots.due()),
+            self.staff.workers().next_leaving(),
             self.restarts.next_deadline(self.now),
             self.reforks.next_deadline(self.now),
             self.look_due(),
         ];
-        let running = running.into_iter().filter(|_| self.is_running());
+        let running = running.into_iter().filter(|_| self.phase.is_running());
         always.into_iter().chain(running).flatten().min()
-    }
-
-    /// Whether it has a mold, or workers, or should.
-    fn is_present(&self) -> bool {
-        matches!(self.condition, Condition::Booting | Condition::Serving)
     }
 }

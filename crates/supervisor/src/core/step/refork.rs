@@ -6,10 +6,11 @@ use super::super::event::Process;
 use super::super::reforks::{Refork, Step};
 use super::super::worker::Worker;
 use super::super::{AppAction, AppLog, FrontNews, WorkerOrder};
-use crate::core::ending::Ending;
-use crate::core::mutation::{is_mutated, Mutation};
 use crate::core::refork::{ReforkCause, ReforkStage};
 use crate::core::worker::WorkerState;
+
+/// Why a refork fails whose worker has gone its way before.
+pub(super) const GONE: &str = "the worker that was to be promoted does not serve any more";
 
 impl App {
     /// Begins a refork; its number. One that is under way is shared.
@@ -24,7 +25,7 @@ impl App {
     }
 
     pub(super) fn may_refork(&self) -> Result<(), &'static str> {
-        if !self.is_running() {
+        if !self.phase.is_running() {
             return Err("the server is stopping");
         }
         if !self.restarts.is_none() {
@@ -37,12 +38,12 @@ impl App {
             return Err("the application is not preloaded (preload = off): workers have nothing to share");
         }
         match self.current.app() {
-            Some(_) if self.is_site() => Err("a static site has no workers"),
+            Some(_) if self.config.is_site() => Err("a static site has no workers"),
             Some(app) if !app.restartable => {
                 Err("the application was given as an object: its process is the mold, and stays it")
             }
             None => Err("the application has not booted yet"),
-            _ if self.is_asleep() || self.staff.workers.in_state(WorkerState::Serving) == 0 => {
+            _ if self.condition.is_asleep() || !self.staff.any_serves() => {
                 Err("no worker serves that could be promoted")
             }
             _ => Ok(()),
@@ -58,11 +59,11 @@ impl App {
         let serves = |worker: &Worker| {
             worker.state == WorkerState::Serving && worker.line == line && worker.replacement.is_none()
         };
-        if self.staff.workers.get(worker).is_some_and(serves) {
+        if self.staff.get(worker).is_some_and(serves) {
             let order = WorkerOrder::MayPromote { careful: cause.is_careful() };
             self.out.act(AppAction::Tell { worker, order });
         } else {
-            self.refork_failed("the worker that was to be promoted does not serve any more".into());
+            self.refork_failed(GONE.into());
         }
         self.out.checkpoint("refork.asking");
     }
@@ -78,7 +79,14 @@ impl App {
         }
         match self.reforks.next_step(&self.tally(), self.now) {
             Some(Step::Fail(what)) => self.refork_failed(what.into()),
-            Some(Step::Relieve(worker)) => self.relieve_chosen(worker),
+            Some(Step::Relieve(worker))
+                if self.staff.retire(worker, self.config.retire_limit(), self.now) =>
+            {
+                self.reforks.relieved();
+                self.out.notify(FrontNews::WorkerRetiring { worker }); // another serves in its place
+                self.out.checkpoint("refork.retiring");
+            }
+            Some(Step::Relieve(_)) => self.refork_failed(GONE.into()),
             Some(Step::Succeed) => {
                 self.refork_succeeded();
                 self.out.checkpoint("refork.done");
@@ -87,29 +95,14 @@ impl App {
         }
     }
 
-    /// Another serves in its place: the worker gets no more requests.
-    fn relieve_chosen(&mut self, worker: u32) {
-        if !self.retire(worker) {
-            let what = "the worker that was to be promoted does not serve any more";
-            return self.refork_failed(what.into());
-        }
-        self.reforks.relieved();
-        self.out.notify(FrontNews::WorkerRetiring { worker });
-        self.out.checkpoint("refork.retiring");
-    }
-
     /// Its requests have ended: if it is to be promoted, it receives the order now. False: it is not.
     pub(super) fn promotes(&mut self, number: u32) -> bool {
         if self.reforks.stage_about(number) != Some(ReforkStage::Retiring) {
             return false;
         }
-        let deadline = self.now + self.config.boot_timeout;
-        let retires = |worker: &&mut Worker| worker.state == WorkerState::Retiring;
-        if let Some(worker) = self.staff.workers.get_mut(number).filter(retires) {
-            worker.state = WorkerState::Promoting;
-            worker.deadline = Some(deadline);
+        if let Some(order) = self.staff.promote(number, self.now + self.config.boot_timeout) {
             self.reforks.promotes();
-            self.out.act(AppAction::Tell { worker: number, order: WorkerOrder::Promote });
+            self.out.act(order);
         }
         true
     }
@@ -131,23 +124,21 @@ impl App {
         let Some(refork) = self.reforks.refused(why.clone(), self.now) else { return };
         self.out.log(AppLog::Unfit { why, careful: refork.cause.is_careful() });
         if refork.stage == ReforkStage::Promoting {
-            self.drain_worker(refork.worker, self.now + self.config.drain_timeout);
+            let until = self.now + self.config.drain_timeout;
+            self.out.act_all(self.staff.drain(refork.worker, until, self.now));
         }
     }
 
     /// It is a mold now.
     pub(super) fn worker_promoted(&mut self, worker: u32) {
-        let promotes = |worker: &Worker| worker.state == WorkerState::Promoting;
-        if self.reforks.stage_about(worker) != Some(ReforkStage::Promoting)
-            || !self.staff.workers.get(worker).is_some_and(promotes)
-        {
+        let is_it = self.reforks.stage_about(worker) == Some(ReforkStage::Promoting);
+        if !is_it || !self.staff.promoted(worker) {
             return self.out.out_of_turn(Process::Worker(worker), "promoted");
         }
-        self.staff.workers.remove(worker);
         let line = self.molds.begin_line();
         let boot = self.molds.promoted(worker, line, self.now);
         self.reforks.promoted(line, self.now);
-        self.set_surge();
+        self.staff.roll();
         self.out.act(AppAction::BecomeMold { worker, boot });
         self.out.notify(FrontNews::WorkerGone { worker, killed: false }); // and its ring with it
         self.out.log(AppLog::Promoted { worker, boot });
@@ -161,23 +152,17 @@ impl App {
         failed && !worker.was_ready()
     }
 
-    pub(super) fn promoted_mold_gone(&mut self, ending: Ending) {
-        if !is_mutated(Mutation::IgnorePromotedDeath) {
-            self.refork_failed(format!("the promoted mold died: {ending}"));
-        }
-    }
-
     /// Every place is taken by a worker that was forked from the promoted mold.
     fn refork_succeeded(&mut self) {
         let Some(refork) = self.reforks.succeeded(self.now) else { return };
         let (worker, took) = (refork.worker, refork.took(self.now));
-        self.out.log(AppLog::Reforked { worker, workers: self.staff.wanted, took });
+        self.out.log(AppLog::Reforked { worker, workers: self.staff.wanted(), took });
         let old_line = self.current.line();
         if let Some(line) = refork.line {
             self.current.begin_line(line);
         }
-        self.boots.policy.ready();
-        self.boots.explaining = None;
+        self.boots.has_mold();
+        self.boots.forget_failure();
         self.let_go(old_line);
     }
 
@@ -199,11 +184,11 @@ impl App {
 
     fn refork_ended(&mut self, refork: &Refork) {
         if refork.stage == ReforkStage::Promoting {
-            self.halt_worker(refork.worker); // it serves no requests any more
+            self.out.act_all(self.staff.halt(refork.worker, self.now)); // it serves no requests any more
         }
         if let Some(line) = refork.line {
             self.let_go(line);
-            self.staff.workers.join_line(line, self.current.line());
+            self.staff.join_line(line, self.current.line());
         }
         self.out.go_on();
     }

@@ -3,9 +3,8 @@
 //! the place of one that dies at once. A mold that was missed once stays from then on: if one worker had to be replaced, the
 //! next ones may have to be, too.
 
-use super::super::app::{App, Condition, HotRestart, Source};
+use super::super::app::{App, HotRestart, Source};
 use super::super::mold::Mold;
-use super::super::mutation::{is_mutated, Mutation};
 use super::super::worker::Worker;
 use super::super::AppLog;
 use crate::core::restart_policy::Life;
@@ -13,14 +12,9 @@ use crate::core::worker::WorkerState;
 use std::time::Instant;
 
 impl App {
-    /// Whether no mold is missed, although there is none.
-    pub(super) fn mold_rests(&self) -> bool {
-        self.boots.rests && (!self.waits_to_fork() || is_mutated(Mutation::RestForGood))
-    }
-
     /// When the mold may rest, if it may.
     pub(super) fn rest_due(&self) -> Option<Instant> {
-        let after = self.config.rest_mold_after.filter(|_| !self.boots.was_missed)?;
+        let after = self.config.rest_mold_after.filter(|_| self.boots.may_rest())?;
         let Life::Ready(served) = self.only_worker()?.life(self.now) else { return None };
         let may_rest = |mold: &Mold| mold.is_booted() && !mold.is_caller;
         let mold = self.molds.of(self.current.line()).filter(|mold| may_rest(mold));
@@ -30,7 +24,7 @@ impl App {
     pub(super) fn rest_mold_if_due(&mut self) {
         if self.rest_due().is_some_and(|due| due <= self.now) {
             self.out.log(AppLog::MoldRests);
-            self.boots.rests = true;
+            self.boots.rest();
             self.let_go(self.current.line());
             self.out.go_on();
         }
@@ -38,14 +32,14 @@ impl App {
 
     /// The worker, if there is to be one alone, and nothing is about to change that.
     fn only_worker(&self) -> Option<&Worker> {
-        let is_alone = self.is_running()
+        let is_alone = self.phase.is_running()
             && self.config.source == Source::Folder
             && self.surroundings.hot_restart == HotRestart::No
-            && matches!(self.condition, Condition::Serving)
+            && self.condition.is_serving()
             && self.is_at_rest()
-            && self.staff.wanted == 1
+            && self.staff.wanted() == 1
             && self.config.pool.is_none_or(|pool| pool.max == 1);
-        let mut workers = self.staff.workers.iter().filter(|_| is_alone);
+        let mut workers = self.staff.workers().iter().filter(|_| is_alone);
         let (Some((_, worker)), None) = (workers.next(), workers.next()) else { return None };
         let stays = worker.state == WorkerState::Serving
             && worker.line == self.current.line()

@@ -2,38 +2,34 @@
 //! and then its workers take the places of the old ones, one at a time. Whatever fails on the way, the old version
 //! keeps serving: the transaction is undone.
 
-use super::super::app::{App, Condition, HotRestart};
-use super::super::mold::Mold;
+use super::super::app::{App, HotRestart};
 use super::super::mutation::{is_mutated, Mutation};
 use super::super::restarts::{Step, Undoing};
 use super::super::version::Version;
 use super::super::worker::Worker;
 use super::super::{AppLog, FrontNews};
-use super::boot::died_while_booting;
 use crate::core::ending::Ending;
 use crate::core::restart::{Asked, Failure, Stage, Wish, BACKTRACE_LINES};
-use crate::core::restart_policy::{Life, RestartPolicy};
+use crate::core::restart_policy::Life;
 use crate::core::worker::{StartFailure, WorkerState};
 use crate::facts::boot_failure::BootFailure;
-use crate::probe::Probe;
-use highball_link::Booted;
 use std::sync::Arc;
 use std::time::Duration;
 
-const TRY_AGAIN: &str = "Look at what its processes logged above; fix it, and restart again.";
+pub(super) const TRY_AGAIN: &str = "Look at what its processes logged above; fix it, and restart again.";
 
 impl App {
     /// Notes that a restart is wanted; the number of the generation that it will bring. A restart that waits already is
     /// shared.
     pub(super) fn ask_restart(&mut self, asked: Asked) -> Result<u32, String> {
-        if self.is_asleep() && asked != Asked::Command {
+        if self.condition.is_asleep() && asked != Asked::Command {
             return Err("it sleeps, and boots what is there when a request arrives".into());
         }
         if let Err(why) = self.may_restart(asked) {
             self.out.log(AppLog::NoRestart { asked, why });
             return Err(why.into());
         }
-        if self.is_failed() {
+        if self.condition.is_failed() {
             self.try_again();
         }
         let (generation, is_new) = self.restarts.ask(asked);
@@ -45,10 +41,10 @@ impl App {
     }
 
     fn may_restart(&self, asked: Asked) -> Result<(), &'static str> {
-        if !self.is_running() {
+        if !self.phase.is_running() {
             return Err("the server is stopping");
         }
-        if self.is_asleep() {
+        if self.condition.is_asleep() {
             return Err("the application sleeps, and boots what is there when a request arrives");
         }
         if asked == Asked::Command && self.surroundings.hot_restart == HotRestart::Going {
@@ -64,7 +60,7 @@ impl App {
 
     /// Begins what was asked for, and ends what is done.
     pub(super) fn advance_restart(&mut self) {
-        match self.restarts.next_step(&self.staff.workers, self.staff.wanted, self.now) {
+        match self.restarts.next_step(self.staff.workers(), self.staff.wanted(), self.now) {
             Some(Step::ForkCanary) => {
                 if let Some(line) = self.restarts.next().map(Version::line) {
                     self.fork(line);
@@ -80,7 +76,7 @@ impl App {
         }
         let is_free = !self.reforks.is_going() || is_mutated(Mutation::RestartDuringRefork);
         let idle = !self.restarts.is_going() && is_free && self.surroundings.hot_restart != HotRestart::Going;
-        if idle && self.surroundings.may_boot && matches!(self.condition, Condition::Serving) {
+        if idle && self.surroundings.may_boot && self.condition.is_serving() {
             if let Some(wish) = self.restarts.take_wish() {
                 self.begin_restart(wish);
             }
@@ -96,27 +92,10 @@ impl App {
         }
         let line = self.molds.begin_line();
         self.restarts.begin(wish, line, self.current.folder().into(), self.now);
-        if self.is_site() {
+        if self.config.is_site() {
             self.open_site(generation, None);
         } else {
             self.boot_mold(line, None);
-        }
-    }
-
-    /// The new mold can be forked from; what it reports of the application, if it has loaded it.
-    pub(super) fn next_booted(&mut self, app: Option<Arc<Booted>>) {
-        if self.restarts.booted(app) {
-            self.out.checkpoint("restart.booted");
-        }
-    }
-
-    pub(super) fn next_mold_gone(&mut self, mold: &Mold, ending: Ending) {
-        match mold.step() {
-            Some(step) => self.next_not_booted(died_while_booting(step, ending)),
-            None => {
-                let what = format!("the new mold died after it had booted: {ending}");
-                self.restart_failed(&Failure::new(what, TRY_AGAIN));
-            }
         }
     }
 
@@ -132,12 +111,12 @@ impl App {
     /// A worker has answered the front's request, or cannot. The answer of the first one of a new version, the canary, decides about
     /// the restart; the others were asked so that clients do not wait for what a worker does at its first request only.
     pub(super) fn canary_answered(&mut self, number: u32, answer: Result<u16, String>) {
-        let probed = self.staff.workers.get(number).filter(|worker| worker.state == WorkerState::Probing);
+        let probed = self.staff.get(number).filter(|worker| worker.state == WorkerState::Probing);
         let Some(generation) = probed.map(|worker| worker.generation) else { return }; // it was halted meanwhile
         if !self.restarts.is_probing(generation) {
             return self.admit_prepared(number);
         }
-        match self.probe().judge(answer).map_err(Failure::of_probe) {
+        match self.config.probe(TRY_AGAIN).judge(answer).map_err(Failure::of_probe) {
             Ok(status) => {
                 self.out.log(AppLog::CanaryPassed { worker: number, status });
                 self.canary_passed(number);
@@ -148,8 +127,8 @@ impl App {
 
     /// A worker of a version that serves is prepared, as far as its time allowed.
     fn admit_prepared(&mut self, number: u32) {
-        self.staff.policy.ready();
-        self.admit(number);
+        self.staff.admit_prepared(number);
+        self.out.notify(FrontNews::CanaryAdmitted { worker: number });
         if self.reforks.line().is_some() {
             self.out.checkpoint("refork.replaced");
         } else if self.restarts.is_going() {
@@ -157,42 +136,31 @@ impl App {
         }
     }
 
-    /// Lets a worker have clients' requests.
-    fn admit(&mut self, worker: u32) {
-        if let Some(worker) = self.staff.workers.get_mut(worker) {
-            worker.admit();
-        }
-        self.out.notify(FrontNews::CanaryAdmitted { worker });
-    }
-
-    fn probe(&self) -> Probe<'_> {
-        Probe { of: "the new version", path: &self.config.probe_path, try_again: TRY_AGAIN }
-    }
-
     fn canary_passed(&mut self, worker: u32) {
         let (now, mut lived) = (self.now, Duration::ZERO);
-        if let Some(Life::Ready(time)) = self.staff.workers.get(worker).map(|worker| worker.life(now)) {
+        if let Some(Life::Ready(time)) = self.staff.get(worker).map(|worker| worker.life(now)) {
             lived = time;
         }
         self.restarts.canary_passed(lived, now);
-        self.set_surge();
-        self.staff.fork_due = now; // that workers of the old version die is no reason to wait
+        self.staff.roll();
+        self.staff.fork_at_once(now); // that workers of the old version die is no reason to wait
         if let Some(app) = self.restarts.next().and_then(Version::app) {
             self.out.notify(FrontNews::Booted(Arc::clone(app))); // its static files come with it
         }
-        self.admit(worker);
+        self.staff.admit(worker);
+        self.out.notify(FrontNews::CanaryAdmitted { worker });
         self.out.checkpoint("restart.admitted");
     }
 
     /// A worker has not answered the front's request in time. One that takes the place of another of its version serves all the same.
     pub(super) fn canary_is_silent(&mut self, number: u32) {
-        let generation = self.staff.workers.get(number).map(|worker| worker.generation);
+        let generation = self.staff.get(number).map(|worker| worker.generation);
         if generation == Some(self.current.number()) {
             return self.admit_prepared(number);
         }
-        let failure = Failure::of_probe(self.probe().unanswered(self.config.probe_timeout));
+        let failure = Failure::of_probe(self.config.probe(TRY_AGAIN).unanswered(self.config.probe_timeout));
         self.out.log(AppLog::CanaryKilled { worker: number });
-        self.halt_worker(number); // the restart may be over, if fewer workers are wanted by now
+        self.out.act_all(self.staff.halt(number, self.now)); // the restart may be over, if fewer workers are wanted by now
         self.restart_failed(&failure);
     }
 
@@ -223,15 +191,13 @@ impl App {
     fn restart_succeeded(&mut self) {
         let Some(restart) = self.restarts.ended(None, self.now) else { return };
         let (generation, took) = (restart.next.number(), restart.took(self.now));
-        self.out.log(AppLog::Restarted { generation, workers: self.staff.wanted, took });
+        self.out.log(AppLog::Restarted { generation, workers: self.staff.wanted(), took });
         let old_line = self.current.line();
         self.current = restart.next;
-        self.replacements.memory.too_small = None; // the new version may need less
-        self.boots.policy = RestartPolicy::new(self.config.max_boot_failures);
-        self.forget_crashes();
-        self.boots.explaining = None;
-        self.boots.rests = false;
-        self.boots.was_missed = false;
+        self.boots.new_version();
+        if self.staff.new_version(self.now) {
+            self.out.notify(FrontNews::CrashLoop { is_on: false });
+        }
         self.reforks.new_version(self.now);
         if is_mutated(Mutation::ForgetOldMold) {
             let old = self.molds.of(old_line).map(|mold| mold.boot);
@@ -282,7 +248,7 @@ impl App {
 
     /// Nothing new comes of this line any more.
     pub(super) fn let_go(&mut self, line: u32) {
-        self.halt_coming(line);
+        self.out.act_all(self.staff.halt_coming(line, self.now));
         self.out.act_all(self.molds.let_go(line, self.now));
     }
 }

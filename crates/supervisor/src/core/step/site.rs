@@ -1,7 +1,8 @@
 //! A static site: the front serves its files alone. There is no mold and no worker, and a restart only looks again where
 //! the application's path leads.
 
-use super::super::app::{App, Condition};
+use super::super::app::App;
+use super::super::condition::Condition;
 use super::super::version::Version;
 use super::super::{AppAction, AppLog, FrontNews};
 use super::boot::no_answer_of_files;
@@ -13,17 +14,17 @@ use std::sync::Arc;
 
 impl App {
     pub(super) fn open_site(&mut self, generation: u32, folder: Option<PathBuf>) {
-        self.boots.site = Some((generation, self.now + self.config.boot_timeout));
+        self.boots.look_for_site(generation, self.now + self.config.boot_timeout);
         self.out.act(AppAction::OpenSite { generation, folder });
     }
 
     /// An answer that came too late is none any more.
     fn is_awaited(&mut self, generation: u32) -> bool {
-        let awaited = self.boots.site.take_if(|(of, _)| *of == generation).is_some();
+        let awaited = self.boots.site_seen(generation);
         if awaited {
             self.out.go_on();
         }
-        awaited && self.is_running()
+        awaited && self.phase.is_running()
     }
 
     pub(super) fn site_found(&mut self, generation: u32, folder: PathBuf, site: Arc<Booted>) {
@@ -59,8 +60,7 @@ impl App {
 
     /// The folder was not read in time.
     pub(super) fn site_overdue(&mut self) {
-        let now = self.now;
-        if self.boots.site.take_if(|(_, until)| now >= *until).is_none() || !self.is_running() {
+        if !self.boots.is_site_late(self.now) || !self.phase.is_running() {
             return;
         }
         let failure = no_answer_of_files(&self.config.link, self.config.boot_timeout);

@@ -1,31 +1,29 @@
 //! An application that receives no requests has no processes. It boots for the next request.
 
-use super::super::app::{App, Condition, HotRestart, Phase, Source};
+use super::super::app::{App, HotRestart, Source};
+use super::super::condition::{Condition, Phase};
 use super::super::AppLog;
 
 impl App {
     /// It has been idle for so long that it may end its processes. If something is under way, the front will report it
     /// again.
     pub(super) fn fall_asleep(&mut self) {
-        if !self.may_sleep() {
+        let tally = self.tally();
+        let may_sleep = self.phase.is_running()
+            && self.config.source == Source::Folder
+            && self.surroundings.hot_restart == HotRestart::No
+            && self.is_at_rest()
+            && self.condition.is_serving()
+            && tally.is_settled()
+            && tally.coming == 0;
+        if !may_sleep {
             return;
         }
         self.out.log(AppLog::FallsAsleep);
         self.condition = Condition::Asleep; // and so no worker is wanted
-        self.boots.explaining = None;
+        self.boots.forget_failure();
         self.reforks.stop_counting();
         self.let_go(self.current.line());
-    }
-
-    fn may_sleep(&self) -> bool {
-        let tally = self.tally();
-        self.is_running()
-            && self.config.source == Source::Folder
-            && self.surroundings.hot_restart == HotRestart::No
-            && self.is_at_rest()
-            && matches!(self.condition, Condition::Serving)
-            && tally.is_settled()
-            && tally.coming == 0
     }
 
     /// A request has arrived. It boots what is there by now.
@@ -35,9 +33,7 @@ impl App {
         self.condition = Condition::Booting;
         self.current.follow_link();
         self.current.gone();
-        if let Some(sizing) = &mut self.sizing {
-            sizing.begin(self.now);
-        }
+        self.staff.forget_load(self.now);
         self.begin_line();
     }
 
@@ -51,7 +47,7 @@ impl App {
     /// Whether it is brought up where it is not there.
     pub(super) fn is_brought_up(&self) -> bool {
         let is_missed = !self.current.has_booted() && self.wakes_for_last_requests();
-        self.is_running() || is_missed
+        self.phase.is_running() || is_missed
     }
 
     /// What was forked so far has nothing to do any more with what is forked from now on.
@@ -59,10 +55,7 @@ impl App {
         let line = self.molds.begin_line();
         self.molds.change_line(self.current.line(), line); // one that is ending still is in the way of the next
         self.current.begin_line(line);
-        let due = self.now.max(self.staff.crash_loop.due(self.staff.wanted)); // requests do not speed a crash loop up
-        self.boots.due = due;
-        self.boots.rests = false; // the mold that boots now is none that was missed
-        self.staff.fork_due = due;
+        self.boots.begin_line(self.staff.begin_line(self.now));
         self.out.go_on();
     }
 }
