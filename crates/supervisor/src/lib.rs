@@ -3,13 +3,13 @@
 //!
 //! In reading order:
 //!
-//! - [`facts`]: what these two tell each other;
 //! - [`core`]: decides, from events and the time alone, and returns actions for the shell;
 //! - [`shell`]: performs the actions, and reports to the core what comes of them and what else happens;
-//! - [`process`]: what is held of a mold and of a worker; where and how a mold boots; who starts and signals processes;
-//!   whether a process is the one that it claims to be;
-//! - [`child`]: what a process is started with; [`app_output`]: its output, within a [`rate_limit`] and [`visible`];
-//!   [`message_log`]: which of its messages are logged;
+//! - [`facts`]: what these two tell each other;
+//! - [`process`]: what is held of a mold and of a worker; where and how a mold boots, and with what; who starts, signals and
+//!   reaps processes; whether a process is the one that it claims to be;
+//! - [`control`]: messages to and from these processes, and another `highball`; [`message_log`]: which of them are logged;
+//! - [`app_output`]: the output of processes, within a [`rate_limit`] and [`visible`]; [`signals`]: those to this process;
 //! - [`probe`]: the request that a new version has to answer first;
 //! - [`upgrade`]: how a new `highball` takes the place of this one;
 //! - [`diagnosis`]: why a boot or a request failed, and what to do about it;
@@ -23,7 +23,7 @@
 
 mod app_output;
 pub mod checkpoint;
-mod child;
+mod control;
 mod core;
 mod diagnosis;
 mod facts;
@@ -33,11 +33,12 @@ mod process;
 mod rate_limit;
 mod report;
 mod shell;
+mod signals;
 mod upgrade;
 mod watch;
 
 pub use app_output::OutputSink;
-pub use child::{ruby_command, withheld_variables};
+pub use control::questions::{Answer, NotAsked};
 pub use core::crash_loop::PROBATION;
 pub use core::replacement::ReplacementCause;
 pub use core::server::Purpose;
@@ -47,6 +48,7 @@ pub use diagnosis::overrun::OverrunReport;
 pub use diagnosis::request_failure::{RequestFailure, What};
 pub use diagnosis::thread_states::{AskedThreads, ThreadState};
 pub use probe::{Probe, ProbeFailure};
+pub use process::child::{ruby_command, withheld_variables};
 pub use process::launcher::Launcher;
 pub use process::mold::MoldSource;
 pub use process::mold_process::become_mold;
@@ -56,7 +58,6 @@ pub use report::{
     AppReport, AskedHeap, CrashLoopReport, MachineMemory, MemoryReport, MoldReport, ReforkReport, Report,
     ReportedLoad, RestartCount, RestartReport, SizingReport, UpgradeReport, WorkerReport,
 };
-pub use shell::questions::{Answer, NotAsked};
 pub use shell::{time_for_turns, AppBlueprint, Blueprint, Outcome, Supervisor};
 pub use upgrade::pid_proxy::PidProxy;
 pub use upgrade::predecessor::Predecessor;

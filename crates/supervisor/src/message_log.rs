@@ -1,9 +1,9 @@
 //! Which messages of an application's processes lead to lines in the log. A process can repeat a message a million
 //! times. Pure: the time is an argument.
 
+use crate::control::message::{FromMold, FromWorker};
 use crate::rate_limit::RateLimit;
 use crate::shell::event::SocketEvent;
-use crate::shell::message::{FromMold, FromWorker};
 use std::time::{Duration, Instant};
 
 /// Messages of an application that may be logged in a second.

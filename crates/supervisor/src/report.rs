@@ -1,7 +1,7 @@
 //! What the supervisor tells `highball status` and `highball memory`.
 
+use crate::control::questions::{Answer, NotAsked};
 use crate::diagnosis::overrun::OverrunReport;
-use crate::shell::questions::{Answer, NotAsked};
 use highball_config::AppId;
 use highball_link::{Booted, Diagnosis, RubyHeap};
 use std::path::PathBuf;

@@ -3,9 +3,9 @@
 
 use super::event::{Process, Ticket};
 use super::log::{AppLog, ServerLog};
-use crate::core::ending::Ending;
 use crate::core::event::ReceivedSignal;
 use crate::facts::boot_failure::BootFailure;
+use crate::facts::ending::Ending;
 use highball_config::AppId;
 use highball_link::{Booted, Diagnosis};
 use std::path::PathBuf;

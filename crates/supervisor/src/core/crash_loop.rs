@@ -5,9 +5,9 @@
 //! at once, and an application whose workers all die costs the machine a few forks a minute. A worker that lives long has paid
 //! for its death. There is no lifetime from which on deaths do not count, and so none with which a loop goes on unnoticed.
 
-use crate::core::ending::Ending;
 use crate::core::mutation::{is_mutated, Mutation};
 use crate::core::restart_policy::Life;
+use crate::facts::ending::Ending;
 use std::fmt;
 use std::time::{Duration, Instant};
 

@@ -2,7 +2,7 @@
 //! after its last message. They come in any order. A process that dies while it starts has gone only when both are
 //! there, because its last message may say why.
 
-use crate::core::ending::Ending;
+use crate::facts::ending::Ending;
 use std::time::Duration;
 
 /// How long the second half may be missing: a child of the process may hold its control socket open.

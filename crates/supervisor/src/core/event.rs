@@ -2,7 +2,6 @@
 
 use super::app::AppConfig;
 use super::auto_refork::AppMemory;
-use crate::core::ending::Ending;
 use crate::core::memory::OverMemory;
 use crate::core::refork::ReforkCause;
 use crate::core::replacement::ReplacementCause;
@@ -10,6 +9,7 @@ use crate::core::restart::Asked;
 use crate::core::sizing::{Load, Room};
 use crate::core::worker::StartFailure;
 use crate::facts::boot_failure::BootFailure;
+use crate::facts::ending::Ending;
 use crate::facts::folder_state::FolderState;
 use highball_config::AppId;
 use highball_link::{Booted, Diagnosis, Step};

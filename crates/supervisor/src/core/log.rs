@@ -2,13 +2,13 @@
 
 use super::event::Process;
 use crate::core::crash_loop::Crashes;
-use crate::core::ending::Ending;
 use crate::core::memory::OverMemory;
 use crate::core::refork::ReforkCause;
 use crate::core::replacement::ReplacementCause;
 use crate::core::restart::{Asked, Failure};
 use crate::core::sizing::{Decision, Hindrance};
 use crate::core::worker::{StartFailure, WorkerState};
+use crate::facts::ending::Ending;
 use highball_link::{Booted, Diagnosis, Step};
 use std::sync::Arc;
 use std::time::Duration;

@@ -20,7 +20,7 @@
 //! - [`rolling`], [`restart_policy`], [`crash_loop`], [`replacement`], [`auto_refork`]: what comes next, and when, as pure
 //!   functions;
 //! - [`memory`]: which worker has too much of it; [`sizing`]: how many workers the load needs;
-//! - [`departure`], [`ending`]: the end of a process;
+//! - [`departure`]: the end of a process;
 //! - [`mutation`]: faults for the simulator to find.
 
 pub(crate) mod action;
@@ -30,7 +30,6 @@ mod boots;
 pub(crate) mod condition;
 pub(crate) mod crash_loop;
 pub(crate) mod departure;
-pub(crate) mod ending;
 pub(crate) mod event;
 pub(crate) mod log;
 pub(crate) mod memory;

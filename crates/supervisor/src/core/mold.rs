@@ -1,8 +1,8 @@
 //! The core's view of a mold: the process that loads the application and from which workers are forked.
 
 use crate::core::departure::{Departure, LAST_MESSAGES_TIME};
-use crate::core::ending::Ending;
 use crate::core::restart_policy::Life;
+use crate::facts::ending::Ending;
 use crate::facts::spawn_journey::Journey;
 use highball_link::Step;
 use std::time::{Duration, Instant};

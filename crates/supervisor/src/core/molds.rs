@@ -6,7 +6,7 @@ use super::event::Process;
 use super::log::AppLog;
 use super::mold::{Mold, MoldState};
 use super::mutation::{is_mutated, Mutation};
-use crate::core::ending::Ending;
+use crate::facts::ending::Ending;
 use highball_link::Step;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};

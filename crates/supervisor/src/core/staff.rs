@@ -16,7 +16,7 @@ use super::rolling::Tally;
 use super::sizing::{Room, Sizing};
 use super::worker::{StartFailure, Worker, WorkerState};
 use super::workers::Workers;
-use crate::core::ending::Ending;
+use crate::facts::ending::Ending;
 pub(crate) use replacing::Turn;
 use std::time::{Duration, Instant};
 

@@ -9,7 +9,7 @@ use super::log::ServerLog;
 use super::mutation::{is_mutated, Mutation};
 use super::server::{Server, ServerPhase};
 use crate::core::departure::{Departure, LAST_MESSAGES_TIME};
-use crate::core::ending::Ending;
+use crate::facts::ending::Ending;
 use crate::report::UpgradeReport;
 use std::time::{Duration, Instant};
 

@@ -2,10 +2,10 @@
 
 use super::mold::KILL_TIME;
 use crate::core::departure::{Departure, LAST_MESSAGES_TIME};
-use crate::core::ending::Ending;
 use crate::core::replacement::Replacement;
 use crate::core::restart_policy::Life;
 use crate::facts::boot_failure::BootFailure;
+use crate::facts::ending::Ending;
 use highball_link::RubyError;
 use std::time::{Duration, Instant};
 

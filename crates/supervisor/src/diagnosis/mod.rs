@@ -5,10 +5,10 @@ pub(crate) mod overrun;
 pub(crate) mod request_failure;
 pub(crate) mod thread_states;
 
-use crate::child;
 use crate::core::restart::Failure;
 use crate::diagnosis::request_failure::{Death, RequestFailure};
 use crate::facts::boot_failure::{Account, BootFailure};
+use crate::process::child;
 use highball_config::App;
 use highball_link::{Diagnosis, Excerpt, RubyError, ThreadPlace};
 use highball_secrets::Secrets;

@@ -1,9 +1,9 @@
 //! A request that got an error in the place of its answer, in words: what happened, and what to do about it. For
 //! developers only: the front decides who is one.
 
-use crate::core::ending::Ending;
 use crate::diagnosis::failed_request::RawRequest;
 use crate::facts::boot_failure::Account;
+use crate::facts::ending::Ending;
 use highball_config::App;
 use highball_link::{RubyError, ThreadPlace};
 use std::collections::VecDeque;

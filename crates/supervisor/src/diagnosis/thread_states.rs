@@ -2,7 +2,7 @@
 //! a time limit having passed.
 
 use super::overrun::{describe, look};
-use crate::shell::questions::{Answer, NotAsked};
+use crate::control::questions::{Answer, NotAsked};
 use highball_config::AppId;
 use highball_link::ThreadPlace;
 use std::time::Duration;

@@ -2,5 +2,6 @@
 //! `highball-link`.
 
 pub(crate) mod boot_failure;
+pub(crate) mod ending;
 pub(crate) mod folder_state;
 pub(crate) mod spawn_journey;

@@ -1,7 +1,7 @@
 //! Where and how an application is booted: what its path leads to by now, and which Ruby is for it, or that it is a static
 //! site. All of that is in files that are the application's.
 
-use crate::child;
+use crate::process::child;
 use crate::process::interpreter::Interpreter;
 use crate::process::site::Site;
 use highball_config::App;

@@ -1,15 +1,15 @@
 //! Who starts, signals and reaps processes: this process itself, or, where Highball was started as root, the spawner, which
 //! has stayed root. Everything that the rest of the supervisor has to know of the difference is here.
 
-use crate::child::Child;
-use crate::core::ending::Ending;
+use crate::control::handover::VARIABLE;
+use crate::control::watched_fd::watched;
+use crate::facts::ending::Ending;
+use crate::process::child::Child;
 use crate::process::mold_process;
+use crate::process::reaper::{self, Reaped};
 use crate::process::spawner_client::Client;
 use crate::shell::app_files::Found;
 use crate::shell::event::{Inbox, Who};
-use crate::shell::reaper::{self, Reaped};
-use crate::shell::watched_fd::watched;
-use crate::upgrade::handover::VARIABLE;
 use crate::upgrade::successor::UpgradeContext;
 use highball_cgroups::Cgroups;
 use highball_config::{kept_working_folder, KernelLimits, User, STARTED_IN};

@@ -1,14 +1,16 @@
 //! The processes of an application, as they are held by the shell: [`mold`], [`worker_handle`]. [`boot_plan`] says where
-//! and how a mold boots, with the Ruby of [`interpreter`], or that the folder is a static [`site`]; [`spawn_journey`] names
-//! the steps. [`launcher`]: who starts, signals and reaps processes; [`spawner_client`]: the spawner, where it does;
-//! [`mold_process`]: how a mold begins that it has started. [`identity`]: whether a process is the one that it claims to be.
+//! and how a mold boots, with the Ruby of [`interpreter`], or that the folder is a static [`site`]. [`child`]: what a
+//! process is started with. [`launcher`]: who starts, signals and reaps processes; [`reaper`]: this process, where it does, and
+//! [`spawner_client`]: the spawner; [`mold_process`]: how a mold begins that it has started. [`identity`]: whether a process is the one that it claims to be.
 
 pub(crate) mod boot_plan;
+pub(crate) mod child;
 pub(crate) mod identity;
 pub(crate) mod interpreter;
 pub(crate) mod launcher;
 pub(crate) mod mold;
 pub(crate) mod mold_process;
+pub(crate) mod reaper;
 pub(crate) mod site;
 pub(crate) mod spawner_client;
 pub(crate) mod worker_handle;

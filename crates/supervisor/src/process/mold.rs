@@ -1,14 +1,14 @@
 //! The mold: the Ruby process that loads the application once and from which workers are forked.
 
 use crate::app_output::AppOutput;
-use crate::child::{Child, Output};
+use crate::control::control_socket::ControlSocket;
+use crate::control::message::{OwnMemory, ToMold};
+use crate::control::questions::{Answer, NotAsked, Questions};
 use crate::facts::boot_failure::BootFailure;
+use crate::process::child::{Child, Output};
 use crate::process::interpreter::Interpreter;
 use crate::process::launcher::{Launched, Launching};
-use crate::shell::control_socket::ControlSocket;
 use crate::shell::event::{watch_mold, HeldProcess, Inbox, StartReport, Watch, Who};
-use crate::shell::message::{OwnMemory, ToMold};
-use crate::shell::questions::{Answer, NotAsked, Questions};
 use highball_config::{App, LogFormat, User};
 use highball_link::RubyHeap;
 use highball_tenant::TenantFolder;

@@ -2,8 +2,8 @@
 //! receives from the server the order what to run. So nothing that belongs to the application can hold up the server or
 //! the spawner.
 
-use crate::child::{Child, Output};
-use crate::shell::control_socket::{receive_packet, send_packet};
+use crate::control::control_socket::{receive_packet, send_packet};
+use crate::process::child::{Child, Output};
 use rustix::fs::{memfd_create, MemfdFlags};
 use rustix::process::fchdir;
 use serde::{Deserialize, Serialize};
@@ -118,8 +118,8 @@ fn run((order, folder, control, pipe): ReceivedOrder) -> io::Result<Infallible> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::child::{Child, Output};
-    use crate::shell::control_socket::ControlSocket;
+    use crate::control::control_socket::ControlSocket;
+    use crate::process::child::{Child, Output};
 
     fn child(program: &str) -> Child {
         Child {

@@ -1,11 +1,11 @@
 //! What is held of a worker: its process, its control socket, its ring. Its state is the core's.
 
+use crate::control::control_socket::ControlSocket;
+use crate::control::message::{OwnMemory, ToWorker};
+use crate::control::questions::{Answer, NotAsked, Questions};
 use crate::process::identity;
 use crate::process::mold::MoldHandle;
-use crate::shell::control_socket::ControlSocket;
 use crate::shell::event::{HeldProcess, Inbox, Watch, Who};
-use crate::shell::message::{OwnMemory, ToWorker};
-use crate::shell::questions::{Answer, NotAsked, Questions};
 use crate::shell::signs_of_life::SignsOfLife;
 use highball_config::User;
 use highball_link::{RubyHeap, ThreadPlace};

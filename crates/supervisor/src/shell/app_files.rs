@@ -1,10 +1,10 @@
 //! Tasks on an application's files: aside from the loop, one at a time for each application. A file system
 //! that does not answer, or a folder with too much in it, holds up that application alone.
 
+use crate::control::control_socket::ControlSocket;
 use crate::core::AppEvent;
 use crate::process::boot_plan::{NotStarted, Start};
 use crate::process::launcher::Launched;
-use crate::shell::control_socket::ControlSocket;
 use crate::shell::event::Inbox;
 use crate::watch::restart_file::Look;
 use highball_config::App;

@@ -1,17 +1,17 @@
 //! The closed set of what the supervisor's loop waits for, and the small tasks that watch for them.
 
+use crate::control::control_socket::ControlSocket;
+use crate::control::handover::{FromSuccessor, ToPidProxy};
+use crate::control::message::{FromMold, FromWorker};
+use crate::control::watched_fd::watched;
 use crate::core::event::ReceivedSignal;
 use crate::facts::boot_failure::BootFailure;
 use crate::process::launcher::Launcher;
 use crate::process::mold_process::Trouble;
 use crate::rate_limit::RateLimit;
 use crate::shell::app_files::Found;
-use crate::shell::control_socket::ControlSocket;
 use crate::shell::load_probe::SeenLoad;
 use crate::shell::memory_sampler::Measured;
-use crate::shell::message::{FromMold, FromWorker};
-use crate::shell::watched_fd::watched;
-use crate::upgrade::handover::{FromSuccessor, ToPidProxy};
 use crate::Order;
 use highball_config::AppId;
 use rustix::process::{Pid, Signal};

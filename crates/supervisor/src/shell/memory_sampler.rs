@@ -8,12 +8,12 @@
 use super::app::AppSupervisor;
 use super::Supervisor;
 use crate::core::app::App as Core;
-use crate::core::ending::Ending;
 use crate::core::memory::{MachineNow, MemoryWatch, Reading, Verdict, Watched};
 use crate::core::replacement::ReplacementCause;
 use crate::core::sizing::Room;
 use crate::core::worker::WorkerState;
 use crate::core::{AppEvent, Event, FrontNews, Process};
+use crate::facts::ending::Ending;
 use crate::report::{MachineMemory, MemoryReport};
 use crate::shell::app_files::in_turn;
 use crate::shell::event::Inbox;

@@ -3,6 +3,8 @@
 
 use super::app::AppSupervisor;
 use super::Supervisor;
+use crate::control::message::{FromMold, FromWorker, ToWorker};
+use crate::control::questions::NotAsked;
 use crate::core::replacement::ReplacementCause;
 use crate::core::worker::{StartFailure, WorkerState};
 use crate::core::{App as Core, AppEvent, Process};
@@ -13,8 +15,6 @@ use crate::diagnosis::{self, start_failure_without_secrets};
 use crate::report::AskedHeap;
 use crate::shell::app_files::{in_turn, Found};
 use crate::shell::event::{SocketEvent, Who};
-use crate::shell::message::{FromMold, FromWorker, ToWorker};
-use crate::shell::questions::NotAsked;
 use crate::{AppOrder, Overrun};
 use highball_config::AppId;
 use highball_link::Diagnosis;

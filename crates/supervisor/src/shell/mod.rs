@@ -7,46 +7,39 @@
 //! their workers take; [`refork_measurement`], what they say of it before a refork; [`reports`], what it reports to
 //! `highball status`; [`log_lines`], the words for the core's log events; [`outcome`], how a run ended.
 //!
-//! Below these: [`event`], what can happen, and the tasks that watch for it; [`message`] over [`control_socket`], the
-//! messages to and from molds and workers (`PROTOCOL.md`); [`questions`] to them that are under way; [`app_files`],
-//! what is done aside; [`signals`], [`reaper`], [`watched_fd`].
+//! Below these: [`event`], what can happen, and the tasks that watch for it; [`app_files`], what is done aside.
 
 mod app;
 pub(crate) mod app_files;
 mod blueprint;
 mod boot_failures;
-pub(crate) mod control_socket;
 pub(crate) mod event;
 mod load_probe;
 mod log_lines;
 mod memory_sampler;
-pub(crate) mod message;
 mod messages;
 mod outcome;
-pub(crate) mod questions;
-pub(crate) mod reaper;
 mod refork_measurement;
 mod reports;
-pub(crate) mod signals;
 pub(crate) mod signs_of_life;
 mod thread_dump;
 mod upgrading;
-pub(crate) mod watched_fd;
 
 pub use blueprint::{time_for_turns, AppBlueprint, Blueprint};
 pub use outcome::Outcome;
 
 use crate::app_output::{AppOutput, Relay};
-use crate::core::ending::Ending;
 use crate::core::event::ReceivedSignal;
 use crate::core::mold::MoldState;
 use crate::core::restart::Asked;
 use crate::core::worker::WorkerState;
 use crate::core::{Action, AppAction, AppEvent, Event, Process, Server, ServerConfig, Ticket};
+use crate::facts::ending::Ending;
 use crate::process::launcher::Endings;
+use crate::process::reaper::adopt_orphans;
 use crate::shell::event::{Happening, Inbox, News, Who};
 use crate::shell::memory_sampler::MemorySampler;
-use crate::shell::signals::Signals;
+use crate::signals::Signals;
 use crate::upgrade::pid_proxy::PidProxy;
 use crate::{checkpoint, AppOrder, Notice, Order};
 use app::AppSupervisor;
@@ -140,7 +133,7 @@ impl Supervisor {
     /// # Errors
     /// Only what the system refuses at the very beginning: signals, or becoming a subreaper.
     pub async fn run(mut self, mut orders: mpsc::Receiver<Order>) -> io::Result<Outcome> {
-        reaper::adopt_orphans()?;
+        adopt_orphans()?;
         let mut signals = Signals::listen()?;
         self.endings = self.inbox.launcher.endings()?;
         self.tell(Event::Tick).await;

@@ -3,8 +3,8 @@
 
 use super::app::AppSupervisor;
 use super::app_files::Found;
-use super::message::OwnMemory;
-use super::questions::Answer;
+use crate::control::message::OwnMemory;
+use crate::control::questions::Answer;
 use crate::core::auto_refork::{AppMemory, MEASURE_TIME};
 use crate::core::{AppEvent, Ticket};
 use tokio::time::timeout;

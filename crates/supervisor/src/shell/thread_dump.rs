@@ -3,8 +3,8 @@
 
 use super::messages::{hears, THREADS_TIME};
 use super::Supervisor;
+use crate::control::questions::Answer;
 use crate::diagnosis::overrun::{describe_all, look};
-use crate::shell::questions::Answer;
 use highball_link::ThreadPlace;
 use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};

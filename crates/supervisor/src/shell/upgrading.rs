@@ -1,13 +1,13 @@
 //! What is done in a hot restart: starting the new process, talking with it, and becoming its PID proxy.
 
 use super::Supervisor;
+use crate::control::control_socket::ControlSocket;
+use crate::control::handover::FromSuccessor;
 use crate::core::action::SuccessorSignal;
-use crate::core::ending::Ending;
 use crate::core::event::ReceivedSignal;
 use crate::core::{Event, SuccessorEvent};
-use crate::shell::control_socket::ControlSocket;
+use crate::facts::ending::Ending;
 use crate::shell::event::{Inbox, SocketEvent, Who};
-use crate::upgrade::handover::FromSuccessor;
 use crate::upgrade::pid_proxy::ServingProcess;
 use crate::upgrade::successor::{Successor, UpgradeContext};
 use crate::Notice;

@@ -5,12 +5,12 @@
 //! Only the first process does so. Those that come later report to it which process succeeds them, and end. As a
 //! subreaper it becomes the parent of the ones after them.
 
-use crate::core::ending::Ending;
+use crate::control::control_socket::ControlSocket;
 use crate::core::event::ReceivedSignal;
+use crate::facts::ending::Ending;
 use crate::process::launcher::Endings;
-use crate::shell::control_socket::ControlSocket;
 use crate::shell::event::{watch_succeeded, HeldProcess, Inbox, News, SocketEvent, Watch, Who};
-use crate::shell::signals::{to_pass_on, Signals};
+use crate::signals::{to_pass_on, Signals};
 use highball_config::AppId;
 use rustix::process::{Pid, Signal};
 use std::os::fd::OwnedFd;

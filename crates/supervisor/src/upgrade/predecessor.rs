@@ -1,7 +1,7 @@
 //! A hot restart as the new process sees it: what it inherits from the old one, and its messages to it.
 
-use crate::shell::control_socket::{receive_packet, send_packet, ControlSocket};
-use crate::upgrade::handover::{FromSuccessor, ToSuccessor, VARIABLE};
+use crate::control::control_socket::{receive_packet, send_packet, ControlSocket};
+use crate::control::handover::{FromSuccessor, ToSuccessor, VARIABLE};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::time::Duration;

@@ -1,8 +1,8 @@
 //! The process that is to take this one's place in a hot restart, as the old one sees it.
 
-use crate::shell::control_socket::ControlSocket;
+use crate::control::control_socket::ControlSocket;
+use crate::control::handover::{ToPidProxy, ToSuccessor};
 use crate::shell::event::{watch_successor, HeldProcess, Inbox, Watch, Who};
-use crate::upgrade::handover::{ToPidProxy, ToSuccessor};
 use rustix::process::{pidfd_open, Pid, PidfdFlags, Signal};
 use std::ffi::OsString;
 use std::fmt;
@@ -43,7 +43,7 @@ impl UpgradeContext {
         let Some(socket) = &self.pid_proxy else { return false };
         let sent = pidfd_open(pid, PidfdFlags::empty()).map_err(io::Error::from).and_then(|pidfd| {
             let message = ToPidProxy::Succeeded { pid: pid.as_raw_pid() };
-            crate::shell::control_socket::send_packet(socket, &message, &[pidfd.as_fd()])
+            crate::control::control_socket::send_packet(socket, &message, &[pidfd.as_fd()])
         });
         if let Err(error) = &sent {
             tracing::debug!(%error, "the PID proxy has gone");

@@ -5,7 +5,6 @@ use super::invariants::{self, Books};
 use crate::core::action::SuccessorSignal;
 use crate::core::app::{AppConfig, Source};
 use crate::core::auto_refork::AppMemory;
-use crate::core::ending::Ending;
 use crate::core::event::ReceivedSignal;
 use crate::core::memory::{Bound, OverMemory};
 use crate::core::refork::ReforkCause;
@@ -18,6 +17,7 @@ use crate::core::sizing::{Load, Room};
 use crate::core::{
     Action, AppAction, AppEvent, Event, FrontNews, Process, SuccessorEvent, Ticket, WorkerOrder,
 };
+use crate::facts::ending::Ending;
 use crate::facts::folder_state::FolderState;
 use fastrand::Rng;
 use highball_cgroups::{CpuLimit, Cpus};

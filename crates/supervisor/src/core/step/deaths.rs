@@ -8,10 +8,10 @@ use super::super::mutation::{is_mutated, Mutation};
 use super::super::worker::Worker;
 use super::super::{AppAction, AppLog, FrontNews};
 use super::boot::died_while_booting;
-use crate::core::ending::Ending;
 use crate::core::restart::Stage;
 use crate::core::worker::{StartFailure, WorkerState};
 use crate::facts::boot_failure::BootFailure;
+use crate::facts::ending::Ending;
 use highball_link::Step;
 
 impl App {

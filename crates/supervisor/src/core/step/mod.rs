@@ -25,9 +25,9 @@ use super::condition::{End, Phase};
 use super::event::AppEvent;
 use super::mutation::{is_mutated, Mutation};
 use super::{AppLog, FrontNews};
-use crate::core::ending::Ending;
 use crate::core::server::SAME_SIGNAL;
 use crate::core::worker::WorkerState;
+use crate::facts::ending::Ending;
 use std::time::Instant;
 
 /// Passes over the state in one step. A step needs two or three; more only if something is wrong.

@@ -8,11 +8,11 @@ use super::super::restarts::{Step, Undoing};
 use super::super::version::Version;
 use super::super::worker::Worker;
 use super::super::{AppLog, FrontNews};
-use crate::core::ending::Ending;
 use crate::core::restart::{Asked, Failure, Stage, Wish, BACKTRACE_LINES};
 use crate::core::restart_policy::Life;
 use crate::core::worker::{StartFailure, WorkerState};
 use crate::facts::boot_failure::BootFailure;
+use crate::facts::ending::Ending;
 use std::sync::Arc;
 use std::time::Duration;
 

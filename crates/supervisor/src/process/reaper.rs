@@ -1,6 +1,6 @@
 //! The one place that waits for child processes.
 
-use crate::core::ending::Ending;
+use crate::facts::ending::Ending;
 use rustix::io::Errno;
 use rustix::process::{
     getpid, set_child_subreaper, wait, waitid, Pid, WaitId, WaitIdOptions, WaitOptions, WaitStatus,

@@ -1,8 +1,8 @@
 //! The control socket between the supervisor and one mold or worker: JSON messages in packets, with open
 //! descriptors beside them.
 
-use crate::shell::message::{MESSAGE_BYTES, MESSAGE_DESCRIPTORS};
-use crate::shell::watched_fd::watched;
+use crate::control::message::{MESSAGE_BYTES, MESSAGE_DESCRIPTORS};
+use crate::control::watched_fd::watched;
 use highball_ring::descriptors::receive_message;
 use rustix::net::{
     sendmsg, socketpair, AddressFamily, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags,
@@ -103,7 +103,7 @@ pub(crate) fn receive_packet(socket: &OwnedFd) -> io::Result<Option<(Vec<u8>, Ve
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::shell::message::{Form, FromMold, FromWorker, ToMold};
+    use crate::control::message::{Form, FromMold, FromWorker, ToMold};
     use rustix::net::send;
     use std::os::fd::AsFd;
 
