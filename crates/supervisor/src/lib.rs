@@ -9,6 +9,7 @@
 //! - [`process`]: what is held of a mold and of a worker; where and how a mold boots, and with what; who starts, signals and
 //!   reaps processes; whether a process is the one that it claims to be;
 //! - [`control`]: messages to and from these processes, and another `highball`; [`message_log`]: which of them are logged;
+//! - [`inbox`]: where what is seen of all that waits for the loop;
 //! - [`app_output`]: the output of processes, within a [`rate_limit`] and [`visible`]; [`signals`]: those to this process;
 //! - [`probe`]: the request that a new version has to answer first;
 //! - [`upgrade`]: how a new `highball` takes the place of this one;
@@ -27,6 +28,7 @@ mod control;
 mod core;
 mod diagnosis;
 mod facts;
+mod inbox;
 mod message_log;
 mod probe;
 mod process;
@@ -39,12 +41,11 @@ mod watch;
 
 pub use app_output::OutputSink;
 pub use control::questions::{Answer, NotAsked};
+pub use core::config::Purpose;
 pub use core::crash_loop::PROBATION;
 pub use core::replacement::ReplacementCause;
-pub use core::server::Purpose;
 pub use diagnosis::failed_request::RawRequest;
 pub use diagnosis::in_brief;
-pub use diagnosis::overrun::OverrunReport;
 pub use diagnosis::request_failure::{RequestFailure, What};
 pub use diagnosis::thread_states::{AskedThreads, ThreadState};
 pub use probe::{Probe, ProbeFailure};
@@ -55,8 +56,9 @@ pub use process::mold_process::become_mold;
 pub use process::site::{may_be_served, Site};
 pub use process::spawner_client::Client;
 pub use report::{
-    AppReport, AskedHeap, CrashLoopReport, MachineMemory, MemoryReport, MoldReport, ReforkReport, Report,
-    ReportedLoad, RestartCount, RestartReport, SizingReport, UpgradeReport, WorkerReport,
+    AppReport, AskedHeap, CrashLoopReport, MachineMemory, MemoryReport, MoldReport, OverrunReport,
+    ReforkReport, Report, ReportedLoad, RestartCount, RestartReport, SizingReport, UpgradeReport,
+    WorkerReport,
 };
 pub use shell::{time_for_turns, AppBlueprint, Blueprint, Outcome, Supervisor};
 pub use upgrade::pid_proxy::PidProxy;

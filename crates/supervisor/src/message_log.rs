@@ -2,8 +2,8 @@
 //! times. Pure: the time is an argument.
 
 use crate::control::message::{FromMold, FromWorker};
+use crate::process::watcher::SocketEvent;
 use crate::rate_limit::RateLimit;
-use crate::shell::event::SocketEvent;
 use std::time::{Duration, Instant};
 
 /// Messages of an application that may be logged in a second.

@@ -1,11 +1,10 @@
 //! What the supervisor tells `highball status` and `highball memory`.
 
 use crate::control::questions::{Answer, NotAsked};
-use crate::diagnosis::overrun::OverrunReport;
 use highball_config::AppId;
 use highball_link::{Booted, Diagnosis, RubyHeap};
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The state of the server.
 #[derive(Debug, Clone)]
@@ -248,4 +247,19 @@ pub struct AskedHeap {
     pub state: &'static str,
     /// Where its answer will arrive.
     pub answer: Result<Answer<Option<RubyHeap>>, NotAsked>,
+}
+
+/// A request that exceeded its time limit, and what its worker did at it.
+#[derive(Debug, Clone)]
+pub struct OverrunReport {
+    /// The worker's number.
+    pub worker: u32,
+    /// Method and path.
+    pub request: String,
+    /// What the thread did, in words.
+    pub doing: String,
+    /// The calls that led there, innermost first, one a line; none if no Ruby code of the worker ran.
+    pub backtrace: Option<String>,
+    /// When that was.
+    pub at: Instant,
 }

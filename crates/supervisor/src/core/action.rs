@@ -1,7 +1,7 @@
 //! Everything that the core can ask for. The shell performs actions in their order. Where an event in [`super::event`]
 //! "answers" an action, the shell reports the outcome, once for each action.
 
-use super::event::{Process, Ticket};
+use super::ids::{Process, Ticket};
 use super::log::{AppLog, ServerLog};
 use crate::core::event::ReceivedSignal;
 use crate::facts::boot_failure::BootFailure;

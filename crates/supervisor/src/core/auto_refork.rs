@@ -1,7 +1,7 @@
 //! Reforks that Highball begins by itself (`refork_after = auto`): when to measure the memory of an application, and whether
 //! a refork pays, as pure functions of what was measured. A refork that did not pay is the last one of its version.
 
-use super::event::Ticket;
+use super::ids::Ticket;
 use std::time::{Duration, Instant};
 
 const MIB_IN_KIB: u64 = 1024;

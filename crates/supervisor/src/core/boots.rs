@@ -1,6 +1,6 @@
 //! The boots of the version that is served: when its mold is started, if it has none, and what came of those before.
 
-use super::event::Ticket;
+use super::ids::Ticket;
 use super::restart_policy::{Life, RestartPolicy, Verdict};
 use std::time::{Duration, Instant};
 

@@ -1,6 +1,6 @@
 //! Whether an application is there, and how far it is from its end.
 
-use super::event::Ticket;
+use super::ids::Ticket;
 use crate::facts::folder_state::FolderState;
 use highball_link::Diagnosis;
 use std::sync::Arc;
@@ -97,7 +97,7 @@ impl Condition {
 
 /// What comes of a look at the folder of an application that did not boot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Seen {
+pub(crate) enum FolderVerdict {
     /// Its files have changed.
     Changed,
     /// They have not, but it was not booted again for a long time.
@@ -171,23 +171,23 @@ impl Failed {
         is_a_reason: bool,
         is_repeated: bool,
         now: Instant,
-    ) -> Option<Seen> {
+    ) -> Option<FolderVerdict> {
         let look = self.look.take_if(|look| look.ticket == ticket)?;
         self.due = now + LOOK_EVERY.max(LOOK_SHARE * took);
         if !is_a_reason {
-            return Some(Seen::Nothing);
+            return Some(FolderVerdict::Nothing);
         }
         if files.is_some_and(|files| files != *self.files.get_or_insert(files)) {
-            return Some(Seen::Changed);
+            return Some(FolderVerdict::Changed);
         }
         Some(match (self.is_wanted, look.is_for_request) {
-            (true, false) => Seen::LookAgain,
+            (true, false) => FolderVerdict::LookAgain,
             (true, true) => {
                 self.is_wanted = false;
-                Seen::FailAgain
+                FolderVerdict::FailAgain
             }
-            (false, _) if is_repeated && now >= self.since + TRY_UNASKED => Seen::TryUnasked,
-            (false, _) => Seen::Nothing,
+            (false, _) if is_repeated && now >= self.since + TRY_UNASKED => FolderVerdict::TryUnasked,
+            (false, _) => FolderVerdict::Nothing,
         })
     }
 }

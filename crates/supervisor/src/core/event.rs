@@ -1,7 +1,8 @@
 //! Every event that the core handles.
 
-use super::app::AppConfig;
 use super::auto_refork::AppMemory;
+use super::config::AppConfig;
+use super::ids::{Process, Ticket};
 use crate::core::memory::OverMemory;
 use crate::core::refork::ReforkCause;
 use crate::core::replacement::ReplacementCause;
@@ -16,15 +17,6 @@ use highball_link::{Booted, Diagnosis, Step};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-
-/// A process of an application.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) enum Process {
-    /// The mold of this boot, from 1.
-    Mold(u32),
-    /// The worker with this number, from 1.
-    Worker(u32),
-}
 
 /// A signal that has arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,10 +42,6 @@ pub(crate) enum ReceivedSignal {
     /// CHLD.
     ChildEnded,
 }
-
-/// Connects an order or an action with its answer. Each is used once.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Ticket(pub(crate) u64);
 
 /// What concerns the whole server, or one of its applications.
 #[derive(Debug, Clone)]

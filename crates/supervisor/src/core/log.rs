@@ -1,6 +1,6 @@
 //! What the core logs: facts. The shell has the words for them (`shell/log_lines.rs`).
 
-use super::event::Process;
+use super::ids::Process;
 use crate::core::crash_loop::Crashes;
 use crate::core::memory::OverMemory;
 use crate::core::refork::ReforkCause;

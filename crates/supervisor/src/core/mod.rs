@@ -10,8 +10,8 @@
 //!
 //! In reading order:
 //!
-//! - [`event`], [`action`], [`log`]: what goes in, and what comes out;
-//! - [`server`]: what exists once, and whose turn it is to boot; [`upgrade`]: the handover to another `highball`;
+//! - [`event`], [`action`], [`log`]: what goes in, and what comes out; [`ids`]: what it is about; [`config`]: what is given;
+//! - [`server`]: what exists once, whose turn it is to boot, and the handover to another `highball`;
 //! - [`staff`], [`molds`], [`boots`], [`restarts`], [`reforks`]: the parts of an application. Each alone changes its state, and
 //!   returns what follows for others. [`condition`]: whether the application is there; [`version`]: what it is;
 //! - [`app`]: the parts together; [`step`]: what an event means for which of them, and in which order; [`outbox`]: what comes
@@ -28,9 +28,11 @@ pub(crate) mod app;
 pub(crate) mod auto_refork;
 mod boots;
 pub(crate) mod condition;
+pub(crate) mod config;
 pub(crate) mod crash_loop;
 pub(crate) mod departure;
 pub(crate) mod event;
+pub(crate) mod ids;
 pub(crate) mod log;
 pub(crate) mod memory;
 pub(crate) mod mold;
@@ -56,13 +58,14 @@ mod staff;
 mod step;
 #[cfg(test)]
 mod table;
-pub(crate) mod upgrade;
 mod version;
 pub(crate) mod worker;
 pub(crate) mod workers;
 
 pub(crate) use action::{Action, AppAction, FrontNews, WorkerOrder};
-pub(crate) use app::{App, AppConfig, Source};
-pub(crate) use event::{AppEvent, Event, Process, SuccessorEvent, Ticket};
+pub(crate) use app::App;
+pub(crate) use config::{AppConfig, ServerConfig, Source};
+pub(crate) use event::{AppEvent, Event, SuccessorEvent};
+pub(crate) use ids::{Process, Ticket};
 pub(crate) use log::{AppLog, ServerLog};
-pub(crate) use server::{Server, ServerConfig};
+pub(crate) use server::Server;

@@ -2,7 +2,8 @@
 //! to none any more.
 
 use super::action::AppAction;
-use super::event::Process;
+use super::config::{AppConfig, Source};
+use super::ids::Process;
 use super::log::AppLog;
 use super::mold::{Mold, MoldState};
 use super::mutation::{is_mutated, Mutation};
@@ -90,12 +91,12 @@ impl Molds {
         &mut self,
         line: u32,
         folder: Option<PathBuf>,
-        is_caller: bool,
-        limit: Duration,
+        config: &AppConfig,
         now: Instant,
     ) -> AppAction {
         self.boots += 1;
-        let mut mold = Mold::booting(self.boots, line, is_caller, now, limit);
+        let is_caller = config.source == Source::Caller;
+        let mut mold = Mold::booting(self.boots, line, is_caller, now, config.boot_timeout);
         if is_mutated(Mutation::ForgetBootDeadline) {
             mold.deadline = None;
         }
@@ -218,6 +219,12 @@ impl Molds {
     /// The kernel reports its end. How it ended, if it has gone.
     pub(crate) fn ended(&mut self, boot: u32, ending: Ending, now: Instant) -> Option<Ending> {
         self.get_mut(boot)?.ended(ending, now)
+    }
+
+    /// It could not be started. `None`: it has been.
+    pub(crate) fn not_started(&mut self, boot: u32) -> Option<Mold> {
+        self.get(boot).filter(|mold| !mold.is_started)?;
+        self.gone(boot)
     }
 
     /// Its control socket is closed. How it ended, if it has gone.

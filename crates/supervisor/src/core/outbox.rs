@@ -1,7 +1,7 @@
 //! What an application asks for in a step, in this order; and whether the step has to go on.
 
 use super::action::{AppAction, FrontNews};
-use super::event::{Process, Ticket};
+use super::ids::{Process, Ticket};
 use super::log::AppLog;
 use super::mutation::{is_mutated, Mutation};
 use crate::facts::boot_failure::BootFailure;

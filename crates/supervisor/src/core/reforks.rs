@@ -4,7 +4,7 @@
 use super::action::{AppAction, FrontNews};
 use super::auto_refork::{AppMemory, AutoRefork, Verdict};
 use super::crash_loop::{is_proven, PROBATION};
-use super::event::Ticket;
+use super::ids::Ticket;
 use super::mutation::{is_mutated, Mutation};
 use super::refork::{ReforkCause, ReforkStage, Schedule};
 use super::rolling::Tally;
@@ -61,7 +61,7 @@ impl Refork {
 
 /// The next step of a refork.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Step {
+pub(crate) enum ReforkMove {
     /// Others have not done what they had to do in time.
     Fail(&'static str),
     /// Another worker serves in the place of this one, which is to be promoted.
@@ -256,20 +256,20 @@ impl Reforks {
     }
 
     /// What is due, if something is.
-    pub(crate) fn next_step(&self, tally: &Tally, now: Instant) -> Option<Step> {
+    pub(crate) fn next_move(&self, tally: &Tally, now: Instant) -> Option<ReforkMove> {
         let refork = self.going.as_ref()?;
         if refork.deadline.is_some_and(|at| now >= at) {
-            return Some(Step::Fail(match refork.stage {
+            return Some(ReforkMove::Fail(match refork.stage {
                 ReforkStage::Relieving => "no worker started that could serve in its place",
                 _ => "the worker that was to be promoted does not answer",
             }));
         }
         match refork.stage {
             ReforkStage::Relieving if tally.serving >= tally.wanted || is_mutated(Mutation::RelieveEarly) => {
-                Some(Step::Relieve(refork.worker))
+                Some(ReforkMove::Relieve(refork.worker))
             }
             ReforkStage::Rolling if tally.is_settled() && is_proven(refork.proven_at, now) => {
-                Some(Step::Succeed)
+                Some(ReforkMove::Succeed)
             }
             _ => None,
         }

@@ -2,7 +2,7 @@
 //! wanted, how far one has come, and what came of those before.
 
 use super::crash_loop::{is_proven, PROBATION};
-use super::event::Ticket;
+use super::ids::Ticket;
 use super::mutation::{is_mutated, Mutation};
 use super::restart::{Asked, Failure, PastRestarts, Stage, Wish};
 use super::version::Version;
@@ -38,7 +38,7 @@ impl Restart {
 
 /// The next step of a restart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Step {
+pub(crate) enum RestartMove {
     /// The first worker of the new version is forked.
     ForkCanary,
     /// Every place is taken by the new version.
@@ -195,15 +195,15 @@ impl Restarts {
     }
 
     /// What is due, if something is.
-    pub(crate) fn next_step(&self, workers: &Workers, wanted: u16, now: Instant) -> Option<Step> {
+    pub(crate) fn next_move(&self, workers: &Workers, wanted: u16, now: Instant) -> Option<RestartMove> {
         let restart = self.going.as_ref()?;
         let next = &restart.next;
         let is_settled = || workers.tally(next.line(), usize::from(wanted), 0).is_settled();
         match restart.stage {
-            Stage::Probing if !workers.has_any_of(next.number()) => Some(Step::ForkCanary),
-            Stage::Rolling if is_settled() && is_proven(restart.proven_at, now) => Some(Step::Succeed),
+            Stage::Probing if !workers.has_any_of(next.number()) => Some(RestartMove::ForkCanary),
+            Stage::Rolling if is_settled() && is_proven(restart.proven_at, now) => Some(RestartMove::Succeed),
             Stage::Undoing if restart.explaining.is_some() || is_mutated(Mutation::SkipUndoing) => None,
-            Stage::Undoing if !workers.has_any_of(next.number()) => Some(Step::Undone),
+            Stage::Undoing if !workers.has_any_of(next.number()) => Some(RestartMove::Undone),
             Stage::Booting | Stage::Probing | Stage::Rolling | Stage::Undoing => None,
         }
     }

@@ -1,17 +1,21 @@
 //! What exists once in a process: signals, whose turn it is to boot, hot restarts, the end.
 
+pub(crate) mod upgrade;
+
 use super::action::{Action, AppAction, FrontNews};
-use super::app::{App, AppConfig, Surroundings};
+use super::app::App;
 use super::condition::End;
-use super::event::{AppEvent, Event, Ticket};
+use super::config::{AppConfig, Purpose, ServerConfig, Surroundings};
+use super::event::{AppEvent, Event};
+use super::ids::Ticket;
 use super::log::ServerLog;
-use super::upgrade::Upgrades;
 use crate::core::event::ReceivedSignal;
 use crate::core::refork::ReforkCause;
 use crate::core::restart::Asked;
 use highball_config::AppId;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
+use upgrade::Upgrades;
 
 /// Signals closer together than this are one: `timeout`, process managers and terminals that signal both us and
 /// our group deliver each twice.
@@ -22,28 +26,6 @@ pub(crate) const TURN: Duration = Duration::from_secs(10);
 const LEAVING_TIME: Duration = Duration::from_secs(3);
 /// Passes over all applications in one step. A step needs two or three; more only if something is wrong.
 const PASSES: usize = 64;
-
-/// What applications are booted for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Purpose {
-    /// To be served. Where one does not boot in development it is waited for, until people have fixed it.
-    Serve,
-    /// To be served in the place of another process, which keeps serving if they do not boot.
-    Succeed,
-    /// To be looked at, once: the mold tells what will make trouble later, and a boot that fails is the end.
-    Examine,
-}
-
-/// What the core knows of the server's configuration.
-#[derive(Debug, Clone)]
-pub(crate) struct ServerConfig {
-    pub(crate) is_development: bool,
-    /// Time between the order to stop and the moment when nothing more is accepted.
-    pub(crate) drain_grace: Duration,
-    pub(crate) drain_timeout: Duration,
-    pub(crate) boots_at_a_time: usize,
-    pub(crate) purpose: Purpose,
-}
 
 /// How far the server is from its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -275,7 +257,7 @@ impl Server {
         self.phase = ServerPhase::Stopping;
         self.grace_until = None;
         self.abandon_upgrades();
-        if !self.apps.values().any(App::has_booted) {
+        if !self.apps.values().any(|app| app.current.has_booted()) {
             return self.tell_all(|app| app.end(End::Stopped)); // there is nothing to answer requests with
         }
         self.act(Action::DrainFront);

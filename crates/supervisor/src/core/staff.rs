@@ -5,9 +5,9 @@ mod replacing;
 mod size;
 
 use super::action::{AppAction, WorkerOrder};
-use super::app::AppConfig;
+use super::config::AppConfig;
 use super::crash_loop::{CrashLoop, Crashes, Death};
-use super::event::Process;
+use super::ids::Process;
 use super::mold::DUMP_TIME;
 use super::mutation::{is_mutated, Mutation};
 use super::replacement::Replacements;
@@ -17,7 +17,7 @@ use super::sizing::{Room, Sizing};
 use super::worker::{StartFailure, Worker, WorkerState};
 use super::workers::Workers;
 use crate::facts::ending::Ending;
-pub(crate) use replacing::Turn;
+pub(crate) use replacing::NextReplacement;
 use std::time::{Duration, Instant};
 
 /// Forks under way at a time: their messages and descriptors fit into the mold's control socket.
@@ -72,6 +72,16 @@ impl Staff {
 
     pub(crate) fn any_serves(&self) -> bool {
         self.workers.in_state(WorkerState::Serving) > 0
+    }
+
+    /// The worker, if there is one alone, and it is to stay.
+    pub(crate) fn only_one(&self) -> Option<&Worker> {
+        let mut workers = self.workers.iter();
+        let (Some((_, worker)), None) = (workers.next(), workers.next()) else { return None };
+        let stays = worker.state == WorkerState::Serving
+            && worker.replacement.is_none()
+            && worker.leaves_at.is_none();
+        stays.then_some(worker)
     }
 
     /// The numbers of workers, seen from the line that is to stay. `replaces`: workers may be replaced now.

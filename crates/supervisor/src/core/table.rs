@@ -1,11 +1,13 @@
 //! The table of an application's states in STATES.md is what the core does: each state is brought about by events, and
 //! then each event is tried in it. `HIGHBALL_BLESS=1` writes the table.
 
-use super::app::{App, AppConfig, Source};
+use super::app::App;
 use super::condition::{Condition, Phase};
+use super::config::{AppConfig, Source};
+use super::config::{Purpose, ServerConfig};
 use super::crash_loop::PROBATION;
 use super::samples;
-use super::server::{Purpose, Server, ServerConfig};
+use super::server::Server;
 use super::worker::WorkerState;
 use super::{AppAction, AppEvent, Event, Process};
 use crate::core::event::ReceivedSignal;

@@ -1,12 +1,13 @@
 //! What a worker does at a request that has exceeded its time limit: from what the worker says of its threads, if any Ruby
 //! code of it runs, and from what the kernel says of them. A worker may say anything; it is only logged.
 
+use crate::report::OverrunReport;
 use highball_link::ThreadPlace;
 use highball_proc::{system_call, thread_loads, ThreadLoad};
 use highball_text::visible;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 
@@ -22,22 +23,7 @@ const NAME_CHARACTERS: usize = 80;
 /// Requests that are remembered for `highball status`.
 const REMEMBERED: usize = 4;
 
-/// A request that exceeded its time limit, and what its worker did at it.
-#[derive(Debug, Clone)]
-pub struct OverrunReport {
-    /// The worker's number.
-    pub worker: u32,
-    /// Method and path.
-    pub request: String,
-    /// What the thread did, in words.
-    pub doing: String,
-    /// The calls that led there, innermost first, one a line; none if no Ruby code of the worker ran.
-    pub backtrace: Option<String>,
-    /// When that was.
-    pub at: Instant,
-}
-
-/// The last ones of an application.
+/// The last requests of an application that exceeded their time limits.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct LastOverruns(Arc<Mutex<VecDeque<OverrunReport>>>);
 
@@ -216,6 +202,7 @@ fn backtrace(place: &ThreadPlace) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Instant;
 
     fn place(line: &str, state: &str) -> ThreadPlace {
         ThreadPlace {

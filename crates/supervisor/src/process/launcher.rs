@@ -8,9 +8,6 @@ use crate::process::child::Child;
 use crate::process::mold_process;
 use crate::process::reaper::{self, Reaped};
 use crate::process::spawner_client::Client;
-use crate::shell::app_files::Found;
-use crate::shell::event::{Inbox, Who};
-use crate::upgrade::successor::UpgradeContext;
 use highball_cgroups::Cgroups;
 use highball_config::{kept_working_folder, KernelLimits, User, STARTED_IN};
 use highball_spawner::exec::inherits;
@@ -20,11 +17,12 @@ use highball_tenant::TenantFolder;
 use rustix::io::Errno;
 use rustix::process::{getpid, pidfd_open, pidfd_send_signal, Pid, PidfdFlags, Signal};
 use std::collections::VecDeque;
-use std::future::pending;
+use std::ffi::OsString;
+use std::future::{pending, Future};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,6 +36,19 @@ const NEWS_TIME: Duration = Duration::from_millis(300);
 
 /// The same, where the report has to come from another process, which a busy machine may keep waiting.
 const NEWS_TIME_OF_SPAWNER: Duration = Duration::from_secs(2);
+
+/// A process of ours. Numbers are never used twice, so that late news cannot meet the wrong process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Who {
+    /// The mold of this boot, from 1.
+    Mold(u32),
+    /// The worker with this number, from 1.
+    Worker(u32),
+    /// The process that is to take our place, or has.
+    Successor(Pid),
+    /// Those that have been succeeded, while this process is their PID proxy.
+    Succeeded,
+}
 
 /// Starts, signals and reaps processes.
 #[derive(Debug, Clone)]
@@ -114,34 +125,27 @@ impl Launcher {
         }
     }
 
-    /// Starts a mold. The outcome is the result, or is found out later where the spawner's reply has to be waited for.
+    /// Starts a mold. What comes of it is known at once, or when the spawner has replied.
     pub(crate) fn start_mold(
         &self,
         launching: Launching,
-        found: impl FnOnce(io::Result<Launched>) -> Found + Send + 'static,
-        inbox: &Inbox,
-    ) -> Option<Found> {
+    ) -> Result<io::Result<Launched>, impl Future<Output = io::Result<Launched>> + Send + 'static> {
         match self {
-            Launcher::Direct => Some(found(launching.here())),
-            Launcher::Spawner(spawner) => {
-                let launched = spawner.aside(|spawner| launching.by(spawner));
-                let inbox = inbox.clone();
-                tokio::spawn(async move { inbox.found(found(launched.await)).await });
-                None
-            }
+            Launcher::Direct => Ok(launching.here()),
+            Launcher::Spawner(spawner) => Err(spawner.aside(|spawner| launching.by(spawner))),
         }
     }
 
     /// Starts the process that takes over in a hot restart, and gives it `socket`.
     pub(crate) fn start_successor(
         &self,
-        context: &UpgradeContext,
+        (program, arguments): (&Path, &[OsString]),
         socket: OwnedFd,
     ) -> io::Result<(Pid, OwnedFd)> {
         match self {
             Launcher::Direct => {
-                let mut command = Command::new(&context.program);
-                if let [name, arguments @ ..] = &context.arguments[..] {
+                let mut command = Command::new(program);
+                if let [name, arguments @ ..] = arguments {
                     command.arg0(name).args(arguments);
                 }
                 inherits(&mut command, VARIABLE, socket);

@@ -7,8 +7,9 @@ use crate::control::questions::{Answer, NotAsked, Questions};
 use crate::facts::boot_failure::BootFailure;
 use crate::process::child::{Child, Output};
 use crate::process::interpreter::Interpreter;
+use crate::process::launcher::Who;
 use crate::process::launcher::{Launched, Launching};
-use crate::shell::event::{watch_mold, HeldProcess, Inbox, StartReport, Watch, Who};
+use crate::process::watcher::{HeldProcess, StartReport, Watch, Watcher};
 use highball_config::{App, LogFormat, User};
 use highball_link::RubyHeap;
 use highball_tenant::TenantFolder;
@@ -80,18 +81,18 @@ impl MoldHandle {
         control: ControlSocket,
         (boot, user): (u32, Option<User>),
         failure: impl Fn(io::Error) -> BootFailure + Send + Sync + 'static,
-        inbox: &Inbox,
+        watcher: &Watcher,
     ) -> io::Result<MoldHandle> {
         let Launched { pid, pidfd, trouble } = launched;
-        let process = HeldProcess::hold(pidfd, Who::Mold(boot), inbox.clone())?;
+        let process = watcher.hold(pidfd, Who::Mold(boot))?;
         let start = trouble.map(|socket| StartReport::on(socket, failure)).transpose()?;
-        Ok(MoldHandle::over(Arc::new(control), boot, (Some(pid), user), Some(process), start, inbox))
+        Ok(MoldHandle::over(Arc::new(control), boot, (Some(pid), user), Some(process), start, watcher))
     }
 
     /// Talks with a caller that has loaded the application already.
-    pub(crate) fn adopt(socket: OwnedFd, boot: u32, inbox: &Inbox) -> io::Result<MoldHandle> {
+    pub(crate) fn adopt(socket: OwnedFd, boot: u32, watcher: &Watcher) -> io::Result<MoldHandle> {
         let control = ControlSocket::over(socket)?;
-        Ok(MoldHandle::over(Arc::new(control), boot, (None, None), None, None, inbox))
+        Ok(MoldHandle::over(Arc::new(control), boot, (None, None), None, None, watcher))
     }
 
     /// A worker that has become a mold: over the same control socket, as the same process.
@@ -101,9 +102,9 @@ impl MoldHandle {
         pid: Option<Pid>,
         user: Option<User>,
         boot: u32,
-        inbox: &Inbox,
+        watcher: &Watcher,
     ) -> MoldHandle {
-        MoldHandle::over(control, boot, (pid, user), Some(process), None, inbox)
+        MoldHandle::over(control, boot, (pid, user), Some(process), None, watcher)
     }
 
     fn over(
@@ -112,7 +113,7 @@ impl MoldHandle {
         (pid, user): (Option<Pid>, Option<User>),
         process: Option<HeldProcess>,
         start: Option<StartReport>,
-        inbox: &Inbox,
+        watcher: &Watcher,
     ) -> MoldHandle {
         MoldHandle {
             pid,
@@ -120,7 +121,7 @@ impl MoldHandle {
             process,
             heap_questions: Questions::default(),
             memory_questions: Questions::default(),
-            _watch: watch_mold(Arc::clone(&control), boot, start, inbox.clone()),
+            _watch: watcher.mold(Arc::clone(&control), boot, start),
             control,
         }
     }

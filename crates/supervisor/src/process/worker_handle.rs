@@ -4,9 +4,9 @@ use crate::control::control_socket::ControlSocket;
 use crate::control::message::{OwnMemory, ToWorker};
 use crate::control::questions::{Answer, NotAsked, Questions};
 use crate::process::identity;
+use crate::process::launcher::Who;
 use crate::process::mold::MoldHandle;
-use crate::shell::event::{HeldProcess, Inbox, Watch, Who};
-use crate::shell::signs_of_life::SignsOfLife;
+use crate::process::watcher::{HeldProcess, Watch, Watcher};
 use highball_config::User;
 use highball_link::{RubyHeap, ThreadPlace};
 use highball_ring::FrontRing;
@@ -14,6 +14,15 @@ use rustix::process::{Pid, Signal};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
+use std::time::Instant;
+
+/// What was seen of whether a worker lives.
+#[derive(Debug, Default)]
+pub(crate) struct SignsOfLife {
+    pub(crate) asked_at: Option<Instant>,
+    /// The front knows that there is something wrong.
+    pub(crate) is_reported: bool,
+}
 
 #[derive(Debug)]
 pub(crate) struct WorkerHandle {
@@ -63,7 +72,7 @@ impl WorkerHandle {
         worker: u32,
         pid: i32,
         pidfd: Option<OwnedFd>,
-        inbox: &Inbox,
+        watcher: &Watcher,
     ) -> io::Result<bool> {
         if self.process.is_some() {
             return Ok(false);
@@ -72,7 +81,7 @@ impl WorkerHandle {
         if let Some(user) = &self.user {
             identity::check(pidfd.as_fd(), pid, user)?;
         }
-        self.process = Some(HeldProcess::hold(pidfd, Who::Worker(worker), inbox.clone())?);
+        self.process = Some(watcher.hold(pidfd, Who::Worker(worker))?);
         self.pid = Pid::from_raw(pid);
         Ok(true)
     }
@@ -107,9 +116,9 @@ impl WorkerHandle {
     }
 
     /// It has become the mold of this boot; `None` if it never sent `hello`.
-    pub(crate) fn into_mold(self, boot: u32, inbox: &Inbox) -> Option<MoldHandle> {
-        let process = self.process?.watched_as(Who::Mold(boot), inbox.clone());
-        Some(MoldHandle::promoted(self.control, process, self.pid, self.user, boot, inbox))
+    pub(crate) fn into_mold(self, boot: u32, watcher: &Watcher) -> Option<MoldHandle> {
+        let process = watcher.hold_as(self.process?, Who::Mold(boot));
+        Some(MoldHandle::promoted(self.control, process, self.pid, self.user, boot, watcher))
     }
 
     /// Sends a signal; nothing happens where there is no process yet.

@@ -4,7 +4,6 @@
 use super::blueprint::{config, AppBlueprint};
 use super::boot_failures::{no_site, not_configured, not_started};
 use super::load_probe::LoadProbe;
-use super::log_lines;
 use crate::app_output::AppOutput;
 use crate::control::control_socket::ControlSocket;
 use crate::control::message::ToWorker;
@@ -15,14 +14,16 @@ use crate::diagnosis::request_failure::Deaths;
 use crate::facts::boot_failure::BootFailure;
 use crate::facts::ending::Ending;
 use crate::facts::folder_state::FolderState;
+use crate::inbox::Inbox;
 use crate::message_log::MessageLog;
 use crate::process::boot_plan::{BootPlan, NotStarted, Start};
 use crate::process::interpreter::Interpreter;
 use crate::process::mold::{MoldHandle, MoldSource};
+use crate::process::watcher::Watcher;
 use crate::process::worker_handle::WorkerHandle;
 use crate::rate_limit::RateLimit;
-use crate::shell::app_files::{AppFiles, Found, Launch, Plan, Planned};
-use crate::shell::event::{watch_worker, Inbox};
+use crate::shell::app_files::AppFiles;
+use crate::shell::event::{Discovery, Found, Launch, Plan, Planned};
 use crate::watch::restart_file::{RestartFiles, Watched};
 use crate::{checkpoint, AppNotice, Notice, ReadyWorker};
 use highball_config::{App, Settings};
@@ -72,7 +73,8 @@ pub(super) struct AppSupervisor {
     /// What its processes print, where they are another user's.
     pub(super) output: AppOutput,
     pub(super) message_log: MessageLog,
-    pub(super) inbox: Inbox,
+    pub(super) watcher: Watcher,
+    pub(super) inbox: Inbox<Discovery>,
     notices: mpsc::Sender<Notice>,
 }
 
@@ -82,7 +84,7 @@ impl AppSupervisor {
         settings: Arc<Settings>,
         is_examined: bool,
         output: AppOutput,
-        inbox: Inbox,
+        (watcher, inbox): (Watcher, Inbox<Discovery>),
         notices: mpsc::Sender<Notice>,
     ) -> AppSupervisor {
         let AppBlueprint { app, source, geometry, may_fail } = blueprint;
@@ -105,6 +107,7 @@ impl AppSupervisor {
             overruns_left_out: 0,
             output,
             message_log: MessageLog::new(Instant::now()),
+            watcher,
             inbox,
             notices,
         }
@@ -179,17 +182,18 @@ impl AppSupervisor {
             AppAction::Diagnose { ticket, folder, failure } => self.diagnose_boot(ticket, folder, *failure),
             AppAction::LookAtFolder { ticket } => self.look_at_folder(ticket),
             AppAction::Notify(news) => self.notify(news).await,
-            AppAction::Answer(..) | AppAction::MeasureMemory { .. } | AppAction::RereadConfiguration => {} // the supervisor's
-            AppAction::Log(log) => {
-                if matches!(
-                    log,
-                    AppLog::BootFailed(_) | AppLog::RestartFailed { .. } | AppLog::MoldDied { .. }
-                ) {
-                    self.output.settle().await; // what it has printed stands above that
-                }
-                log_lines::of_app(&log, self);
-            }
+            AppAction::Answer(..)
+            | AppAction::MeasureMemory { .. }
+            | AppAction::RereadConfiguration
+            | AppAction::Log(_) => {} // the supervisor's
             AppAction::Checkpoint(step) => checkpoint::pass(step).await,
+        }
+    }
+
+    /// Waits until what its processes have printed is in the log, where that stands above this line.
+    pub(super) async fn settle_before(&self, log: &AppLog) {
+        if matches!(log, AppLog::BootFailed(_) | AppLog::RestartFailed { .. } | AppLog::MoldDied { .. }) {
+            self.output.settle().await;
         }
     }
 
@@ -205,7 +209,7 @@ impl AppSupervisor {
             return None;
         };
         let folder = self.app.folder.clone();
-        let adopted = socket.try_clone().and_then(|socket| MoldHandle::adopt(socket, boot, &self.inbox));
+        let adopted = socket.try_clone().and_then(|socket| MoldHandle::adopt(socket, boot, &self.watcher));
         Some(match adopted {
             Ok(mold) => {
                 self.molds.insert(boot, mold);
@@ -316,7 +320,14 @@ impl AppSupervisor {
         let (app, folder) = (Arc::clone(&self.app), folder.to_owned());
         let launched =
             move |launched| Found::Launch(Box::new(Launch { boot, app, folder, control, launched }));
-        Ok(self.inbox.launcher.start_mold(launching, launched, &self.inbox))
+        Ok(match self.watcher.launcher.start_mold(launching) {
+            Ok(outcome) => Some(launched(outcome)),
+            Err(outcome) => {
+                let inbox = self.inbox.clone();
+                tokio::spawn(async move { inbox.put(Discovery::Found(launched(outcome.await))).await });
+                None
+            }
+        })
     }
 
     /// A mold was started, or could not be. One that was given up meanwhile is killed.
@@ -326,8 +337,9 @@ impl AppSupervisor {
         let user = app.runs_as.another().cloned();
         let of = folder.clone();
         let failure = move |why: io::Error| not_started(&app, &of, &why.into());
-        let mold = launched
-            .and_then(|launched| MoldHandle::started(launched, control, (boot, user), failure, &self.inbox));
+        let mold = launched.and_then(|launched| {
+            MoldHandle::started(launched, control, (boot, user), failure, &self.watcher)
+        });
         match mold {
             Ok(mold) if is_awaited => {
                 self.molds.insert(boot, mold);
@@ -350,7 +362,7 @@ impl AppSupervisor {
             [fds.memory.as_fd(), fds.wake_front.as_fd(), fds.descriptors.as_fd(), theirs.as_fd()];
         mold.fork(worker, &self.app, self.settings.log.format, &descriptors)?;
         let control = Arc::new(control);
-        let watch = watch_worker(Arc::clone(&control), worker, self.inbox.clone());
+        let watch = self.watcher.worker(Arc::clone(&control), worker);
         let handle = WorkerHandle::forking(control, watch, ring, mold.user.clone());
         self.workers.insert(worker, handle);
         Ok(())
@@ -382,7 +394,7 @@ impl AppSupervisor {
 
     fn become_mold(&mut self, worker: u32, boot: u32) {
         let handle = self.workers.remove(&worker);
-        if let Some(mold) = handle.and_then(|handle| handle.into_mold(boot, &self.inbox)) {
+        if let Some(mold) = handle.and_then(|handle| handle.into_mold(boot, &self.watcher)) {
             self.molds.insert(boot, mold);
         }
     }

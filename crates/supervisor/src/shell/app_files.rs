@@ -1,77 +1,23 @@
 //! Tasks on an application's files: aside from the loop, one at a time for each application. A file system
 //! that does not answer, or a folder with too much in it, holds up that application alone.
 
-use crate::control::control_socket::ControlSocket;
-use crate::core::AppEvent;
-use crate::process::boot_plan::{NotStarted, Start};
-use crate::process::launcher::Launched;
-use crate::shell::event::Inbox;
-use crate::watch::restart_file::Look;
-use highball_config::App;
-use std::io;
-use std::path::PathBuf;
+use crate::inbox::Inbox;
+use crate::shell::event::{Discovery, Found};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
-/// The outcome of such a task.
-#[derive(Debug)]
-pub(crate) enum Found {
-    /// What a look for restart files has seen; `None`: it has panicked.
-    Restart(Option<Look>),
-    /// Where and how to boot.
-    Plan(Box<Plan>),
-    /// A mold was started, or could not be.
-    Launch(Box<Launch>),
-    /// What the core has asked for.
-    Event(Box<AppEvent>),
-}
-
-/// Where and how to boot.
-#[derive(Debug)]
-pub(crate) struct Plan {
-    pub(crate) what: Planned,
-    /// The configuration that it was made for.
-    pub(crate) app: Arc<App>,
-    /// The folder that was asked for; `None`: where the application's path leads.
-    pub(crate) asked: Option<PathBuf>,
-    /// The folder, without links.
-    pub(crate) folder: PathBuf,
-    pub(crate) start: Result<Start, NotStarted>,
-}
-
-/// A mold that was started, or could not be.
-#[derive(Debug)]
-pub(crate) struct Launch {
-    pub(crate) boot: u32,
-    /// The configuration that it was started with.
-    pub(crate) app: Arc<App>,
-    /// Its folder, without links.
-    pub(crate) folder: PathBuf,
-    pub(crate) control: ControlSocket,
-    pub(crate) launched: io::Result<Launched>,
-}
-
-/// What is to boot.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Planned {
-    /// The mold of this boot.
-    Mold(u32),
-    /// The static site of this generation.
-    Site(u32),
-}
-
 /// Runs these tasks.
 #[derive(Debug)]
 pub(crate) struct AppFiles {
     turn: Arc<Semaphore>,
-    inbox: Inbox,
+    inbox: Inbox<Discovery>,
 }
 
 impl AppFiles {
-    pub(crate) fn new(inbox: Inbox) -> AppFiles {
+    pub(crate) fn new(inbox: Inbox<Discovery>) -> AppFiles {
         AppFiles { turn: Arc::new(Semaphore::new(1)), inbox }
     }
 
@@ -90,7 +36,7 @@ impl AppFiles {
                 Some(limit) => timeout(limit, acted).await.ok().flatten(),
                 None => acted.await,
             };
-            inbox.found(found.unwrap_or_else(otherwise)).await;
+            inbox.put(Discovery::Found(found.unwrap_or_else(otherwise))).await;
         });
     }
 

@@ -1,7 +1,7 @@
 //! What a supervisor is built from.
 
 use crate::app_output::OutputSink;
-use crate::core::server::Purpose;
+use crate::core::config::Purpose;
 use crate::core::server::TURN;
 use crate::core::{AppConfig, Source};
 use crate::process::launcher::Launcher;

@@ -7,6 +7,7 @@ use crate::core::sizing::{Load, Room};
 use crate::core::worker::WorkerState;
 use crate::core::{AppEvent, Event};
 use crate::report::ReportedLoad;
+use crate::shell::event::{Discovery, SeenLoad};
 use highball_config::AppId;
 use highball_proc::process_figures;
 use std::collections::BTreeMap;
@@ -26,14 +27,6 @@ pub(super) struct LoadProbe {
     read_at: Option<Instant>,
     /// Processors that they used, on average.
     cpus: f64,
-}
-
-/// What was read now.
-#[derive(Debug)]
-pub(crate) struct SeenLoad {
-    reported: ReportedLoad,
-    cpu_ms: BTreeMap<u32, u64>,
-    at: Instant,
 }
 
 impl LoadProbe {
@@ -67,7 +60,7 @@ impl Supervisor {
             let read = |(worker, pid): (u32, i32)| Some((worker, process_figures(pid).ok()?.cpu_ms));
             let cpu_ms = spawn_blocking(move || pids.into_iter().filter_map(read).collect());
             let cpu_ms = cpu_ms.await.unwrap_or_default();
-            inbox.load_seen(SeenLoad { reported, cpu_ms, at: Instant::now() }).await;
+            inbox.put(Discovery::Load(SeenLoad { reported, cpu_ms, at: Instant::now() })).await;
         });
     }
 

@@ -14,9 +14,10 @@ use crate::core::sizing::Room;
 use crate::core::worker::WorkerState;
 use crate::core::{AppEvent, Event, FrontNews, Process};
 use crate::facts::ending::Ending;
+use crate::inbox::Inbox;
 use crate::report::{MachineMemory, MemoryReport};
 use crate::shell::app_files::in_turn;
-use crate::shell::event::Inbox;
+use crate::shell::event::{Discovery, Measured};
 use highball_cgroups::{available_memory, free_memory, oom_kills};
 use highball_config::{AppId, MemoryLimits, User};
 use highball_proc::{family, glance, own_bytes_at_most};
@@ -74,18 +75,6 @@ struct WantedProcess {
     pid: i32,
     is_serving: bool,
     is_exact: bool,
-}
-
-/// What was seen.
-#[derive(Debug)]
-pub(crate) struct Measured {
-    apps: Vec<Watched>,
-    /// The memory of the machine or container, if it was read.
-    available: Option<Option<u64>>,
-    /// What the kernel has left of it.
-    free: Option<u64>,
-    /// The server's own.
-    server: u64,
 }
 
 impl MemorySampler {
@@ -254,7 +243,7 @@ impl Supervisor {
 }
 
 /// Looks, and sends what was seen.
-async fn measure(wanted: Vec<Wanted>, reads_available: bool, inbox: Inbox) {
+async fn measure(wanted: Vec<Wanted>, reads_available: bool, inbox: Inbox<Discovery>) {
     let quick = spawn_blocking(move || {
         let apps: Vec<_> = wanted.into_iter().map(quickly).collect();
         let server = own_bytes_at_most(std::process::id() as i32).unwrap_or(0);
@@ -267,7 +256,8 @@ async fn measure(wanted: Vec<Wanted>, reads_available: bool, inbox: Inbox) {
     for app in exact {
         seen.extend(app.await.ok());
     }
-    inbox.measured(Measured { apps: seen, available, free, server }).await;
+    let measured = Measured { apps: seen, available, free, server };
+    inbox.put(Discovery::Measured(Box::new(measured))).await;
 }
 
 /// A process, with those that it has started.

@@ -8,13 +8,15 @@ use crate::control::questions::NotAsked;
 use crate::core::replacement::ReplacementCause;
 use crate::core::worker::{StartFailure, WorkerState};
 use crate::core::{App as Core, AppEvent, Process};
-use crate::diagnosis::overrun::{describe, look, of_unresponsive, OverrunReport};
+use crate::diagnosis::overrun::{describe, look, of_unresponsive};
 use crate::diagnosis::request_failure::RequestFailure;
 use crate::diagnosis::thread_states::AskedThreads;
 use crate::diagnosis::{self, start_failure_without_secrets};
-use crate::report::AskedHeap;
-use crate::shell::app_files::{in_turn, Found};
-use crate::shell::event::{SocketEvent, Who};
+use crate::process::launcher::Who;
+use crate::process::watcher::SocketEvent;
+use crate::report::{AskedHeap, OverrunReport};
+use crate::shell::app_files::in_turn;
+use crate::shell::event::Found;
 use crate::{AppOrder, Overrun};
 use highball_config::AppId;
 use highball_link::Diagnosis;
@@ -151,7 +153,7 @@ impl AppSupervisor {
         let handle = self.workers.get_mut(&worker)?;
         Some(match message {
             FromWorker::Hello { pid, .. } => {
-                match handle.exists(worker, pid, descriptors.pop(), &self.inbox) {
+                match handle.exists(worker, pid, descriptors.pop(), &self.watcher) {
                     Ok(true) => AppEvent::WorkerHello { worker },
                     Ok(false) => return None, // it has sent that before
                     Err(error) => {

@@ -7,7 +7,7 @@
 //! their workers take; [`refork_measurement`], what they say of it before a refork; [`reports`], what it reports to
 //! `highball status`; [`log_lines`], the words for the core's log events; [`outcome`], how a run ended.
 //!
-//! Below these: [`event`], what can happen, and the tasks that watch for it; [`app_files`], what is done aside.
+//! Below these: [`event`], what can happen; [`app_files`], what is done aside.
 
 mod app;
 pub(crate) mod app_files;
@@ -35,9 +35,12 @@ use crate::core::restart::Asked;
 use crate::core::worker::WorkerState;
 use crate::core::{Action, AppAction, AppEvent, Event, Process, Server, ServerConfig, Ticket};
 use crate::facts::ending::Ending;
+use crate::inbox::{Inbox, Received};
 use crate::process::launcher::Endings;
+use crate::process::launcher::Who;
 use crate::process::reaper::adopt_orphans;
-use crate::shell::event::{Happening, Inbox, News, Who};
+use crate::process::watcher::{News, Watcher};
+use crate::shell::event::{Discovery, Happening};
 use crate::shell::memory_sampler::MemorySampler;
 use crate::signals::Signals;
 use crate::upgrade::pid_proxy::PidProxy;
@@ -58,7 +61,7 @@ use upgrading::Upgrading;
 
 /// How long the supervisor waits for the last output of applications.
 const LAST_LINES_TIME: Duration = Duration::from_secs(1);
-/// News that may wait for the loop; watchers wait when it is full.
+/// News, and discoveries, that may wait for the loop; watchers wait when it is full.
 const NEWS: usize = 256;
 
 /// Where the answer to an order goes.
@@ -85,8 +88,11 @@ pub struct Supervisor {
     /// Where the output of other users' processes goes.
     output: Relay,
     endings: Endings,
-    news: mpsc::Receiver<(Option<AppId>, News)>,
-    inbox: Inbox,
+    watcher: Watcher,
+    news: Received<News>,
+    /// Where what was found out aside from the loop is put.
+    inbox: Inbox<Discovery>,
+    discoveries: Received<Discovery>,
     notices: mpsc::Sender<Notice>,
 }
 
@@ -94,7 +100,8 @@ impl Supervisor {
     /// Makes a supervisor that sends `notices`. Nothing is started before [`Supervisor::run`].
     pub fn new(blueprint: Blueprint, notices: mpsc::Sender<Notice>) -> Supervisor {
         let Blueprint { settings, apps, purpose, output, launcher } = blueprint;
-        let (inbox, news) = Inbox::new(NEWS, launcher);
+        let (watcher, news) = Watcher::new(NEWS, launcher);
+        let (inbox, discoveries) = Inbox::new(NEWS);
         let config = ServerConfig {
             is_development: settings.is_development(),
             drain_grace: settings.drain_grace,
@@ -117,8 +124,10 @@ impl Supervisor {
             is_quiet: false,
             output: Relay::new(output),
             endings: Endings::Direct,
+            watcher,
             news,
             inbox,
+            discoveries,
             notices,
         };
         for app in apps {
@@ -135,7 +144,7 @@ impl Supervisor {
     pub async fn run(mut self, mut orders: mpsc::Receiver<Order>) -> io::Result<Outcome> {
         adopt_orphans()?;
         let mut signals = Signals::listen()?;
-        self.endings = self.inbox.launcher.endings()?;
+        self.endings = self.watcher.launcher.endings()?;
         self.tell(Event::Tick).await;
         while !self.has_ended {
             self.look_at_restart_files();
@@ -146,6 +155,7 @@ impl Supervisor {
                 () = self.endings.changed() => Happening::Signal(ReceivedSignal::ChildEnded),
                 Some(order) = orders.recv() => Happening::Order(order),
                 Some((app, news)) = self.news.recv() => Happening::News(app, news),
+                Some((app, discovery)) = self.discoveries.recv() => Happening::Discovery(app, discovery),
                 () = sleep_until(deadline) => Happening::Deadline,
             };
             self.handle(happening).await;
@@ -153,13 +163,13 @@ impl Supervisor {
         self.wait_for_last_output().await;
         if let Some(serving) = self.upgrading.serving.take() {
             let drain_time = 2 * self.settings.drain_timeout;
-            let (news, inbox, endings) = (self.news, self.inbox, self.endings);
+            let (news, watcher, endings) = (self.news, self.watcher, self.endings);
             return Ok(Outcome::HandedOver(Box::new(PidProxy {
                 serving,
                 signals,
                 endings,
                 news,
-                inbox,
+                watcher,
                 drain_time,
             })));
         }
@@ -196,13 +206,12 @@ impl Supervisor {
                     (_, Who::Succeeded) | (None, _) => {}
                 }
             }
-            Happening::News(Some(app), News::Socket(event)) => self.socket_event(app, event),
-            Happening::News(None, News::Socket(event)) => self.successor_sent(event),
-            Happening::News(Some(app), News::Found(found)) => self.found(app, found),
-            Happening::News(None, News::Found(_)) => {}
-            Happening::News(Some(app), News::Load(load)) => self.load_seen(app, &load),
-            Happening::News(None, News::Load(_)) => {}
-            Happening::News(_, News::Measured(measured)) => self.measured(*measured),
+            Happening::News(Some(app), News::Socket(event)) => self.socket_event(app, *event),
+            Happening::News(None, News::Socket(event)) => self.successor_sent(*event),
+            Happening::Discovery(Some(app), Discovery::Found(found)) => self.found(app, found),
+            Happening::Discovery(Some(app), Discovery::Load(load)) => self.load_seen(app, &load),
+            Happening::Discovery(_, Discovery::Measured(measured)) => self.measured(*measured),
+            Happening::Discovery(None, Discovery::Found(_) | Discovery::Load(_)) => {}
             Happening::Deadline if self.unreaped => self.reap(),
             Happening::Deadline => self.happened.push_back(Event::Tick),
         }
@@ -243,7 +252,16 @@ impl Supervisor {
                     self.memory.note(news);
                 }
                 let span = app.span(self.core.apps.len() == 1);
-                app.perform(action, &mut self.happened).instrument(span).await;
+                let performed = async {
+                    match action {
+                        AppAction::Log(log) => {
+                            app.settle_before(&log).await;
+                            log_lines::of_app(&log, app);
+                        }
+                        action => app.perform(action, &mut self.happened).await,
+                    }
+                };
+                performed.instrument(span).await;
             }
             Action::ForgetApp(id) => drop(self.apps.remove(&id)),
             Action::AnnounceStop => self.notify(Notice::StoppingSoon).await,
@@ -267,9 +285,9 @@ impl Supervisor {
         let (id, config) = (blueprint.app.id, blueprint.config(&self.settings));
         let is_examined = self.core.config.purpose == crate::Purpose::Examine;
         let settings = Arc::clone(&self.settings);
-        let (inbox, notices) = (self.inbox.of_app(id), self.notices.clone());
+        let (seen, notices) = ((self.watcher.of_app(id), self.inbox.of_app(id)), self.notices.clone());
         let output = AppOutput::new(&blueprint.app, self.output.clone());
-        self.apps.insert(id, AppSupervisor::new(blueprint, settings, is_examined, output, inbox, notices));
+        self.apps.insert(id, AppSupervisor::new(blueprint, settings, is_examined, output, seen, notices));
         (id, config)
     }
 

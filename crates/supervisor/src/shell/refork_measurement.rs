@@ -2,11 +2,11 @@
 //! into them. What they say decides on nothing but their own application's reforks.
 
 use super::app::AppSupervisor;
-use super::app_files::Found;
 use crate::control::message::OwnMemory;
 use crate::control::questions::Answer;
 use crate::core::auto_refork::{AppMemory, MEASURE_TIME};
 use crate::core::{AppEvent, Ticket};
+use crate::shell::event::{Discovery, Found};
 use tokio::time::timeout;
 
 impl AppSupervisor {
@@ -27,7 +27,8 @@ impl AppSupervisor {
             let answers = async { measured(mold?, workers?, free_bytes).await };
             // Half of the time that the core waits: so it knows soon that there will be no answer.
             let memory = timeout(MEASURE_TIME / 2, answers).await.ok().flatten();
-            inbox.found(Found::Event(Box::new(AppEvent::MemoryMeasured { ticket, memory }))).await;
+            let event = AppEvent::MemoryMeasured { ticket, memory };
+            inbox.put(Discovery::Found(Found::Event(Box::new(event)))).await;
         });
     }
 }

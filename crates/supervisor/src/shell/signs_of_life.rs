@@ -16,14 +16,6 @@ const ASK_EVERY: Duration = Duration::from_secs(15);
 /// Time after which a worker that has not answered is reported.
 const SILENT_AFTER: Duration = Duration::from_secs(5);
 
-/// What was seen of a worker.
-#[derive(Debug, Default)]
-pub(crate) struct SignsOfLife {
-    asked_at: Option<Instant>,
-    /// The front knows that there is something wrong.
-    is_reported: bool,
-}
-
 impl Supervisor {
     /// Asks the workers whose turn it is, and reports those that are stopped or have not answered.
     pub(super) fn look_for_signs_of_life(&mut self, seen: &[Watched], now: Instant) {

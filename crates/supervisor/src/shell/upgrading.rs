@@ -7,7 +7,8 @@ use crate::core::action::SuccessorSignal;
 use crate::core::event::ReceivedSignal;
 use crate::core::{Event, SuccessorEvent};
 use crate::facts::ending::Ending;
-use crate::shell::event::{Inbox, SocketEvent, Who};
+use crate::process::launcher::Who;
+use crate::process::watcher::{SocketEvent, Watcher};
 use crate::upgrade::pid_proxy::ServingProcess;
 use crate::upgrade::successor::{Successor, UpgradeContext};
 use crate::Notice;
@@ -76,7 +77,7 @@ impl Upgrading {
         }
     }
 
-    fn spawn(&mut self, failed: Vec<String>, inbox: &Inbox) -> io::Result<Successor> {
+    fn spawn(&mut self, failed: Vec<String>, watcher: &Watcher) -> io::Result<Successor> {
         let Upgrading { context: Some(context), pid_proxy, .. } = self else {
             return Err(io::ErrorKind::NotConnected.into());
         };
@@ -84,7 +85,7 @@ impl Upgrading {
             *pid_proxy = Some(ControlSocket::pair()?);
         }
         let theirs = context.pid_proxy.as_ref().or(pid_proxy.as_ref().map(|(_, theirs)| theirs));
-        Successor::spawn(context, theirs, failed, inbox)
+        Successor::spawn(context, theirs, failed, watcher)
     }
 }
 
@@ -97,7 +98,7 @@ impl Supervisor {
         let program = self.upgrading.program().unwrap_or_default();
         let name = |id| self.apps.get(id).map(|app| app.app.name.clone());
         let failed = failed.iter().filter_map(name).collect();
-        match self.upgrading.spawn(failed, &self.inbox) {
+        match self.upgrading.spawn(failed, &self.watcher) {
             Ok(successor) => drop(self.upgrading.successors.insert(upgrade, successor)),
             Err(error) => {
                 let why = cannot_start(&program, &error);
@@ -125,7 +126,7 @@ impl Supervisor {
         }
         let reports = self.upgrading.pid_proxy.take().map(|(ours, _)| ours);
         self.upgrading.taken_over = Some((upgrade, pid));
-        self.upgrading.serving = Some(ServingProcess::new(successor.into_process(), reports, &self.inbox));
+        self.upgrading.serving = Some(ServingProcess::new(successor.into_process(), reports, &self.watcher));
         self.notify(Notice::HandOver { pid: pid.as_raw_pid(), kept }).await;
     }
 
@@ -140,7 +141,7 @@ impl Supervisor {
             SocketEvent::Closed(Who::Successor(pid)) => (pid, SuccessorEvent::Closed),
             SocketEvent::Succeeded { pid, descriptors } => {
                 if let Some(serving) = &mut self.upgrading.serving {
-                    serving.succeeded(pid, descriptors, &self.inbox);
+                    serving.succeeded(pid, descriptors, &self.watcher);
                 }
                 return;
             }

@@ -8,15 +8,15 @@
 use crate::control::control_socket::ControlSocket;
 use crate::core::event::ReceivedSignal;
 use crate::facts::ending::Ending;
+use crate::inbox::Received;
 use crate::process::launcher::Endings;
-use crate::shell::event::{watch_succeeded, HeldProcess, Inbox, News, SocketEvent, Watch, Who};
+use crate::process::launcher::Who;
+use crate::process::watcher::{HeldProcess, News, SocketEvent, Watch, Watcher};
 use crate::signals::{to_pass_on, Signals};
-use highball_config::AppId;
 use rustix::process::{Pid, Signal};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::mpsc;
 use tokio::time::timeout;
 use tracing::{debug, info, warn};
 
@@ -42,9 +42,9 @@ impl ServingProcess {
     pub(crate) fn new(
         (pid, process): (Pid, HeldProcess),
         reports: Option<ControlSocket>,
-        inbox: &Inbox,
+        watcher: &Watcher,
     ) -> ServingProcess {
-        let reports = reports.map(|socket| watch_succeeded(Arc::new(socket), inbox.clone()));
+        let reports = reports.map(|socket| watcher.succeeded(Arc::new(socket)));
         ServingProcess { pid, process, before: Vec::new(), has_ended: false, ending: None, reports }
     }
 
@@ -66,9 +66,9 @@ impl ServingProcess {
     }
 
     /// The one that served has been succeeded by another.
-    pub(crate) fn succeeded(&mut self, pid: i32, mut pidfd: Vec<OwnedFd>, inbox: &Inbox) {
+    pub(crate) fn succeeded(&mut self, pid: i32, mut pidfd: Vec<OwnedFd>, watcher: &Watcher) {
         let (Some(pid), Some(pidfd)) = (Pid::from_raw(pid), pidfd.pop()) else { return };
-        match HeldProcess::hold(pidfd, Who::Successor(pid), inbox.clone()) {
+        match watcher.hold(pidfd, Who::Successor(pid)) {
             Ok(process) => {
                 info!(pid = pid.as_raw_pid(), "this is the PID proxy of the new process now");
                 let before = std::mem::replace(&mut self.process, process);
@@ -110,8 +110,8 @@ pub struct PidProxy {
     pub(crate) serving: ServingProcess,
     pub(crate) signals: Signals,
     pub(crate) endings: Endings,
-    pub(crate) news: mpsc::Receiver<(Option<AppId>, News)>,
-    pub(crate) inbox: Inbox,
+    pub(crate) news: Received<News>,
+    pub(crate) watcher: Watcher,
     /// How long its successors may be at their last requests when they end.
     pub(crate) drain_time: Duration,
 }
@@ -132,7 +132,7 @@ impl PidProxy {
         }
         let limit = self.drain_time + END_TIME;
         let left = async {
-            while self.inbox.launcher.has_children() {
+            while self.watcher.launcher.has_children() {
                 self.next().await;
             }
         };
@@ -150,8 +150,10 @@ impl PidProxy {
             },
             () = self.endings.changed() => self.reap().await,
             Some((_, news)) = self.news.recv() => match news {
-                News::Socket(SocketEvent::Succeeded { pid, descriptors }) => {
-                    self.serving.succeeded(pid, descriptors, &self.inbox);
+                News::Socket(event) => {
+                    if let SocketEvent::Succeeded { pid, descriptors } = *event {
+                        self.serving.succeeded(pid, descriptors, &self.watcher);
+                    }
                 }
                 News::Ended(Who::Successor(pid)) => {
                     self.reap().await;

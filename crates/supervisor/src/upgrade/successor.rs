@@ -2,7 +2,8 @@
 
 use crate::control::control_socket::ControlSocket;
 use crate::control::handover::{ToPidProxy, ToSuccessor};
-use crate::shell::event::{watch_successor, HeldProcess, Inbox, Watch, Who};
+use crate::process::launcher::Who;
+use crate::process::watcher::{HeldProcess, Watch, Watcher};
 use rustix::process::{pidfd_open, Pid, PidfdFlags, Signal};
 use std::ffi::OsString;
 use std::fmt;
@@ -68,7 +69,7 @@ impl Successor {
         context: &UpgradeContext,
         pid_proxy: Option<&OwnedFd>,
         broken: Vec<String>,
-        inbox: &Inbox,
+        watcher: &Watcher,
     ) -> io::Result<Successor> {
         let (control, theirs) = ControlSocket::pair()?;
         for (bind, socket) in &context.listeners {
@@ -77,13 +78,14 @@ impl Successor {
         if let Some(socket) = pid_proxy {
             control.send(&ToSuccessor::PidProxy, &[socket.as_fd()])?;
         }
-        let own = inbox.launcher.pid().as_raw_pid();
+        let own = watcher.launcher.pid().as_raw_pid();
         let ticket_keys = context.ticket_keys.as_ref().map(|TicketKeys(now)| now());
         control.send(&ToSuccessor::Begin { pid: own, broken, ticket_keys }, &[])?;
-        let (pid, pidfd) = inbox.launcher.start_successor(context, theirs)?;
-        let process = HeldProcess::hold(pidfd, Who::Successor(pid), inbox.clone())?;
+        let (pid, pidfd) =
+            watcher.launcher.start_successor((&context.program, &context.arguments), theirs)?;
+        let process = watcher.hold(pidfd, Who::Successor(pid))?;
         let control = Arc::new(control);
-        let watch = watch_successor(Arc::clone(&control), pid, inbox.clone());
+        let watch = watcher.successor(Arc::clone(&control), pid);
         Ok(Successor { pid, process, control, _watch: watch })
     }
 

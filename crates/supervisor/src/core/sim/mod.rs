@@ -6,10 +6,12 @@
 //! its last steps. `HIGHBALL_SIM_STEPS` sets the number of steps. The usual tests begin with the same seed each
 //! time; with `HIGHBALL_TEST_LEVEL=full` they begin with another one, to find what no run has found yet.
 
+mod books;
 mod chaos;
 mod invariants;
 mod world;
 
+use super::event::{Event, ReceivedSignal};
 use super::mutation::{self, Mutation};
 use chaos::Chaos;
 use std::collections::BTreeMap;
@@ -22,6 +24,11 @@ const STEPS_OF_QUICK_TESTS: u64 = 200_000;
 const STEPS_OF_FULL_TESTS: u64 = 10_000_000;
 /// Steps of one run, before its world gets calm.
 const STEPS_OF_A_RUN: u64 = 2_000;
+/// How long a calm world may take to come to rest, and a stopped one to end.
+const REST_TIME: Duration = Duration::from_secs(3600);
+/// Steps that this may take.
+const REST_STEPS: u64 = 50_000;
+
 /// Kinds of what a simulation of this length comes to (see `Books::note_reached`).
 const KINDS: usize = 39;
 /// How long a mutation may stay undetected.
@@ -54,13 +61,64 @@ fn run(seed: u64, traced: bool) -> Result<Tale, Violation> {
 
 fn live(world: &mut World) -> Result<(), String> {
     while world.steps < STEPS_OF_A_RUN && !world.has_ended() {
-        world.step()?;
+        step(world)?;
     }
     if world.is_open() {
         world.chaos = Chaos::calm();
-        world.come_to_rest()?;
+        come_to_rest(world)?;
     }
-    world.come_to_an_end()
+    come_to_an_end(world)
+}
+
+fn step(world: &mut World) -> Result<(), String> {
+    let event = world.next_event();
+    tell(world, event)
+}
+
+fn tell(world: &mut World, event: Event) -> Result<(), String> {
+    world.tell(event)?;
+    invariants::check(world)?;
+    if world.steps % 64 == 0 {
+        world.check_undone()?;
+    }
+    Ok(())
+}
+
+/// Without chaos everything comes to rest: what is wanted is there, and nothing else.
+fn come_to_rest(world: &mut World) -> Result<(), String> {
+    let (until, most) = (world.now + REST_TIME, world.steps + REST_STEPS);
+    let mut ask_at = world.now;
+    while world.now < until {
+        if world.has_ended() || !world.is_open() {
+            return Ok(());
+        }
+        if world.steps > most {
+            return Err("it does not come to rest: it does something all the time".into());
+        }
+        if world.now >= ask_at {
+            world.request_all(); // what failed is tried again then
+            ask_at = world.now + Duration::from_secs(300);
+        }
+        step(world)?;
+    }
+    invariants::check_at_rest(world)
+}
+
+/// A server that was asked to stop ends.
+fn come_to_an_end(world: &mut World) -> Result<(), String> {
+    world.chaos.jump = 0; // time is what is looked at
+    let (until, most) = (world.now + REST_TIME, world.steps + REST_STEPS);
+    if !world.has_ended() {
+        tell(world, Event::Signal(ReceivedSignal::Terminate))?;
+    }
+    world.may_be_interrupted();
+    while !world.has_ended() {
+        if world.now >= until || world.steps > most {
+            return Err("it was asked to stop, and does not end".into());
+        }
+        step(world)?;
+    }
+    Ok(())
 }
 
 fn simulate(seeds: impl Iterator<Item = u64>, mut go_on: impl FnMut(u64) -> bool) -> Result<Tale, Violation> {

@@ -1,18 +1,19 @@
 //! The world around the core: processes, the front, operators, files and the clock.
 
+use super::books::Books;
 use super::chaos::Chaos;
-use super::invariants::{self, Books};
 use crate::core::action::SuccessorSignal;
-use crate::core::app::{AppConfig, Source};
 use crate::core::auto_refork::AppMemory;
+use crate::core::config::Purpose;
+use crate::core::config::ServerConfig;
+use crate::core::config::{AppConfig, Source};
 use crate::core::event::ReceivedSignal;
 use crate::core::memory::{Bound, OverMemory};
 use crate::core::refork::ReforkCause;
 use crate::core::replacement::ReplacementCause;
 use crate::core::restart::Asked;
 use crate::core::samples::{boot_failure, booted, diagnosis, start_failure};
-use crate::core::server::Purpose;
-use crate::core::server::{Server, ServerConfig};
+use crate::core::server::Server;
 use crate::core::sizing::{Load, Room};
 use crate::core::{
     Action, AppAction, AppEvent, Event, FrontNews, Process, SuccessorEvent, Ticket, WorkerOrder,
@@ -32,11 +33,6 @@ use std::time::{Duration, Instant};
 
 /// Steps of which a trace tells.
 const TRACED: usize = 200;
-/// How long a calm world may take to come to rest, and a stopped one to end.
-const REST_TIME: Duration = Duration::from_secs(3600);
-/// Steps that this may take.
-const REST_STEPS: u64 = 50_000;
-
 /// How long the front waits for a worker to begin a request.
 const STUCK_TIME: Duration = Duration::from_secs(15);
 
@@ -260,14 +256,9 @@ impl World {
         !self.server.is_over()
     }
 
-    pub(super) fn step(&mut self) -> Result<(), String> {
-        self.meddle();
-        let event = self.next_event();
-        self.tell(event)
-    }
-
     /// What happens next: something is delivered, or a deadline passes.
-    fn next_event(&mut self) -> Event {
+    pub(super) fn next_event(&mut self) -> Event {
+        self.meddle();
         let due = self.server.next_deadline();
         loop {
             let next = self.queue.peek().map(|Reverse(next)| next.at);
@@ -325,14 +316,29 @@ impl World {
         for action in actions {
             self.perform(action);
         }
-        invariants::check(self)?;
-        if self.steps % 64 == 0 {
-            let again = self.server.step(Event::Tick, self.now);
-            if let Some(action) = again.first() {
-                return Err(format!("a step left something undone: {action:?}"));
-            }
-        }
         Ok(())
+    }
+
+    /// A step leaves nothing undone.
+    pub(super) fn check_undone(&mut self) -> Result<(), String> {
+        let undone = self.server.step(Event::Tick, self.now).into_iter().next();
+        undone.map_or(Ok(()), |action| Err(format!("a step left something undone: {action:?}")))
+    }
+
+    /// Clients send requests to every application.
+    pub(super) fn request_all(&mut self) {
+        for app in 1..=self.next_app {
+            self.after(Duration::ZERO, Event::OfApp(AppId(app), AppEvent::Wanted));
+        }
+    }
+
+    /// An impatient operator may interrupt a server that ends; or else there are no further orders.
+    pub(super) fn may_be_interrupted(&mut self) {
+        if self.rng.bool() {
+            self.chaos.order = 0;
+        } else {
+            self.after(Duration::from_secs(1), Event::Signal(ReceivedSignal::Interrupt));
+        }
     }
 
     /// As long as a worker does not begin requests, the front says so again and again.
@@ -510,12 +516,22 @@ impl World {
         }
     }
 
-    /// A worker that exists, mostly, is to be replaced.
+    /// A worker that exists, mostly, is to be replaced; sometimes also those that take its place, one after the other.
     fn any_replacement(&mut self, app: AppId) -> AppEvent {
         let cause = ReplacementCause::ALL[self.rng.usize(..ReplacementCause::ALL.len())];
         let workers = self.server.apps.get(&app).map(|app| app.staff.workers().which(|_| true));
-        let workers = workers.filter(|workers| !workers.is_empty());
-        let worker = workers.map_or(99, |workers| workers[self.rng.usize(..workers.len())]);
+        let workers = workers.filter(|workers| !workers.is_empty()).unwrap_or_else(|| vec![99]);
+        if self.rng.u32(..8) == 0 {
+            for (worker, second) in (workers[workers.len() - 1] + 1..).zip(1..=8) {
+                let event = self.replacement(worker, cause);
+                self.after(Duration::from_secs(second), Event::OfApp(app, event));
+            }
+        }
+        let worker = workers[self.rng.usize(..workers.len())];
+        self.replacement(worker, cause)
+    }
+
+    fn replacement(&mut self, worker: u32, cause: ReplacementCause) -> AppEvent {
         match cause {
             ReplacementCause::TimedOut | ReplacementCause::Unresponsive | ReplacementCause::Asked => {
                 AppEvent::ReplaceWorker { worker, cause }
@@ -917,52 +933,6 @@ impl World {
             self.successor_event(upgrade, end, SuccessorEvent::Ended(ending));
             self.successor_event(upgrade, close, SuccessorEvent::Closed);
         }
-    }
-
-    // --- calm
-
-    /// Without chaos everything comes to rest: what is wanted is there, and nothing else.
-    pub(super) fn come_to_rest(&mut self) -> Result<(), String> {
-        let (until, most) = (self.now + REST_TIME, self.steps + REST_STEPS);
-        let mut ask_at = self.now;
-        while self.now < until {
-            if self.ended || !self.is_open() {
-                return Ok(());
-            }
-            if self.steps > most {
-                return Err("it does not come to rest: it does something all the time".into());
-            }
-            if self.now >= ask_at {
-                // What failed is tried again when a request arrives.
-                for app in 1..=self.next_app {
-                    self.after(Duration::ZERO, Event::OfApp(AppId(app), AppEvent::Wanted));
-                }
-                ask_at = self.now + Duration::from_secs(300);
-            }
-            self.step()?;
-        }
-        invariants::check_at_rest(self)
-    }
-
-    /// A server that was asked to stop ends.
-    pub(super) fn come_to_an_end(&mut self) -> Result<(), String> {
-        self.chaos.jump = 0; // time is what is looked at
-        let (until, most) = (self.now + REST_TIME, self.steps + REST_STEPS);
-        if !self.ended {
-            self.tell(Event::Signal(ReceivedSignal::Terminate))?;
-        }
-        if self.rng.bool() {
-            self.chaos.order = 0;
-        } else {
-            self.after(Duration::from_secs(1), Event::Signal(ReceivedSignal::Interrupt));
-        }
-        while !self.ended {
-            if self.now >= until || self.steps > most {
-                return Err("it was asked to stop, and does not end".into());
-            }
-            self.step()?;
-        }
-        Ok(())
     }
 }
 

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 /// It is the turn of a worker that is to be replaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Turn {
+pub(crate) enum NextReplacement {
     /// Its replacement has begun. `retires_first`: there is no room for another worker before it has ended.
     Begun { worker: u32, cause: ReplacementCause, memory: Option<OverMemory>, retires_first: bool },
     /// Too many were replaced lately: it waits for so long.
@@ -61,13 +61,13 @@ impl Staff {
 
     /// Lets the next one begin whose turn it is: one at a time, or several of a large pool for the same cause. `line`: the
     /// one that is served; `is_complete`: all workers serve; `limit`: for a new worker to serve in its place.
-    pub(crate) fn next_turn(
+    pub(crate) fn next_replacement(
         &mut self,
         line: u32,
         is_complete: bool,
         limit: Duration,
         now: Instant,
-    ) -> Option<Turn> {
+    ) -> Option<NextReplacement> {
         let (worker, cause) = self.next_to_replace(line, is_complete)?;
         let due = self.replacements.due(cause, self.wanted);
         if now < due && !is_mutated(Mutation::ReplaceUnpaced) {
@@ -99,7 +99,7 @@ impl Staff {
         }
     }
 
-    fn begin(&mut self, number: u32, limit: Duration, now: Instant) -> Option<Turn> {
+    fn begin(&mut self, number: u32, limit: Duration, now: Instant) -> Option<NextReplacement> {
         let worker = self.workers.get_mut(number)?;
         let Life::Ready(served) = worker.life(now) else { return None };
         let replacement = worker.replacement.as_mut()?;
@@ -107,15 +107,15 @@ impl Staff {
         let retires_first = replacement.retires_first();
         replacement.relieved_by = Some(now + if retires_first { RETIRE_FIRST_TIME } else { limit });
         self.replacements.begin(cause, served, self.wanted, now);
-        Some(Turn::Begun { worker: number, cause, memory, retires_first })
+        Some(NextReplacement::Begun { worker: number, cause, memory, retires_first })
     }
 
     /// The log has one line for each worker that waits.
-    fn delay(&mut self, number: u32, wait: Duration) -> Option<Turn> {
+    fn delay(&mut self, number: u32, wait: Duration) -> Option<NextReplacement> {
         let replacement = self.workers.get_mut(number)?.replacement.as_mut()?;
         let Replacement { cause, memory, .. } = *replacement;
         let is_first = !std::mem::replace(&mut replacement.is_delayed, true);
-        is_first.then_some(Turn::Delayed { worker: number, cause, memory, wait })
+        is_first.then_some(NextReplacement::Delayed { worker: number, cause, memory, wait })
     }
 
     /// Workers that serve until others do in their places.

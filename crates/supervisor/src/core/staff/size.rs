@@ -1,7 +1,7 @@
 //! How many workers there should be: as many as the configuration says, an operator has ordered, or the load needs.
 
 use super::Staff;
-use crate::core::app::AppConfig;
+use crate::core::config::AppConfig;
 use crate::core::memory::{Bound, OverMemory};
 use crate::core::rolling::ROLLED_PART;
 use crate::core::sizing::{Decision, Load, Outcome, Pool, Room, Sizing};

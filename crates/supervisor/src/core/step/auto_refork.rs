@@ -1,20 +1,14 @@
 //! Measurements for reforks that Highball begins by itself. [`crate::core::auto_refork`] decides what comes of them.
 
 use super::super::app::App;
-use super::super::event::Ticket;
+use super::super::ids::Ticket;
 use super::super::worker::Worker;
 use super::super::{AppAction, AppLog};
 use crate::core::auto_refork::{AppMemory, Verdict};
 use crate::core::refork::ReforkCause;
 use crate::core::worker::WorkerState;
-use highball_config::ReforkAfter;
 
 impl App {
-    /// Whether measurements decide on reforks. A single worker would share nothing with another one.
-    pub(super) fn reforks_by_itself(&self) -> bool {
-        self.config.refork_after == ReforkAfter::Auto && self.staff.wanted() >= 2
-    }
-
     /// Asks mold and workers for their memory, if it is time.
     pub(super) fn measure_if_due(&mut self) {
         if !self.reforks.is_measurement_due(self.now) {
@@ -22,7 +16,9 @@ impl App {
         }
         let line = self.current.line();
         let mold = self.molds.of(line).filter(|mold| mold.is_booted()).map(|mold| mold.boot);
-        let (Some(boot), true, Ok(())) = (mold, self.reforks_by_itself(), self.may_refork()) else {
+        let (Some(boot), true, Ok(())) =
+            (mold, self.config.reforks_by_itself(self.staff.wanted()), self.may_refork())
+        else {
             return self.reforks.postpone_measurement(self.now);
         };
         let serves = |worker: &Worker| worker.state == WorkerState::Serving && worker.line == line;
@@ -35,7 +31,9 @@ impl App {
         if !self.reforks.awaits(ticket) {
             return;
         }
-        let may_refork = !self.reforks.is_going() && self.reforks_by_itself() && self.may_refork().is_ok();
+        let may_refork = !self.reforks.is_going()
+            && self.config.reforks_by_itself(self.staff.wanted())
+            && self.may_refork().is_ok();
         let Some(memory) = memory.filter(|_| may_refork) else {
             return self.reforks.postpone_measurement(self.now);
         };

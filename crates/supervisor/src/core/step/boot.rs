@@ -1,8 +1,8 @@
 //! Booting the mold, and booting it again.
 
-use super::super::app::{App, Source};
+use super::super::app::App;
 use super::super::condition::{Condition, End};
-use super::super::event::{Process, Ticket};
+use super::super::ids::{Process, Ticket};
 use super::super::mold::Mold;
 use super::super::molds::Late;
 use super::super::mutation::{is_mutated, Mutation};
@@ -22,7 +22,7 @@ const TOO_SLOW: &str = "See where it is, in the backtrace. If it really needs lo
 
 /// Which mold it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum MoldRole {
+pub(super) enum MoldRole {
     /// Of the version that is served.
     Current,
     /// Of the version that a restart brings.
@@ -56,17 +56,11 @@ impl App {
             return self.open_site(self.current.number(), folder);
         }
         self.boots.begin();
-        self.boot_mold(self.current.line(), folder);
-    }
-
-    /// Boots a mold for this line.
-    pub(super) fn boot_mold(&mut self, line: u32, folder: Option<PathBuf>) {
-        let (is_caller, limit) = (self.config.source == Source::Caller, self.config.boot_timeout);
-        self.out.act(self.molds.boot(line, folder, is_caller, limit, self.now));
+        self.out.act(self.molds.boot(self.current.line(), folder, &self.config, self.now));
     }
 
     /// The role of a mold, by the line that is forked from it.
-    fn role_of(&self, line: Option<u32>) -> MoldRole {
+    pub(super) fn role_of(&self, line: Option<u32>) -> MoldRole {
         match line {
             Some(line) if line == self.current.line() => MoldRole::Current,
             Some(line) if self.restarts.version_of(line).is_some() => MoldRole::Next,
@@ -92,20 +86,18 @@ impl App {
         }
     }
 
-    pub(super) fn mold_not_started(&mut self, boot: u32, folder: PathBuf, failure: BootFailure) {
-        if self.molds.get(boot).is_some_and(|mold| !mold.is_started) {
-            self.found_in(self.role_of(self.molds.line_of(boot)), folder);
-            self.unstarted_failed(boot, failure);
+    /// It could not be started in this folder, or it was not found out in which.
+    pub(super) fn mold_not_started(&mut self, boot: u32, folder: Option<PathBuf>, failure: BootFailure) {
+        let Some(mold) = self.molds.not_started(boot) else { return };
+        let role = self.role_of(mold.line);
+        if let Some(folder) = folder {
+            self.found_in(role, folder);
         }
-    }
-
-    fn unstarted_failed(&mut self, boot: u32, failure: BootFailure) {
-        let Some(mold) = self.molds.gone(boot) else { return };
         self.out.act(AppAction::Forget { process: Process::Mold(boot), ending: None });
-        self.boot_failed_as(self.role_of(mold.line), failure);
+        self.boot_failed_as(role, failure);
     }
 
-    fn boot_failed_as(&mut self, role: MoldRole, failure: BootFailure) {
+    pub(super) fn boot_failed_as(&mut self, role: MoldRole, failure: BootFailure) {
         match role {
             MoldRole::Current => self.boot_failed(failure),
             MoldRole::Next => self.next_not_booted(failure),
@@ -163,7 +155,7 @@ impl App {
         let limit = self.config.boot_timeout;
         match self.molds.is_late(boot, self.now) {
             Late::NotStarted => {
-                self.unstarted_failed(boot, no_answer_of_files(&self.config.link, limit));
+                self.mold_not_started(boot, None, no_answer_of_files(&self.config.link, limit));
             }
             Late::Gone(ending) => self.mold_gone(boot, ending),
             Late::Hangs(step) => {
@@ -203,20 +195,6 @@ impl App {
             (MoldRole::Promoted, _) => self.refork_failed(format!("the promoted mold died: {ending}")),
             (role, Some(step)) => self.boot_failed_as(role, died_while_booting(step, ending)),
             (MoldRole::Current | MoldRole::Leaving, None) => {}
-        }
-    }
-
-    /// One that boots cannot be waited for any more: its boot has failed.
-    pub(super) fn mold_misbehaved(&mut self, boot: u32, error: &str) {
-        let Some(mold) = self.molds.get(boot).filter(|mold| !mold.is_halted()) else {
-            return; // that was noticed before
-        };
-        let (role, step, life) = (self.role_of(mold.line), mold.step(), mold.life(self.now));
-        self.out.act_all(self.molds.halt(boot, self.now));
-        match step {
-            Some(step) => self.boot_failed_as(role, not_understood(step, error)),
-            None if role == MoldRole::Current => self.postpone_boot(life),
-            None => {}
         }
     }
 
@@ -279,7 +257,7 @@ impl App {
     }
 }
 
-fn not_understood(step: Step, error: &str) -> BootFailure {
+pub(super) fn not_understood(step: Step, error: &str) -> BootFailure {
     let message = format!("the application's process sent an invalid message: {error}");
     let remedy =
         "Highball's program and its Ruby code (lib/highball) may be of different versions: build or install \

@@ -1,7 +1,8 @@
 //! A configuration that has changed.
 
-use super::super::app::{App, AppConfig, Source};
+use super::super::app::App;
 use super::super::condition::Condition;
+use super::super::config::{AppConfig, Source};
 use super::super::AppLog;
 use crate::core::restart::Asked;
 

@@ -2,12 +2,12 @@
 
 use super::super::app::App;
 use super::super::condition::Condition;
-use super::super::event::Process;
+use super::super::ids::Process;
 use super::super::mold::Mold;
 use super::super::mutation::{is_mutated, Mutation};
 use super::super::worker::Worker;
 use super::super::{AppAction, AppLog, FrontNews};
-use super::boot::died_while_booting;
+use super::boot::{died_while_booting, not_understood, MoldRole};
 use crate::core::restart::Stage;
 use crate::core::worker::{StartFailure, WorkerState};
 use crate::facts::boot_failure::BootFailure;
@@ -48,12 +48,23 @@ impl App {
         }
     }
 
-    /// Kills a process after a protocol error; its end is noticed like any other.
+    /// Kills a process after a protocol error; its end is noticed like any other. A mold that boots cannot be waited for any
+    /// more: its boot has failed.
     pub(super) fn misbehaved(&mut self, process: Process, error: &str) {
         self.out.log(AppLog::Misbehaved { process, error: error.into() });
-        match process {
-            Process::Worker(worker) => self.out.act_all(self.staff.halt(worker, self.now)),
-            Process::Mold(boot) => self.mold_misbehaved(boot, error),
+        let boot = match process {
+            Process::Worker(worker) => return self.out.act_all(self.staff.halt(worker, self.now)),
+            Process::Mold(boot) => boot,
+        };
+        let Some(mold) = self.molds.get(boot).filter(|mold| !mold.is_halted()) else {
+            return; // that was noticed before
+        };
+        let (role, step, life) = (self.role_of(mold.line), mold.step(), mold.life(self.now));
+        self.out.act_all(self.molds.halt(boot, self.now));
+        match step {
+            Some(step) => self.boot_failed_as(role, not_understood(step, error)),
+            None if role == MoldRole::Current => self.postpone_boot(life),
+            None => {}
         }
     }
 

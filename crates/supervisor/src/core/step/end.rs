@@ -1,7 +1,8 @@
 //! Ending: in good order, or at once.
 
-use super::super::app::{App, FRONT_TIME};
+use super::super::app::App;
 use super::super::condition::{End, Phase};
+use super::super::config::FRONT_TIME;
 use super::super::{AppLog, FrontNews};
 use crate::core::restart::Failure;
 use std::time::{Duration, Instant};

@@ -6,7 +6,7 @@
 //! from time to time.
 
 use super::super::app::App;
-use super::super::condition::{Condition, End, Failed, Seen};
+use super::super::condition::{Condition, End, Failed, FolderVerdict};
 use super::super::mold::Mold;
 use super::super::{AppAction, AppLog, FrontNews, Ticket};
 use crate::core::restart::Failure;
@@ -126,21 +126,21 @@ impl App {
         };
         self.out.go_on();
         match seen {
-            Seen::Changed => {
+            FolderVerdict::Changed => {
                 self.out.log(AppLog::FolderChanged);
                 self.boots.files_changed();
                 self.try_again_as_configured();
             }
-            Seen::TryUnasked => {
+            FolderVerdict::TryUnasked => {
                 self.out.log(AppLog::TriesAgain);
                 self.try_again_as_configured();
             }
-            Seen::LookAgain => self.look_at_folder(true),
-            Seen::FailAgain => {
+            FolderVerdict::LookAgain => self.look_at_folder(true),
+            FolderVerdict::FailAgain => {
                 let failure = self.trouble.diagnosis.clone().map(FrontNews::Failed);
                 self.out.act_all(failure.map(AppAction::Notify));
             }
-            Seen::Nothing => {}
+            FolderVerdict::Nothing => {}
         }
     }
 

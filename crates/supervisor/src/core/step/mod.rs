@@ -57,7 +57,7 @@ impl App {
         match event {
             AppEvent::MoldStarted { boot, folder } => self.mold_started(boot, folder),
             AppEvent::MoldNotStarted { boot, folder, failure } => {
-                self.mold_not_started(boot, folder, *failure)
+                self.mold_not_started(boot, Some(folder), *failure)
             }
             AppEvent::NotForked { worker, error } => self.not_forked(worker, error),
             AppEvent::Unreachable { worker } => self.unreachable(worker),
@@ -141,7 +141,9 @@ impl App {
                 if self.needs_mold() && self.surroundings.may_boot && self.now >= self.boots.due() {
                     self.boot();
                 }
-                self.retire_leaving();
+                for worker in self.staff.workers().leaving(self.now) {
+                    self.replace(worker, AppLog::ReplacedAfterTerm { worker });
+                }
                 self.advance_replacements();
                 self.advance_sizing();
                 self.staff();
@@ -155,7 +157,7 @@ impl App {
                 if self.is_brought_up() && self.needs_mold() && self.surroundings.may_boot {
                     self.boot();
                 }
-                self.staff_for_drain();
+                self.staff();
             }
             Phase::Finishing { .. } => self.advance_finishing(),
             Phase::Ending(..) => {}

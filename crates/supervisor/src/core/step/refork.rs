@@ -1,9 +1,10 @@
 //! Reforks: a warm worker of the version that is served becomes its mold, and the other workers are replaced from it,
 //! one at a time. Whatever fails on the way, the mold that there was stays, and replaces what is missing.
 
-use super::super::app::{App, HotRestart};
-use super::super::event::Process;
-use super::super::reforks::{Refork, Step};
+use super::super::app::App;
+use super::super::config::HotRestart;
+use super::super::ids::Process;
+use super::super::reforks::{Refork, ReforkMove};
 use super::super::worker::Worker;
 use super::super::{AppAction, AppLog, FrontNews, WorkerOrder};
 use crate::core::refork::{ReforkCause, ReforkStage};
@@ -52,7 +53,8 @@ impl App {
 
     /// The front names the worker that is the warmest by now.
     pub(super) fn worker_warm(&mut self, worker: u32) {
-        let (by_itself, may_begin) = (self.reforks_by_itself(), self.may_refork().is_ok());
+        let (by_itself, may_begin) =
+            (self.config.reforks_by_itself(self.staff.wanted()), self.may_refork().is_ok());
         let Some(cause) = self.reforks.warm(worker, by_itself, may_begin, self.now) else { return };
         self.out.log(AppLog::Reforking { cause, worker });
         let line = self.current.line();
@@ -73,21 +75,21 @@ impl App {
         if !self.reforks.is_going() {
             self.measure_if_due();
             if self.may_refork().is_ok() {
-                self.out.act_all(self.reforks.count(self.reforks_by_itself()));
+                self.out.act_all(self.reforks.count(self.config.reforks_by_itself(self.staff.wanted())));
             }
             return;
         }
-        match self.reforks.next_step(&self.tally(), self.now) {
-            Some(Step::Fail(what)) => self.refork_failed(what.into()),
-            Some(Step::Relieve(worker))
+        match self.reforks.next_move(&self.tally(), self.now) {
+            Some(ReforkMove::Fail(what)) => self.refork_failed(what.into()),
+            Some(ReforkMove::Relieve(worker))
                 if self.staff.retire(worker, self.config.retire_limit(), self.now) =>
             {
                 self.reforks.relieved();
                 self.out.notify(FrontNews::WorkerRetiring { worker }); // another serves in its place
                 self.out.checkpoint("refork.retiring");
             }
-            Some(Step::Relieve(_)) => self.refork_failed(GONE.into()),
-            Some(Step::Succeed) => {
+            Some(ReforkMove::Relieve(_)) => self.refork_failed(GONE.into()),
+            Some(ReforkMove::Succeed) => {
                 self.refork_succeeded();
                 self.out.checkpoint("refork.done");
             }

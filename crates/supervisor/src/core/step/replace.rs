@@ -6,7 +6,7 @@
 
 use super::super::app::App;
 use super::super::mutation::{is_mutated, Mutation};
-use super::super::staff::Turn;
+use super::super::staff::NextReplacement;
 use super::super::{AppAction, AppLog, FrontNews};
 use crate::core::memory::OverMemory;
 use std::time::Instant;
@@ -36,19 +36,19 @@ impl App {
             return;
         }
         let (line, limit) = (self.current.line(), self.config.boot_timeout);
-        while let Some(turn) = self.staff.next_turn(line, self.all_serve(), limit, self.now) {
+        while let Some(turn) = self.staff.next_replacement(line, self.all_serve(), limit, self.now) {
             match turn {
-                Turn::Begun { worker, cause, memory, retires_first } => {
+                NextReplacement::Begun { worker, cause, memory, retires_first } => {
                     self.out.log(AppLog::Replacing { worker, cause, memory });
                     if retires_first {
                         self.relieved(worker);
                     }
                 }
-                Turn::Delayed { memory: Some(over), .. } => {
+                NextReplacement::Delayed { memory: Some(over), .. } => {
                     self.memory_limit_too_small(over);
                     break;
                 }
-                Turn::Delayed { worker, cause, wait, .. } => {
+                NextReplacement::Delayed { worker, cause, wait, .. } => {
                     self.out.log(AppLog::ReplacementDelayed { worker, cause, wait });
                     break;
                 }

@@ -3,22 +3,27 @@
 //! the place of one that dies at once. A mold that was missed once stays from then on: if one worker had to be replaced, the
 //! next ones may have to be, too.
 
-use super::super::app::{App, HotRestart, Source};
-use super::super::mold::Mold;
-use super::super::worker::Worker;
+use super::super::app::App;
+use super::super::config::{HotRestart, Source};
 use super::super::AppLog;
 use crate::core::restart_policy::Life;
-use crate::core::worker::WorkerState;
 use std::time::Instant;
 
 impl App {
     /// When the mold may rest, if it may.
     pub(super) fn rest_due(&self) -> Option<Instant> {
         let after = self.config.rest_mold_after.filter(|_| self.boots.may_rest())?;
-        let Life::Ready(served) = self.only_worker()?.life(self.now) else { return None };
-        let may_rest = |mold: &Mold| mold.is_booted() && !mold.is_caller;
-        let mold = self.molds.of(self.current.line()).filter(|mold| may_rest(mold));
-        mold.map(|_| self.now + after.saturating_sub(served))
+        let is_alone = self.phase.is_running()
+            && self.config.source == Source::Folder
+            && self.surroundings.hot_restart == HotRestart::No
+            && self.condition.is_serving()
+            && self.is_at_rest()
+            && self.staff.wanted() == 1
+            && self.config.pool.is_none_or(|pool| pool.max == 1);
+        let (line, worker) = (self.current.line(), self.staff.only_one().filter(|_| is_alone)?);
+        let Life::Ready(served) = worker.life(self.now) else { return None };
+        let may_rest = self.molds.of(line).is_some_and(|mold| mold.is_booted() && !mold.is_caller);
+        (worker.line == line && may_rest).then(|| self.now + after.saturating_sub(served))
     }
 
     pub(super) fn rest_mold_if_due(&mut self) {
@@ -28,23 +33,5 @@ impl App {
             self.let_go(self.current.line());
             self.out.go_on();
         }
-    }
-
-    /// The worker, if there is to be one alone, and nothing is about to change that.
-    fn only_worker(&self) -> Option<&Worker> {
-        let is_alone = self.phase.is_running()
-            && self.config.source == Source::Folder
-            && self.surroundings.hot_restart == HotRestart::No
-            && self.condition.is_serving()
-            && self.is_at_rest()
-            && self.staff.wanted() == 1
-            && self.config.pool.is_none_or(|pool| pool.max == 1);
-        let mut workers = self.staff.workers().iter().filter(|_| is_alone);
-        let (Some((_, worker)), None) = (workers.next(), workers.next()) else { return None };
-        let stays = worker.state == WorkerState::Serving
-            && worker.line == self.current.line()
-            && worker.replacement.is_none()
-            && worker.leaves_at.is_none();
-        stays.then_some(worker)
     }
 }

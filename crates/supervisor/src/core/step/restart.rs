@@ -2,9 +2,10 @@
 //! and then its workers take the places of the old ones, one at a time. Whatever fails on the way, the old version
 //! keeps serving: the transaction is undone.
 
-use super::super::app::{App, HotRestart};
+use super::super::app::App;
+use super::super::config::HotRestart;
 use super::super::mutation::{is_mutated, Mutation};
-use super::super::restarts::{Step, Undoing};
+use super::super::restarts::{RestartMove, Undoing};
 use super::super::version::Version;
 use super::super::worker::Worker;
 use super::super::{AppLog, FrontNews};
@@ -60,15 +61,15 @@ impl App {
 
     /// Begins what was asked for, and ends what is done.
     pub(super) fn advance_restart(&mut self) {
-        match self.restarts.next_step(self.staff.workers(), self.staff.wanted(), self.now) {
-            Some(Step::ForkCanary) => {
+        match self.restarts.next_move(self.staff.workers(), self.staff.wanted(), self.now) {
+            Some(RestartMove::ForkCanary) => {
                 if let Some(line) = self.restarts.next().map(Version::line) {
                     self.fork(line);
                 }
                 self.out.checkpoint("restart.canary_forked");
             }
-            Some(Step::Succeed) => self.restart_succeeded(),
-            Some(Step::Undone) => {
+            Some(RestartMove::Succeed) => self.restart_succeeded(),
+            Some(RestartMove::Undone) => {
                 self.restarts.undone();
                 self.out.go_on();
             }
@@ -95,7 +96,7 @@ impl App {
         if self.config.is_site() {
             self.open_site(generation, None);
         } else {
-            self.boot_mold(line, None);
+            self.out.act(self.molds.boot(line, None, &self.config, self.now));
         }
     }
 

@@ -1,11 +1,12 @@
 //! The number of workers follows the load, where the configuration gives a range. It changes by the same steps as by an
 //! operator's order. A restart that replaces workers, a refork, and the replacement of a worker come first.
 
-use super::super::app::{App, HotRestart};
+use super::super::app::App;
+use super::super::config::HotRestart;
 use super::super::mutation::{is_mutated, Mutation};
 use super::super::AppLog;
+use crate::core::config::Purpose;
 use crate::core::restart::Stage;
-use crate::core::server::Purpose;
 use crate::core::sizing::{Load, Outcome, Pool};
 
 impl App {

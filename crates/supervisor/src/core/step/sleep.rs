@@ -1,7 +1,8 @@
 //! An application that receives no requests has no processes. It boots for the next request.
 
-use super::super::app::{App, HotRestart, Source};
+use super::super::app::App;
 use super::super::condition::{Condition, Phase};
+use super::super::config::{HotRestart, Source};
 use super::super::AppLog;
 
 impl App {

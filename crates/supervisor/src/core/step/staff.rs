@@ -2,7 +2,7 @@
 
 use super::super::app::App;
 use super::super::condition::{Condition, Phase};
-use super::super::event::Process;
+use super::super::ids::Process;
 use super::super::mold::Mold;
 use super::super::version::Version;
 use super::super::worker::Worker;
@@ -35,8 +35,15 @@ impl App {
         self.staff.tally(self.staying(), wanted, self.may_replace(), self.now)
     }
 
-    /// Forks the workers that are missing, and retires those that are too many.
+    /// Forks the workers that are missing, and retires those that are too many. While the front finishes what is in flight
+    /// one worker is enough, should all have died.
     pub(super) fn staff(&mut self) {
+        if !self.phase.is_running() {
+            if self.waits_to_fork() && self.may_fork() {
+                self.fork(self.current.line());
+            }
+            return;
+        }
         loop {
             match self.tally().next_move() {
                 Move::Fork if self.may_fork() => self.fork(self.staying()),
@@ -52,13 +59,6 @@ impl App {
         self.staff.may_fork(self.now)
             && self.condition.is_present()
             && self.molds.of(self.staying()).is_some_and(Mold::is_booted)
-    }
-
-    /// While the front finishes what is in flight one worker is enough, should all have died.
-    pub(super) fn staff_for_drain(&mut self) {
-        if self.staff.workers().counting() == 0 && self.may_fork() {
-            self.fork(self.current.line());
-        }
     }
 
     /// Whether a worker is missing.
@@ -164,11 +164,13 @@ impl App {
     }
 
     pub(super) fn worker_ready(&mut self, number: u32) {
-        if !self.has_loaded(number) {
+        let Some(worker) = self.staff.get(number) else { return };
+        let (generation, line) = (worker.generation, worker.line);
+        let version = self.restarts.version_of(line).unwrap_or(&self.current);
+        if version.line() == line && !version.has_booted() {
             let error = "it is ready, and has not reported which application it has loaded";
             return self.misbehaved(Process::Worker(number), error);
         }
-        let Some(generation) = self.staff.get(number).map(|worker| worker.generation) else { return };
         let is_new = self.restarts.is_next(generation);
         // In a refork it takes the place of one that serves until then, so it may be prepared before it serves. (One that is
         // replaced for what is wrong with it may serve nothing at all.)
@@ -185,22 +187,6 @@ impl App {
         self.out.notify(FrontNews::CanaryReady { worker: number, generation });
         if self.restarts.is_probing(generation) {
             self.out.checkpoint("restart.canary_ready");
-        }
-    }
-
-    /// Whether it is known which application this worker has loaded: its mold has reported it, or a worker.
-    fn has_loaded(&self, number: u32) -> bool {
-        let Some(worker) = self.staff.get(number) else { return true };
-        match self.restarts.version_of(worker.line) {
-            Some(next) => next.has_booted(),
-            None => worker.line != self.current.line() || self.current.has_booted(),
-        }
-    }
-
-    /// Replaces the workers that were sent TERM.
-    pub(super) fn retire_leaving(&mut self) {
-        for worker in self.staff.workers().leaving(self.now) {
-            self.replace(worker, AppLog::ReplacedAfterTerm { worker });
         }
     }
 

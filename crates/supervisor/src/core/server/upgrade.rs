@@ -2,13 +2,14 @@
 //! listening sockets. When its workers wait for requests it is let in, and then this process accepts no more, and drains.
 //! Until then, whatever fails, this one keeps serving.
 
-use super::action::{Action, SuccessorSignal};
-use super::app::{App, HotRestart, Source};
-use super::event::SuccessorEvent;
-use super::log::ServerLog;
-use super::mutation::{is_mutated, Mutation};
-use super::server::{Server, ServerPhase};
+use super::{Server, ServerPhase};
+use crate::core::action::{Action, SuccessorSignal};
+use crate::core::app::App;
+use crate::core::config::{HotRestart, Source};
 use crate::core::departure::{Departure, LAST_MESSAGES_TIME};
+use crate::core::event::SuccessorEvent;
+use crate::core::log::ServerLog;
+use crate::core::mutation::{is_mutated, Mutation};
 use crate::facts::ending::Ending;
 use crate::report::UpgradeReport;
 use std::time::{Duration, Instant};
