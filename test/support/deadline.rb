@@ -6,6 +6,7 @@ module Deadline
   class Missed < StandardError; end
 
   LOOK_EVERY = 0.01 # seconds
+  LONGEST_SLEEP = 0.2 # seconds
   # The usual limit. It only ends tests that fail, and a busy machine is no failure: what has to be quick is measured.
   WITHIN = 60 # seconds
 
@@ -13,8 +14,8 @@ module Deadline
     Process.clock_gettime(Process::CLOCK_MONOTONIC)
   end
 
-  # Calls the block until its value is neither nil nor false, and returns that value. The block has half of the time at
-  # most: conditions that ask a server or look at all processes would otherwise take a CPU from what they wait for.
+  # Calls the block until its value is neither nil nor false, and returns that value. Between two looks it sleeps as long
+  # as a look took, within bounds: conditions that ask a server or look at all processes would keep a CPU busy.
   def self.wait(what, within: WITHIN, every: LOOK_EVERY)
     ends_at = now + within
     loop do
@@ -23,7 +24,7 @@ module Deadline
       return answer if answer
       raise Missed, "not within #{within} s: #{what}" if now > ends_at
 
-      sleep [every, now - looked_at].max
+      sleep((now - looked_at).clamp(every, [every, LONGEST_SLEEP].max))
     end
   end
 end
