@@ -14,8 +14,8 @@ module Deadline
     Process.clock_gettime(Process::CLOCK_MONOTONIC)
   end
 
-  # Calls the block until its value is neither nil nor false, and returns that value. Between two looks it sleeps as long
-  # as a look took, within bounds: conditions that ask a server or look at all processes would keep a CPU busy.
+  # Calls the block until its value is neither nil nor false, and returns that value. Between two looks it sleeps as
+  # long as a look took, within bounds: conditions that ask a server or look at all processes would keep a CPU busy.
   def self.wait(what, within: WITHIN, every: LOOK_EVERY)
     ends_at = now + within
     loop do
