@@ -1,7 +1,9 @@
 //! The boots of the version that is served: when its mold is started, if it has none, and what came of those before.
 
+use super::action::AppAction;
 use super::ids::Ticket;
 use super::restart_policy::{Life, RestartPolicy, Verdict};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// Without a change of files a boot is repeated only after this time: the cause may lie elsewhere, for example with a
@@ -63,11 +65,6 @@ impl Boots {
     /// There is a mold that workers can be forked from.
     pub(crate) fn has_mold(&mut self) {
         self.policy.ready();
-    }
-
-    /// The application is there.
-    pub(crate) fn succeeded(&mut self) {
-        self.in_vain = 0;
     }
 
     /// The mold has died, or did not boot. How many in a row did not, if there should be no further boot.
@@ -140,9 +137,15 @@ impl Boots {
 
     // --- sites
 
-    /// The site of this generation is being looked for, until then.
-    pub(crate) fn look_for_site(&mut self, generation: u32, until: Instant) {
+    /// The site of this generation is looked for in this folder, until then; `None`: where the application's path leads.
+    pub(crate) fn open_site(
+        &mut self,
+        generation: u32,
+        folder: Option<PathBuf>,
+        until: Instant,
+    ) -> AppAction {
         self.site = Some((generation, until));
+        AppAction::OpenSite { generation, folder }
     }
 
     /// The generation of which the site is being looked for.
@@ -186,8 +189,8 @@ impl Boots {
         self.in_vain = self.in_vain.saturating_add(1);
     }
 
-    /// What was wrong may have been corrected.
-    pub(crate) fn files_changed(&mut self) {
+    /// The application is there, or what was wrong may have been corrected.
+    pub(crate) fn was_not_in_vain(&mut self) {
         self.in_vain = 0;
     }
 

@@ -69,9 +69,11 @@ impl Staff {
         }
     }
 
-    /// The load was measured. False: the number does not follow it.
-    pub(crate) fn note_load(&mut self, load: Load, now: Instant) -> bool {
-        self.sizing.as_mut().map(|sizing| sizing.note(load, now)).is_some()
+    /// The load was measured.
+    pub(crate) fn note_load(&mut self, load: Load, now: Instant) {
+        if let Some(sizing) = &mut self.sizing {
+            sizing.note(load, now);
+        }
     }
 
     /// The memory for more workers was measured.

@@ -53,7 +53,8 @@ impl App {
     pub(super) fn boot(&mut self) {
         let folder = self.current.boots_in();
         if self.config.is_site() {
-            return self.open_site(self.current.number(), folder);
+            let until = self.now + self.config.boot_timeout;
+            return self.out.act(self.boots.open_site(self.current.number(), folder, until));
         }
         self.boots.begin();
         self.out.act(self.molds.boot(self.current.line(), folder, &self.config, self.now));
@@ -130,7 +131,7 @@ impl App {
     /// The version that is served is there.
     pub(super) fn current_booted(&mut self, app: Arc<Booted>) {
         self.current.booted(Arc::clone(&app));
-        self.boots.succeeded();
+        self.boots.was_not_in_vain();
         if self.condition.is_present() {
             self.condition = Condition::Serving;
         }
@@ -247,7 +248,6 @@ impl App {
             self.out.notify(FrontNews::Failed(diagnosis));
             self.postpone_boot(Life::NeverReady);
         }
-        self.out.go_on();
     }
 
     pub(super) fn postpone_boot(&mut self, life: Life) {

@@ -76,15 +76,6 @@ impl App {
         self.out.act_all(self.staff.drain_all(until, self.now));
     }
 
-    pub(super) fn advance_finishing(&mut self) {
-        let Phase::Finishing { until, quick } = self.phase else { return };
-        if self.staff.workers().is_empty() {
-            self.end(if quick { End::Stopped } else { End::Drained });
-        } else if self.now >= until {
-            self.end(if quick { End::Stopped } else { End::Halted });
-        }
-    }
-
     /// Kills all that is left. An end that is under way stays as it is.
     pub(in crate::core) fn end(&mut self, end: End) {
         if self.phase.is_ending() {

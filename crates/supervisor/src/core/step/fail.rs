@@ -124,11 +124,10 @@ impl App {
         let Some(seen) = failed.seen((ticket, files, took), is_a_reason, is_repeated, self.now) else {
             return;
         };
-        self.out.go_on();
         match seen {
             FolderVerdict::Changed => {
                 self.out.log(AppLog::FolderChanged);
-                self.boots.files_changed();
+                self.boots.was_not_in_vain();
                 self.try_again_as_configured();
             }
             FolderVerdict::TryUnasked => {

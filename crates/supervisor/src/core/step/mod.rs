@@ -101,7 +101,8 @@ impl App {
             AppEvent::ReplaceWorker { worker, cause } => self.staff.replace(worker, cause),
             AppEvent::OverMemory { worker, over } => self.staff.replace_for_memory(worker, over),
             AppEvent::MemoryLimitTooSmall { over } => self.memory_limit_too_small(over),
-            AppEvent::Load(load) => self.load_measured(load),
+            AppEvent::Load(load) if self.condition.is_serving() => self.staff.note_load(load, self.now),
+            AppEvent::Load(_) => {}
             AppEvent::MemoryRoom(room) => self.staff.note_room(room),
             AppEvent::WorkerIdle { worker, is_stuck } => self.worker_idle(worker, is_stuck),
             AppEvent::CanaryAnswered { worker, answer } => self.canary_answered(worker, answer),
@@ -159,7 +160,14 @@ impl App {
                 }
                 self.staff();
             }
-            Phase::Finishing { .. } => self.advance_finishing(),
+            Phase::Finishing { until, quick } => {
+                let are_gone = self.staff.workers().is_empty();
+                match (are_gone || self.now >= until, quick) {
+                    (true, true) => self.end(End::Stopped),
+                    (true, false) => self.end(if are_gone { End::Drained } else { End::Halted }),
+                    (false, _) => {}
+                }
+            }
             Phase::Ending(..) => {}
         }
     }

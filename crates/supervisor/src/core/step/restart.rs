@@ -94,7 +94,8 @@ impl App {
         let line = self.molds.begin_line();
         self.restarts.begin(wish, line, self.current.folder().into(), self.now);
         if self.config.is_site() {
-            self.open_site(generation, None);
+            let until = self.now + self.config.boot_timeout;
+            self.out.act(self.boots.open_site(generation, None, until));
         } else {
             self.out.act(self.molds.boot(line, None, &self.config, self.now));
         }

@@ -4,7 +4,7 @@
 use super::super::app::App;
 use super::super::condition::Condition;
 use super::super::version::Version;
-use super::super::{AppAction, AppLog, FrontNews};
+use super::super::{AppLog, FrontNews};
 use super::boot::no_answer_of_files;
 use crate::core::restart::Failure;
 use crate::facts::boot_failure::BootFailure;
@@ -13,23 +13,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 impl App {
-    pub(super) fn open_site(&mut self, generation: u32, folder: Option<PathBuf>) {
-        self.boots.look_for_site(generation, self.now + self.config.boot_timeout);
-        self.out.act(AppAction::OpenSite { generation, folder });
-    }
-
-    /// An answer that came too late is none any more.
-    fn is_awaited(&mut self, generation: u32) -> bool {
-        let awaited = self.boots.site_seen(generation);
-        if awaited {
-            self.out.go_on();
-        }
-        awaited && self.phase.is_running()
-    }
-
     pub(super) fn site_found(&mut self, generation: u32, folder: PathBuf, site: Arc<Booted>) {
-        if !self.is_awaited(generation) {
-            return;
+        if !self.boots.site_seen(generation) || !self.phase.is_running() {
+            return; // it came too late
         }
         self.restarts.ended(None, self.now);
         let root = site.public.clone().unwrap_or_else(|| folder.clone());
@@ -40,8 +26,8 @@ impl App {
     }
 
     pub(super) fn no_site(&mut self, generation: u32, folder: PathBuf, failure: BootFailure) {
-        if !self.is_awaited(generation) {
-            return;
+        if !self.boots.site_seen(generation) || !self.phase.is_running() {
+            return; // it came too late
         }
         if !self.restarts.is_going() {
             self.current.found_in(folder);

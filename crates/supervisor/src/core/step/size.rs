@@ -7,16 +7,9 @@ use super::super::mutation::{is_mutated, Mutation};
 use super::super::AppLog;
 use crate::core::config::Purpose;
 use crate::core::restart::Stage;
-use crate::core::sizing::{Load, Outcome, Pool};
+use crate::core::sizing::{Outcome, Pool};
 
 impl App {
-    /// The load was measured.
-    pub(super) fn load_measured(&mut self, load: Load) {
-        if self.condition.is_serving() && self.staff.note_load(load, self.now) {
-            self.out.go_on();
-        }
-    }
-
     /// Changes the number of workers, if it is time.
     pub(super) fn advance_sizing(&mut self) {
         match self.staff.follow_load(self.pool(), self.now) {
