@@ -25,9 +25,8 @@ module Highball
   #
   # Parts, in reading order: StoreFile (lock, read and replace the file), Stamp (whether it has changed), Snapshot (what
   # is known of it), WholeTable, RootReader and RootTable (what a transaction sees), Entry (one root), Plain (copies
-  # small values), Format (objects as bytes), Layout and MarshalScan (the file as pieces), Temporary and Spare (the
-  # files that take the store's place), Group (commits of several threads). docs/pstore.md has the guarantees and their
-  # limits.
+  # small values), Layout and MarshalScan (the file as pieces), Temporary and Spare (the files that take the store's
+  # place), Group (commits of several threads). docs/pstore.md has the guarantees and their limits.
   class PStore
     # The error of all methods, as far as it is none of the file system or of Marshal.
     class Error < StandardError; end
@@ -332,12 +331,12 @@ module Highball
 
     # The format of the file. Subclasses such as YAML::Store have others.
     def dump(table)
-      Format.dump(table)
+      Marshal.dump(table)
     end
 
     # The table of a file.
     def load(content)
-      Format.load(content)
+      Marshal.load(content) # rubocop:disable Security/MarshalLoad
     end
   end
 

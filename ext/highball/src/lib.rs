@@ -5,7 +5,7 @@
 //! Rack env), [`places`] and [`hijack`] (parts of it), [`answer`] (a Rack response becomes frames), [`sending`] (frames go into the ring), [`own_process`]
 //! (the worker, and not what the app forks from it), [`nogvl`] (the one file that releases the GVL), [`turns`]
 //! (CPU-bound threads yield), [`request_clock`] (what requests do with their time), [`clock`], [`signals`] (in native threads), [`native`], [`compiler`] (Ruby 3.1's), [`allocator`] and [`heap_pages`] (where malloc and Ruby put things, in the mold and after a fork),
-//! [`pstore`] (whether a store's file has changed), [`plain_dump`] and [`plain_load`] (objects in the format of Marshal).
+//! [`pstore`] (whether a store's file has changed).
 //!
 //! Programs that use `highball/pstore` load this crate, too. So loading it changes nothing else in the process.
 //!
@@ -29,8 +29,6 @@ mod nogvl;
 mod overlap;
 mod own_process;
 mod places;
-mod plain_dump;
-mod plain_load;
 mod pstore;
 mod request_clock;
 mod ring;

@@ -13,8 +13,6 @@ use magnus::{function, prelude::*, Error, RModule, RString};
 use rustix::fs::{flock, makedev, stat, statx, AtFlags, FlockOperation, Stat, StatxFlags, CWD};
 use rustix::io::{preadv2, Errno, ReadWriteFlags};
 
-use crate::{plain_dump, plain_load};
-
 /// What tells one file from another, and what this process may do with it.
 const IDENTITY: StatxFlags = StatxFlags::INO
     .union(StatxFlags::TYPE)
@@ -25,8 +23,6 @@ const IDENTITY: StatxFlags = StatxFlags::INO
 /// Defines the functions.
 pub(crate) fn define(native: RModule) -> Result<(), Error> {
     native.define_singleton_method("same_state?", function!(same_state, 2))?;
-    native.define_singleton_method("load_plain", function!(plain_load::load, 1))?;
-    native.define_singleton_method("dump_plain", function!(plain_dump::dump, 1))?;
     native.define_singleton_method("lock_same", function!(lock_same, 4))
 }
 

@@ -1,6 +1,5 @@
 # frozen_string_literal: true
 
-require_relative "format"
 require_relative "plain"
 
 module Highball
@@ -17,7 +16,7 @@ module Highball
         else
           return text_of(object, known) if object.instance_of?(String) && object.instance_variables.empty?
 
-          bytes = Format.dump(object)
+          bytes = Marshal.dump(object)
           known.is_a?(Dumped) && known.bytes == bytes ? known : Dumped.new(bytes)
         end
       end
@@ -70,7 +69,7 @@ module Highball
 
         private
 
-        def load = Format.load(@bytes)
+        def load = Marshal.load(@bytes) # rubocop:disable Security/MarshalLoad
         def plain = (@bytes.bytesize <= MOST_PLAIN_BYTES && Plain.of(load)) || false
       end
     end

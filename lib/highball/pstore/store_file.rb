@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-require_relative "format"
+require_relative "../native"
 require_relative "open_files"
 require_relative "spare"
 require_relative "stamp"
@@ -8,6 +8,10 @@ require_relative "temporary"
 
 module Highball
   class PStore
+    # Whether Highball's extension is built for the running Ruby. Without it, PStore does the same in more time. (There
+    # may be an older extension, if the source has changed since it was built.)
+    EXTENSION = Extension.load_if_built && Native.respond_to?(:lock_same)
+
     # The file of a store: locked, read, and replaced in one step. One thread uses it at a time.
     #
     # The lock is the one of Ruby's PStore: flock(2) on the file itself. Because a commit puts another file in its
