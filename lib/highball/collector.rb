@@ -73,21 +73,13 @@ module Highball
 
     def collect
       Heap.collect(complete: complete_is_due?)
-      @usual = Heap.several_sizes? ? @usual * GROWTH : free_slots
+      @usual = Heap.several_sizes? ? @usual * GROWTH : Ruby31::HeapPages.free_slots(GC.stat)
       note
     end
 
     def note(allocated = GC.stat(:total_allocated_objects))
       @count = GC.count
       @begun = allocated
-    end
-
-    # Those that Ruby may allocate without a collection.
-    def free_slots
-      stat = GC.stat
-      pages = stat[:heap_allocated_pages]
-      of_page = pages.zero? ? 0 : stat[:heap_available_slots] / pages
-      stat[:heap_free_slots] + (stat[:heap_allocatable_pages] * of_page)
     end
 
     def complete_is_due?

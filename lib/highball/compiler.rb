@@ -10,7 +10,7 @@ module Highball
   # RubyGems, which takes a few milliseconds, and that Ruby starts itself again, with YJIT where it has it. The options
   # are those of the command line, so programs that the application starts do not inherit them.
   #
-  # In Ruby 3.1 it is held until the application has been loaded (crates/yjit31). Ruby 3.2 compiles from the start.
+  # Ruby 3.2 compiles from the start. What Ruby 3.1 does is in ruby31/compiler.rb.
   module Compiler
     # What `highball` has decided: `on`, or why it is off.
     DECISION = "HIGHBALL_COMPILER"
@@ -18,8 +18,6 @@ module Highball
     AGAIN = "again"
     # Set in a process that Highball has started with YJIT.
     STARTED = "started"
-    # The same, and it is to be held.
-    HELD = "held"
     # MiB of address space for code. Ruby 3.1 writes to them at the start, which takes a millisecond for each
     # (`Native.free_unused_code` gives back what is not used), and halves them: code that seldom runs has one half.
     # The example shop uses 2.4 and 2 MiB.
@@ -30,8 +28,6 @@ module Highball
     # The same where only requests count: Ruby 3.3's default. Redmine's first 2,000 requests take 7 % less CPU time than
     # with 200, and later ones are as fast.
     CALLS = 30
-    # A number of calls that no method has, by which the compiler's options are found in Ruby's memory.
-    NEVER = 1_717_986_919
 
     module_function
 
@@ -48,30 +44,24 @@ module Highball
     # What the Ruby that is to be started next finds; nil if this one goes on.
     def next_decision
       case ENV.fetch(DECISION, nil)
-      when HELD then STARTED unless hold
       when "on" then with_compiler if from_start?
       when AGAIN then from_start? ? with_compiler : "on"
       end
     end
 
-    def with_compiler = ruby_31? ? HELD : STARTED
+    def with_compiler = STARTED
 
     # The options with which Ruby is started.
     def options(decision)
       return [] if decision == "on"
 
-      calls = decision == HELD ? NEVER : CALLS_WITH_BOOT
-      ["--yjit", "--yjit-exec-mem-size=#{CODE_MIB}", "--yjit-call-threshold=#{calls}"]
+      ["--yjit", "--yjit-exec-mem-size=#{CODE_MIB}", "--yjit-call-threshold=#{calls(decision)}"]
     end
+
+    def calls(_decision) = CALLS_WITH_BOOT
 
     # Whether it has to be there from the start of the interpreter, and is not.
     def from_start? = available? && !enabled? && !enabled_later?
-
-    # Turns it off until the application has been loaded. Returns whether that is possible.
-    def hold
-      require_relative "native"
-      Extension.load_if_built && Native.hold_compiler(CODE_MIB, NEVER) && !enabled?
-    end
 
     # Takes the decision out of the environment.
     def take_decision
@@ -80,28 +70,29 @@ module Highball
 
     # Enables it, where that was not done at the start. To be called when the application has been loaded.
     def enable
-      return unless [HELD, "on"].include?(@decision) && available? && !enabled?
+      return unless wanted?(@decision) && available? && !enabled?
       return @decision = "the application has config.yjit = false" if declined_by_rails?
-      return Native.release_compiler(CALLS) if @decision == HELD
 
-      RubyVM::YJIT.enable if enabled_later?
+      turn_on
     end
+
+    def turn_on = (RubyVM::YJIT.enable if enabled_later?)
+
+    # Whether this decision is for it, and it is not on from the start.
+    def wanted?(decision) = decision == "on"
 
     # {name: "YJIT"} if it is on, and {off: why} if not; also {is_missing: true} if it is off as there is none.
     def description
       return { name: "YJIT" } if enabled?
-      return { off: @decision } if @decision && !["on", STARTED, HELD].include?(@decision)
+      return { off: @decision } if @decision && @decision != STARTED && !wanted?(@decision)
       return { off: "this Ruby has none", is_missing: true } unless available?
 
       { off: "the environment has it so (RUBYOPT, RUBY_YJIT_ENABLE)" }
     end
 
-    # Gives back the memory for code that Ruby 3.1 has set aside and not used.
-    def free_unused_code
-      Native.free_unused_code if enabled? && ruby_31?
-    end
+    # Gives back memory that is set aside for code and has none.
+    def free_unused_code; end
 
-    def ruby_31? = RUBY_VERSION.start_with?("3.1.")
     def available? = defined?(RubyVM::YJIT) ? true : false
     def enabled? = available? && RubyVM::YJIT.enabled?
     def enabled_later? = RubyVM::YJIT.respond_to?(:enable)
@@ -112,5 +103,10 @@ module Highball
       config = rails.config if rails
       config.respond_to?(:yjit) && config.yjit == false
     end
+  end
+
+  if RUBY_VERSION.start_with?("3.1.")
+    require_relative "ruby31/compiler"
+    Compiler.singleton_class.prepend(Ruby31::Compiler)
   end
 end

@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require_relative "ruby31/heap_pages"
+
 module Highball
   # The garbage collector's figures for this process's heap, named as in PROTOCOL.md of the supervisor.
   module Heap
@@ -36,15 +38,9 @@ module Highball
 
     # Slots of the pages that hold objects. From Ruby 3.2 on, GC.stat_heap has them for each slot size.
     def page_slots(stat)
-      return page_slots_of_one_size(stat) unless several_sizes?
+      return Ruby31::HeapPages.page_slots(stat) unless several_sizes?
 
       GC.stat_heap.values.sum { |heap| heap.fetch(:heap_eden_slots) { return stat[:heap_available_slots] } }
-    end
-
-    # Empty pages ("tomb") have as many slots as others.
-    def page_slots_of_one_size(stat)
-      pages = stat[:heap_allocated_pages]
-      pages.zero? ? 0 : stat[:heap_available_slots] * (pages - stat[:heap_tomb_pages]) / pages
     end
   end
 end

@@ -1,7 +1,6 @@
 # frozen_string_literal: true
 
 require_relative "heap"
-require_relative "native"
 
 module Highball
   # Lays out Ruby's heap before a process forks, so that the forked processes share its pages for long.
@@ -37,13 +36,6 @@ module Highball
     HEADER = 16
     ELEMENT = 8
 
-    # Slots of the heap of an application with Rails from the start of its boot. Otherwise Ruby (before 3.2) collects 50
-    # times while Rails boots, a fifth of the time; with them, 20 times.
-    LARGE = 200_000
-
-    # Takes a slot that would be free on a page of objects that stay.
-    Filler = Class.new
-
     module_function
 
     # Ruby has read it when it started, and programs that the application starts need not have it.
@@ -64,16 +56,14 @@ module Highball
         Process.warmup # compacts, gives back empty pages, and lets Ruby allocate as many again
       else
         GC.compact if compact && GC.respond_to?(:compact)
-        without_collector { arrange_pages(usual) }
+        without_collector { arrange_without_warmup(usual) }
         OLD_AFTER.times { GC.start(full_mark: false) }
       end
     end
 
     # Gives the heap the slots that a large application needs in any case.
     def begin_large
-      return if Heap.several_sizes?
-
-      without_collector { make_garbage(LARGE - GC.stat(:heap_available_slots)) { Object.new } }
+      without_collector { Ruby31::HeapPages.begin_large } unless Heap.several_sizes?
     end
 
     # Each size of slots is a separate heap: Ruby collects as soon as one of them has no free slot.
@@ -96,8 +86,8 @@ module Highball
       Array.new(too_many.clamp(0, free)) { slot(heap[:slot_size]) }
     end
 
-    # Without compaction, the emptiest pages are the room, and fillers take the free slots of all others.
-    def arrange_pages(usual_room)
+    # (Up to Ruby 3.2.)
+    def arrange_without_warmup(usual_room)
       stat = GC.stat
       live = stat[:heap_live_slots]
       slots = Heap.page_slots(stat)
@@ -105,12 +95,7 @@ module Highball
       free = slots - live
       return make_garbage(free_beside(live, share) - free) { Object.new } if live <= SMALL || Heap.several_sizes?
 
-      fillers = Array.new(free) { Filler.new }
-      apart, @fillers = Native.by_page(fillers, Heap::PAGE_BYTES)
-      wanted = free_beside(live + @fillers.size, share)
-      @fillers << apart.pop while apart.size > wanted
-      make_garbage(wanted - apart.size) { Filler.new }
-      [fillers, apart].each(&:clear) # or the stack, where Ruby may still find them, would keep what they hold
+      @fillers = Ruby31::HeapPages.fill(free, Heap::PAGE_BYTES) { |taken| free_beside(live + taken, share) }
     end
 
     # Slots that are free if this share of all slots is.

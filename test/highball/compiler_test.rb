@@ -33,7 +33,7 @@ class CompilerTest < Minitest::Test
 
   def test_ruby_31s_is_held_until_the_application_is_loaded
     skip "this Ruby is not 3.1 with YJIT" unless IS_HELD
-    booted, held, declined, compiled = held(Highball::Compiler::NEVER)
+    booted, held, declined, compiled = held(Highball::Ruby31::Compiler::NEVER)
     assert_equal [true, false], booted
     assert_equal [false, 0], held
     assert_equal({ off: "the application has config.yjit = false" }, declined)

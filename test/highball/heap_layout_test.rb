@@ -119,7 +119,7 @@ class HeapLayoutTest < Minitest::Test
 
   def test_a_large_application_begins_with_many_slots
     skip "this Ruby has slots of several sizes" if Highball::Heap.several_sizes?
-    begun = "GC.stat(:heap_available_slots) > Highball::HeapLayout::LARGE / 2"
+    begun = "GC.stat(:heap_available_slots) > Highball::Ruby31::HeapPages::LARGE / 2"
     assert_equal "[false, true]", ruby("p [#{begun}, (Highball::HeapLayout.begin_large; #{begun})]")
     assert_equal "true", ruby("GC.disable; Highball::HeapLayout.begin_large; print GC.disable")
   end

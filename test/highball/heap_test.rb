@@ -28,8 +28,8 @@ class HeapTest < Minitest::Test
 
   def test_empty_pages_are_left_out
     stat = { heap_allocated_pages: 4, heap_tomb_pages: 1, heap_available_slots: 1000 }
-    assert_equal 750, Heap.page_slots_of_one_size(stat)
-    assert_equal 0, Heap.page_slots_of_one_size(stat.transform_values { 0 })
+    assert_equal 750, Highball::Ruby31::HeapPages.page_slots(stat)
+    assert_equal 0, Highball::Ruby31::HeapPages.page_slots(stat.transform_values { 0 })
   end
 
   def test_a_collector_that_counts_otherwise_tells_nothing

@@ -4,8 +4,8 @@
 //! In reading order: [`ring`] (claim and env; how a method finds its ring), [`slot`] (what is kept of a request), [`env`] (a request becomes a
 //! Rack env), [`places`] and [`hijack`] (parts of it), [`answer`] (a Rack response becomes frames), [`sending`] (frames go into the ring), [`own_process`]
 //! (the worker, and not what the app forks from it), [`nogvl`] (the one file that releases the GVL), [`turns`]
-//! (CPU-bound threads yield), [`request_clock`] (what requests do with their time), [`clock`], [`signals`] (in native threads), [`native`], [`compiler`] (Ruby 3.1's), [`allocator`] and [`heap_pages`] (where malloc and Ruby put things, in the mold and after a fork),
-//! [`pstore`] (whether a store's file has changed).
+//! (CPU-bound threads yield), [`request_clock`] (what requests do with their time), [`clock`], [`signals`] (in native threads), [`native`], [`allocator`] (where malloc
+//! puts things, in the mold and after a fork), [`pstore`] (whether a store's file has changed), [`ruby31`] (what Ruby 3.1 alone needs).
 //!
 //! Programs that use `highball/pstore` load this crate, too. So loading it changes nothing else in the process.
 //!
@@ -20,9 +20,7 @@
 mod allocator;
 mod answer;
 mod clock;
-mod compiler;
 mod env;
-mod heap_pages;
 mod hijack;
 mod native;
 mod nogvl;
@@ -32,6 +30,7 @@ mod places;
 mod pstore;
 mod request_clock;
 mod ring;
+mod ruby31;
 mod sending;
 mod signals;
 mod slot;

@@ -13,7 +13,7 @@ use magnus::{function, prelude::*, Error, RArray, RModule, RString, Ruby, Value}
 use rustix::event::{poll, PollFd, PollFlags};
 use rustix::process::{getpid, pidfd_open, Pid, PidfdFlags};
 
-use crate::{allocator, compiler, heap_pages, nogvl, pstore, signals, turns};
+use crate::{allocator, nogvl, pstore, ruby31, signals, turns};
 
 /// Defines the module.
 pub(crate) fn define(highball: RModule) -> Result<(), Error> {
@@ -25,15 +25,12 @@ pub(crate) fn define(highball: RModule) -> Result<(), Error> {
     native.define_singleton_method("separate_heap", function!(allocator::separate, 0))?;
     native.define_singleton_method("join_heap", function!(allocator::join, 0))?;
     native.define_singleton_method("trim_malloc", function!(allocator::trim, 0))?;
-    native.define_singleton_method("free_unused_code", function!(compiler::free_unused_code, 0))?;
-    native.define_singleton_method("hold_compiler", function!(compiler::hold, 2))?;
-    native.define_singleton_method("release_compiler", function!(compiler::release, 1))?;
-    native.define_singleton_method("by_page", function!(heap_pages::by_page, 2))?;
     native.define_singleton_method("masked", function!(masked, 5))?;
     native.define_singleton_method("path_without_tokens", function!(path_without_tokens, 1))?;
     native.define_singleton_method("steps_aside?", function!(turns::is_aside, 1))?;
     native.define_singleton_method("open_within", function!(open_within, 2))?;
     native.const_set("PROTOCOL_VERSION", highball_ring::layout::VERSION)?;
+    ruby31::define(native)?;
     pstore::define(native)
 }
 

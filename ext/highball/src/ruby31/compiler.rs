@@ -1,4 +1,4 @@
-//! Ruby 3.1's compiler, for `lib/highball/compiler.rb`.
+//! Ruby 3.1's compiler, for `lib/highball/ruby31/compiler.rb`.
 #![allow(unsafe_code)]
 
 use std::sync::OnceLock;

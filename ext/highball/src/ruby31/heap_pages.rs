@@ -1,4 +1,4 @@
-//! The pages of Ruby's heap.
+//! The pages of Ruby's heap, for `lib/highball/ruby31/heap_pages.rb`.
 #![allow(unsafe_code)]
 
 use std::cmp::Reverse;
