@@ -1,5 +1,6 @@
 //! What requests of this worker do with their time: they compute, or they wait for something else (the database, another
-//! service, a lock). `highball doctor` derives from that how many threads are of use.
+//! service, a lock). `highball doctor` derives from that how many threads are of use, and [`crate::turns`] how long a thread may compute
+//! while others wait.
 //!
 //! Before 3.2, Ruby does not tell how long a thread waits for the GVL. But then another thread has it, and computes, or would if the
 //! kernel had a processor for it. So three times are kept: a request's thread computed, other threads of this worker did or were

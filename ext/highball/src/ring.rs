@@ -274,7 +274,6 @@ impl Ring {
         // The front names only slots of this ring.
         let slot = self.slots.get(usize::from(ticket.slot))?;
         slot.begin(ticket.position);
-        slot.begun_us.set(self.turns.borrow().as_ref().and_then(Turns::request_begins));
         self.serving.store(self.serving.load(Relaxed) + 1, Relaxed);
         Some(ticket)
     }
@@ -421,14 +420,13 @@ impl Ring {
     pub(crate) fn close(&self, ticket: Ticket) {
         let slot = self.slot(ticket);
         slot.position.set(0);
-        if let Some(begun_us) = slot.begun_us.take() {
-            Turns::request_ends(begun_us);
-        }
         // A connection that the application has taken over may go on without a serving thread.
         let is_own = !matches!(slot.stage.get(), Stage::Upgraded | Stage::Hijacked);
         let time = slot.timed.take().filter(|_| is_own);
-        let time = time.and_then(|begun| begun.end(self.serving_threads()));
-        time.iter().for_each(|time| self.ring.add_request_time(time));
+        if let Some(time) = time.and_then(|begun| begun.end(self.serving_threads())) {
+            self.ring.add_request_time(&time);
+            Turns::note(time.computed_us);
+        }
         self.serving.store(self.serving.load(Relaxed).saturating_sub(1), Relaxed);
     }
 }

@@ -32,8 +32,6 @@ pub(crate) struct Slot {
     pub(crate) stage: Cell<Stage>,
     /// Whether the application writes a line about this request itself.
     pub(crate) is_logged: Cell<bool>,
-    /// What the thread that claimed it had computed by then, where that is kept; see [`crate::turns`].
-    pub(crate) begun_us: Cell<Option<u64>>,
     /// When it began, where its time is taken: of a few requests a second.
     pub(crate) timed: RefCell<Option<Box<Begun>>>,
     /// Whether a thread has waited for room, and perhaps still does.

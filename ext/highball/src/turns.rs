@@ -23,9 +23,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{getpid, Pid};
 use rustix::thread::gettid;
-use rustix::time::ClockId;
 
-use crate::clock::microseconds;
 use crate::{nogvl, signals};
 
 /// Its name is known to `lib/highball/fork_safety.rb`.
@@ -34,8 +32,6 @@ const NAME: &str = "highball-turns";
 const LEAST_PATIENCE: Duration = Duration::from_millis(5);
 /// And the longest: Ruby's own time slice.
 const MOST_PATIENCE: Duration = Duration::from_millis(100);
-/// One of this number of requests is timed: asking for the time is a system call.
-const SAMPLE: u32 = 16;
 /// The least step by which the usual time changes, in microseconds.
 const LEAST_STEP_US: u64 = 100;
 
@@ -66,8 +62,6 @@ pub(crate) struct Turns {
     thread: Option<JoinHandle<()>>,
     /// The process that has the thread: forks of it have not.
     process: Pid,
-    /// Requests that were begun.
-    begun: Cell<u32>,
 }
 
 impl Turns {
@@ -82,24 +76,14 @@ impl Turns {
         let thread = std::thread::Builder::new().name(NAME.into()).stack_size(64 * 1024);
         let thread = thread.spawn(move || watch(&watched, call))?;
         *lock_watch() = Some(thread.thread().clone());
-        Ok(Some(Turns { ended, thread: Some(thread), process: getpid(), begun: Cell::new(0) }))
+        Ok(Some(Turns { ended, thread: Some(thread), process: getpid() }))
     }
 
-    /// The calling thread begins a request. What it has computed so far in microseconds, if the time of this request
-    /// is to be taken.
-    pub(crate) fn request_begins(&self) -> Option<u64> {
-        let number = self.begun.get();
-        self.begun.set(number.wrapping_add(1));
-        (number % SAMPLE == 0).then(computed_us)
-    }
-
-    /// The calling thread ends a request that had begun then. (If another has begun it, this is not its time; one
-    /// request does not change much.)
-    pub(crate) fn request_ends(begun_us: u64) {
-        let Some(took) = computed_us().checked_sub(begun_us) else { return };
+    /// How long a request has computed, of those whose times are taken ([`crate::request_clock`]).
+    pub(crate) fn note(computed_us: u64) {
         let usual = USUAL_US.load(Relaxed);
         let step = (usual / 8).max(LEAST_STEP_US);
-        USUAL_US.store(if took > usual { usual + step } else { usual.saturating_sub(step) }, Relaxed);
+        USUAL_US.store(if computed_us > usual { usual + step } else { usual.saturating_sub(step) }, Relaxed);
     }
 }
 
@@ -136,11 +120,6 @@ fn lock_aside() -> MutexGuard<'static, Vec<Pid>> {
 
 fn lock_watch() -> MutexGuard<'static, Option<Thread>> {
     WATCH.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// The processor time of the calling thread: what it has waited for does not count, the GVL least of all.
-fn computed_us() -> u64 {
-    microseconds(ClockId::ThreadCPUTime)
 }
 
 /// The calling thread waits for the GVL as long as this lives.
