@@ -6,8 +6,6 @@ module Highball
   # This process's end of the control socket to the supervisor: JSON messages in packets, with open descriptors beside
   # them. See PROTOCOL.md of the supervisor.
   class ControlSocket
-    MAX_DESCRIPTORS = 4
-
     # The socket whose number the supervisor left in the environment. Child processes do not inherit it.
     def self.from_environment(env = ENV)
       number = env.delete("HIGHBALL_CONTROL_FD") or

@@ -11,9 +11,6 @@ class FastcgiClient < CgiConnection
   PARAMS = 4
   STDIN_STREAM = 5
   STDOUT_STREAM = 6
-  GET_VALUES = 9
-  GET_VALUES_RESULT = 10
-  UNKNOWN_TYPE = 11
 
   RESPONDER = 1
   REQUEST_COMPLETE = 0
@@ -64,16 +61,6 @@ class FastcgiClient < CgiConnection
   # The web server no longer waits for the answer.
   def abort(id: 1)
     write_record(ABORT_REQUEST, "", id: id)
-  end
-
-  # What the server says about itself.
-  def get_values(*names, within: WITHIN)
-    write_record(GET_VALUES, names.map { |name| pair(name, "") }.join, id: 0)
-    begin_wait(within)
-    result = read_record
-    raise BadAnswer, "instead of values: #{result.inspect}" unless [result.type, result.id] == [GET_VALUES_RESULT, 0]
-
-    pairs(result.content)
   end
 
   def write_record(type, content, id: 1, padding: -content.bytesize % 8)
@@ -141,17 +128,5 @@ class FastcgiClient < CgiConnection
 
   def long(length)
     [length | (1 << 31)].pack("N")
-  end
-
-  def pairs(bytes)
-    found = {}
-    until bytes.empty?
-      lengths = Array.new(2) do
-        bytes.getbyte(0) < 128 ? bytes.slice!(0).ord : bytes.slice!(0, 4).unpack1("N") & 0x7fffffff
-      end
-      name, value = lengths.map { |length| bytes.slice!(0, length) }
-      found[name] = value
-    end
-    found
   end
 end

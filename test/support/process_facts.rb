@@ -72,10 +72,6 @@ module ProcessFacts
     pids.sum { |pid| rollup(pid, "Pss") }
   end
 
-  def rss_bytes(pids)
-    pids.sum { |pid| rollup(pid, "Rss") }
-  end
-
   # Pages of memory files, mapped by any of the processes; each file counts once.
   def memfd_bytes(pids)
     open_files(pids).select { |link, _| link.start_with?("/memfd:") }.sum { |_, file| file.blocks * 512 }

@@ -13,7 +13,6 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use highball_ring::request::{Fields, Fixed, BODY_INLINE, BODY_SPOOLED, FIXED_BYTES};
-use highball_ring::worker::Room;
 use highball_ring::{RingError, Ticket, WorkerRing};
 use magnus::rb_sys::{AsRawValue, FromRawValue};
 use magnus::{function, method, prelude::*, Error, Fixnum, RArray, RHash, RModule, Ruby, Value};
@@ -107,9 +106,7 @@ pub(crate) fn define(ruby: &Ruby, highball: RModule) -> Result<(), Error> {
     class.define_method("abort", method!(Ring::abort, 1))?;
     class.define_method("fail", method!(Ring::fail, 2))?;
     class.define_method("open?", method!(Ring::is_open, 1))?;
-    class.define_method("begun?", method!(Ring::has_begun, 1))?;
     class.define_method("hijacked?", method!(Ring::is_hijacked, 1))?;
-    class.define_method("cancelled?", method!(Ring::is_cancelled, 1))?;
     class.define_method("foreign?", method!(Ring::is_foreign, 0))?;
     class.define_method("stop", method!(Ring::stop, 0))?;
     class.define_method("end_turns", method!(Ring::end_turns, 0))?;
@@ -350,23 +347,10 @@ impl Ring {
         self.is_current(Ticket::unpack(ticket))
     }
 
-    /// `begun?(ticket) -> bool`: whether something final of its answer was written.
-    fn has_begun(&self, ticket: u64) -> bool {
-        let ticket = Ticket::unpack(ticket);
-        self.is_current(ticket) && self.slot(ticket).stage.get() != Stage::Waiting
-    }
-
     /// `hijacked?(ticket) -> bool`: whether the app took the connection without answering.
     fn is_hijacked(&self, ticket: u64) -> bool {
         let ticket = Ticket::unpack(ticket);
         self.is_current(ticket) && self.slot(ticket).stage.get() == Stage::Hijacked
-    }
-
-    /// `cancelled?(ticket) -> bool`: whether the answer is not wanted any more.
-    fn is_cancelled(&self, ticket: u64) -> bool {
-        let ticket = Ticket::unpack(ticket);
-        !self.is_current(ticket)
-            || self.ring.room(ticket.slot, self.slot(ticket).written.get()) == Room::Cancelled
     }
 
     /// `foreign? -> bool`: whether this process is not the worker, but one that the app has forked from it.
