@@ -11,12 +11,13 @@
 //!   comes from; `foreign`: those of other programs, of which [`programs`] has names and pages;
 //! - `restriction`: what happens where an option that narrows something cannot be kept;
 //! - `environments`: environments that a Rails application does not have;
-//! - `value`: sizes, durations, addresses and other values as people write them;
-//! - `network`: addresses that are trusted;
+//! - `value`: sizes, durations, addresses and other values as people write them; `access_format`: forms of log lines;
+//!   `network`: addresses that are trusted; `pool`: a range of workers; `given_path`: paths with their links;
 //! - `ownership`: the user that an application runs as;
 //! - `root_table`: what the process that stays root may be ordered to do;
 //! - `resolve`: from what was given to [`Settings`];
 //! - [`settings`]: what comes out; `changes`: what differs from what came out before, and when that takes effect;
+//! - `callbacks`: what the caller does meanwhile, such as asking Ruby;
 //! - `deployment`: the settings as another program is to know them, which starts Highball;
 //! - `error`: errors in the configuration;
 //! - `manual`: `docs/configuration.md`.

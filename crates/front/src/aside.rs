@@ -4,6 +4,9 @@
 //! answer, and an opener takes as long as its user likes. So the event loop never asks. It answers from its [`Memory`];
 //! what is not there is found out on a thread of the pool, within the application's [`PoolShare`]; and requests wait for that for
 //! [`PATIENCE`] alone.
+//!
+//! In reading order: this file, [`file_reads`] (files for clients), [`write_behind`] (files that the front writes),
+//! [`loop_share`] (short work of the pool's that the event loop does itself).
 
 pub(crate) mod file_reads;
 pub(crate) mod loop_share;

@@ -1,5 +1,9 @@
 //! One request and its answer, between the connection that has them and the dispatcher that brings them
 //! together with a worker.
+//!
+//! In reading order: this file (a request and its place at a worker); [`sink`], [`spool`] and [`spool_room`] (where a
+//! body goes as it arrives); [`response`] (the answer, from frames to events), [`frame_reader`] and [`response_head`]
+//! (what a worker wrote, checked), [`sent_file`] (an answer that is a file).
 
 pub mod frame_reader;
 pub mod response;

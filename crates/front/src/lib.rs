@@ -8,6 +8,7 @@
 //! - [`protocol`]: HTTP/1, HTTP/2, FastCGI and LSAPI: each reads requests into a [`message::request_head`], and writes the events
 //!   of an answer ([`message::answer`]);
 //! - [`route`]: whose a request is, and what belongs to one application;
+//! - `basic_auth`: names and passwords; [`developer_key`]: how developers are known;
 //! - [`files`]: answered here, without Ruby; `aside`: what is found out on other threads, as it may take long;
 //! - [`cache`]: answers for all clients, stored and sent without Ruby;
 //! - [`compression`]: of answers, on their way from the exchange to the protocol;

@@ -1,5 +1,9 @@
 //! What crosses the line between protocols and all else: the head of a request, the events of an answer, and the reasons for
 //! which the front answers itself. None of them knows a protocol.
+//!
+//! In reading order: [`request_head`]; what parts of it mean: [`forwarded`] (the client that a proxy reports),
+//! [`request_id`], [`request_start`] (when a proxy got the request), [`trace_context`]; [`answer`] (its events),
+//! [`conditions`] (how much of a file a client gets), [`refusal`] (the reasons, each with its status).
 
 pub mod answer;
 pub(crate) mod conditions;

@@ -1,4 +1,8 @@
 //! What stands below the protocols: how connections come, and from whom.
+//!
+//! In reading order: [`listener`] (binding and accepting), [`activated`] (sockets that systemd has opened),
+//! [`proxy_header`] (the client that a proxy reports), [`peer_user`] (whose process a local client is), [`tls`]
+//! (certificates), [`stream`] (a socket, with TLS or without), [`http2`] (a stream of HTTP/2 in its place).
 
 pub mod activated;
 pub(crate) mod http2;

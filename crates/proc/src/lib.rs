@@ -1,5 +1,8 @@
 //! What the server and the benchmark both ask of the kernel: what it reports about a process in `/proc` (for
 //! `highball memory`), more open files, and no core files.
+//!
+//! In reading order: `process_memory` (of any process), `own_memory` (what it shares with no other), `process_figures`
+//! and `thread_load` (processor time and states), `resource_limits`.
 
 mod own_memory;
 mod process_figures;

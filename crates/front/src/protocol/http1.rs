@@ -1,4 +1,6 @@
 //! HTTP/1.0 and HTTP/1.1 (RFC 9112).
+//!
+//! In reading order: [`scan`] (where a head ends), [`reader`] (what it says), [`body`], [`writer`] (answers).
 
 pub mod body;
 pub mod reader;

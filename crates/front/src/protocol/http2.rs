@@ -1,5 +1,7 @@
 //! HTTP/2 (RFC 9113), as far as one of its streams is concerned: one request, and the answer to it. The crate h2 has the
 //! frames, their order, flow control and the compression of heads.
+//!
+//! In reading order: [`reader`] (heads of requests), [`writer`] (heads of answers), [`tunnel`] (WebSockets).
 
 mod reader;
 mod tunnel;

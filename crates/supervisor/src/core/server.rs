@@ -1,4 +1,4 @@
-//! What exists once in a process: signals, whose turn it is to boot, hot restarts, the end.
+//! What exists once in a process: signals, whose turn it is to boot, hot restarts ([`upgrade`]), the end.
 
 pub(crate) mod upgrade;
 

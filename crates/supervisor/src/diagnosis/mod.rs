@@ -1,4 +1,7 @@
 //! Makes the [`Diagnosis`] of a failure, of a boot or of a request: adds what can be found out here, and masks the secrets.
+//!
+//! In reading order: this file (a boot), [`failed_request`] (a request, as it is shown), [`request_failure`] (why it
+//! failed), [`thread_states`] (what threads of a worker do), [`overrun`] (a request that does not end).
 
 pub(crate) mod failed_request;
 pub(crate) mod overrun;

@@ -1,5 +1,8 @@
 //! Facts that the core and the shell tell each other, below both. Those that the front and the binary read, too, are in
 //! `highball-link`.
+//!
+//! In reading order: [`spawn_journey`] (the step that a boot has reached), [`boot_failure`], [`ending`] (how a process
+//! ended), [`folder_state`] (whether files have changed).
 
 pub(crate) mod boot_failure;
 pub(crate) mod ending;

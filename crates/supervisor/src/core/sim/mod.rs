@@ -2,6 +2,9 @@
 //! order, twice, late, or with lies; that die, hang and cannot be started; under a clock that jumps. After each step the
 //! invariants of [`invariants`] have to hold, and once the world is calm ([`Chaos::calm`]) everything has to come to rest.
 //!
+//! In reading order: [`world`], [`chaos`] (how much goes wrong), [`books`] (what was ordered and promised),
+//! [`invariants`].
+//!
 //! Each run has a seed, which is printed when an invariant is violated: `HIGHBALL_SIM_SEED` repeats it, with a trace of
 //! its last steps. `HIGHBALL_SIM_STEPS` sets the number of steps. The usual tests begin with the same seed each
 //! time; with `HIGHBALL_TEST_LEVEL=full` they begin with another one, to find what no run has found yet.

@@ -1,9 +1,9 @@
 //! Where events meet the state of an application: [`App::apply`] applies one event, and then [`App::settle`] does
 //! whatever the new state asks for, until it asks for nothing more.
 //!
-//! The parts of an application's life: [`boot`] (molds), [`site`], [`staff`] (workers), [`replace`] (one worker), [`deaths`],
-//! [`size`] (their number), [`restart`], [`refork`], [`auto_refork`], [`fail`] (an application that does not come up), [`sleep`],
-//! [`change`] (of the configuration), [`end`].
+//! The parts of an application's life: [`boot`] (molds), [`site`], [`staff`] (workers), [`replace`] (one worker),
+//! [`deaths`], [`size`] (their number), [`restart`], [`refork`], [`auto_refork`], [`fail`] (an application that does not
+//! come up), [`sleep`], [`rest`] (of a mold), [`change`] (of the configuration), [`end`].
 
 mod auto_refork;
 mod boot;
