@@ -31,9 +31,9 @@ fn read(bytes: &[u8]) -> Option<Request<'_>> {
 }
 
 fn compare(one: &Request<'_>, other: &Request<'_>, tls: [bool; 2]) {
-    let keys = [Key::of(&one.0, one.1, tls[0]), Key::of(&other.0, other.1, tls[1])];
+    let keys = [(one, tls[0]), (other, tls[1])].map(|((head, text), is_tls)| Key::of(head.with(text), is_tls));
     for ((head, bytes), key) in [one, other].into_iter().zip(&keys) {
-        let has_key = head.host().is_some() && head.target(bytes).starts_with(b"/");
+        let has_key = head.host().is_some() && head.with(bytes).target().starts_with(b"/");
         assert_eq!(key.is_some(), has_key, "a host and a path make a key");
         assert!(key.as_ref().is_none_or(|key| key.whole().starts_with(key.base())));
     }
@@ -52,7 +52,7 @@ type Fields = Vec<(Vec<u8>, Vec<Vec<u8>>)>;
 fn same((head, bytes): &Request<'_>) -> (Option<Vec<u8>>, Vec<u8>, Fields) {
     let host = head.host().map(|host| host.whole(bytes).to_ascii_lowercase());
     let mut fields = Fields::new();
-    for (name, value) in head.passed_fields(bytes).filter(|(name, _)| !is_harmless(name)) {
+    for (name, value) in head.with(bytes).passed_fields().filter(|(name, _)| !is_harmless(name)) {
         let name = name.to_ascii_lowercase();
         match fields.iter_mut().find(|(known, _)| *known == name) {
             Some((_, values)) => values.push(value.to_vec()),
@@ -60,7 +60,7 @@ fn same((head, bytes): &Request<'_>) -> (Option<Vec<u8>>, Vec<u8>, Fields) {
         }
     }
     fields.sort();
-    (host, head.target(bytes).to_vec(), fields)
+    (host, head.with(bytes).target().to_vec(), fields)
 }
 
 fn check_directives(one: &[u8], other: &[u8]) {

@@ -29,7 +29,7 @@ fuzz_target!(|input: &[u8]| {
     {
         return;
     }
-    match reported(&head, &bytes, |address| address.is_loopback()) {
+    match reported(head.with(&bytes), |address| address.is_loopback()) {
         Ok(Reported { address, is_tls }) => {
             assert_eq!(address, CLIENT.parse::<IpAddr>().ok());
             assert_eq!(is_tls, is_forwarded.then_some(true));

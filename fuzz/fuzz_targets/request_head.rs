@@ -24,11 +24,11 @@ fuzz_target!(|input: &[u8]| {
     check_pieces(bytes, &pieces, &whole);
     if let Ok(Parsed::Complete { length }) = whole {
         check_lines(&bytes[..length]);
-        for (name, value) in head.fields(bytes) {
+        for (name, value) in head.with(bytes).fields() {
             assert!(!name.is_empty() && name.iter().all(u8::is_ascii_graphic));
             assert!(!value.iter().any(|byte| byte.is_ascii_control() && *byte != b'\t'));
         }
-        let path = head.path(bytes);
+        let path = head.with(bytes).path();
         assert!(path == b"*" || path.starts_with(b"/"));
         let host = head.host().map(|host| host.name(bytes));
         let route = TWO_APPS.route(host, path).expect("one is reached by everything");

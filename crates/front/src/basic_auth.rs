@@ -28,7 +28,7 @@ use crate::aside::{patiently, Ages, Memory, PoolShare, Recalled};
 use crate::budget::Origin;
 use crate::clock::now_ms;
 use crate::message::refusal::Refusal;
-use crate::message::request_head::{Method, RequestHead};
+use crate::message::request_head::{Head, Method};
 use credentials::Credentials;
 use failures::Failures;
 use known_logins::{KnownLogins, Login};
@@ -141,8 +141,8 @@ impl BasicAuth {
     // --- What a request may do -----------------------------------------------------------------------
 
     /// What a request of this client may do, as far as that is known at once.
-    pub(crate) fn judge(self: &Rc<Self>, head: &RequestHead, bytes: &[u8], client: Option<Origin>) -> Judged {
-        let Some(credentials) = Credentials::of(head, bytes) else {
+    pub(crate) fn judge(self: &Rc<Self>, head: Head<'_>, client: Option<Origin>) -> Judged {
+        let Some(credentials) = Credentials::of(head) else {
             return Judged::At(Verdict::Refused(Refusal::LoginNeeded));
         };
         let file = match self.file.recall(&(), now_ms()) {
@@ -310,11 +310,11 @@ fn busy() -> Verdict {
 
 /// Whether a request needs no password: that of a load balancer to the application's `probe_path`, unless that is the page at
 /// the root; or that of an authority that certifies the host. Only what stands in the request exactly so.
-pub(crate) fn is_open(head: &RequestHead, bytes: &[u8], prefix_bytes: usize, probe_path: &str) -> bool {
+pub(crate) fn is_open(head: Head<'_>, prefix_bytes: usize, probe_path: &str) -> bool {
     if !matches!(head.method, Method::Get | Method::Head) {
         return false;
     }
-    let (path, query) = (head.path(bytes), head.query(bytes));
+    let (path, query) = (head.path(), head.query());
     let token = path.strip_prefix(CHALLENGES).unwrap_or_default();
     let is_token = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_".contains(byte);
     if !token.is_empty() && token.iter().all(is_token) {

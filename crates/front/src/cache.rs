@@ -43,7 +43,7 @@ use watch::Write;
 
 use crate::budget::{Account, Holder, Permit, Share};
 use crate::files::Pending;
-use crate::message::request_head::RequestHead;
+use crate::message::request_head::Head;
 
 /// The part of an application's cache that one answer may take, and the most in bytes.
 const PART_FOR_ONE: u64 = 8;
@@ -65,9 +65,7 @@ const MOST_WAITS: u8 = 2;
 /// A request, as the cache is asked for its answer.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Asking<'a> {
-    pub(crate) head: &'a RequestHead,
-    /// The buffer that it was read from.
-    pub(crate) buffer: &'a [u8],
+    pub(crate) head: Head<'a>,
     /// Whether the client uses TLS.
     pub(crate) is_tls: bool,
     /// How often it has waited for another request.
@@ -161,9 +159,10 @@ impl AppCache {
             Ok(question) => question,
             Err(watch) => return Lookup::Forward(self.watched(watch)),
         };
-        let found = self.store.borrow_mut().find(question.key.base(), |answer| {
-            *answer.key == question.key && answer.is_for(asking.head, asking.buffer)
-        });
+        let found = self
+            .store
+            .borrow_mut()
+            .find(question.key.base(), |answer| *answer.key == question.key && answer.is_for(asking.head));
         let lookup = self.decide(question, found, asking);
         let counter = match &lookup {
             Lookup::Hit(_) | Lookup::Refresh(..) => &self.hits,
@@ -237,8 +236,8 @@ impl AppCache {
         Box::new(Fill {
             cache: Rc::clone(self),
             key: Rc::new(question.key),
-            head: asking.head.clone(),
-            buffer: asking.buffer.into(),
+            head: asking.head.spans.clone(),
+            buffer: asking.head.text.into(),
             flying: flight.map(|key| self.flights.begin(key)),
             stale,
             forwarded,
@@ -256,7 +255,7 @@ impl AppCache {
         let is_it = |answer: &StoredAnswer| *answer.key == question.key;
         if let Some(answer) = self.store.borrow().peek(question.key.base(), is_it) {
             for name in &answer.policy.vary {
-                let value = answer::value_in(name, asking.head, asking.buffer);
+                let value = answer::value_in(name, asking.head);
                 key.extend_from_slice(
                     &(value.as_ref().map_or(u32::MAX, |value| value.len() as u32)).to_le_bytes(),
                 );
@@ -311,10 +310,10 @@ impl AppCache {
     }
 
     /// Stores an answer to this request.
-    fn put(&self, answer: Rc<StoredAnswer>, head: &RequestHead, buffer: &[u8]) {
+    fn put(&self, answer: Rc<StoredAnswer>, head: Head<'_>) {
         let key = Rc::clone(&answer.key);
         self.useless.borrow_mut().mark(key.whole(), 0);
-        self.store.borrow_mut().put(answer, |other| *other.key == *key && other.is_for(head, buffer));
+        self.store.borrow_mut().put(answer, |other| *other.key == *key && other.is_for(head));
     }
 
     /// The answer to such a request was not stored.

@@ -44,8 +44,8 @@ use crate::aside::PoolShare;
 use crate::compression::accept_encoding::{AcceptEncoding, Coding};
 use crate::compression::room::AppRoom;
 use crate::message::answer::{AnswerEvent, AnswerEvents, FilePart};
-use crate::message::conditions::{self, content_range, Received, Verdict};
-use crate::message::request_head::{known_key, Method, RequestHead};
+use crate::message::conditions::{self, content_range, Verdict};
+use crate::message::request_head::{known_key, Head, Method};
 pub use assets::{AssetDigest, AssetPipeline, Assets, PlainAsset};
 use compressed::{Compressed, CompressedFiles};
 pub(crate) use finder::Finder;
@@ -70,9 +70,7 @@ pub(crate) struct StaticFiles {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct StaticRequest<'a> {
     /// The request's head.
-    pub(crate) head: &'a RequestHead,
-    /// The buffer that it was parsed from.
-    pub(crate) buffer: &'a [u8],
+    pub(crate) head: Head<'a>,
     /// What of its path is below the prefix of the application; empty if that is asked for without a slash at its end.
     pub(crate) path: &'a [u8],
     /// The time, in milliseconds: a clock that only goes forward.
@@ -83,15 +81,11 @@ pub(crate) struct StaticRequest<'a> {
 
 impl StaticRequest<'_> {
     fn accepted_encodings(&self) -> AcceptEncoding {
-        AcceptEncoding::of(self.head.values_of(known_key::ACCEPT_ENCODING, self.buffer))
-    }
-
-    fn received(&self) -> Received<'_> {
-        Received { head: self.head, buffer: self.buffer }
+        AcceptEncoding::of(self.head.values_of(known_key::ACCEPT_ENCODING))
     }
 
     fn has_range(&self) -> bool {
-        self.head.field(known_key::RANGE, self.buffer).is_some()
+        self.head.field(known_key::RANGE).is_some()
     }
 }
 
@@ -190,7 +184,7 @@ impl StaticFiles {
     ) -> StaticAnswer {
         let accepted = request.accepted_encodings();
         let representation = found.choose(&accepted);
-        let verdict = conditions::judge(&request.received(), representation.known_by());
+        let verdict = conditions::judge(&request.head, representation.known_by());
         let to_compress = self.compressed.as_ref().zip(found.to_compress());
         if let Some((compressed, plain)) = to_compress {
             let coding =

@@ -12,7 +12,7 @@ use on_demand::OnDemand;
 
 use crate::http_syntax::write_number;
 use crate::location;
-use crate::message::request_head::RequestHead;
+use crate::message::request_head::Head;
 use crate::transport::tls::Tls;
 
 /// What connections with TLS need, and clients of other addresses learn of it.
@@ -38,17 +38,17 @@ impl Https {
 
     /// Where a request over HTTP is to be sent. A client that names no port knows this server by the usual ones, whatever it
     /// listens on itself.
-    pub(crate) fn url_of(&self, head: &RequestHead, server_name: &str, bytes: &[u8]) -> Vec<u8> {
+    pub(crate) fn url_of(&self, head: Head<'_>, server_name: &str) -> Vec<u8> {
         let mut url = b"https://".to_vec();
         let named = head.host();
-        url.extend_from_slice(named.map_or(server_name.as_bytes(), |host| host.name(bytes)));
+        url.extend_from_slice(head.host_name().unwrap_or(server_name.as_bytes()));
         if let Some(port) =
             self.port.filter(|port| *port != 443 && named.is_none_or(|host| host.port.is_some()))
         {
             url.push(b':');
             write_number(u64::from(port), &mut url);
         }
-        location::at(&url, head.path(bytes), head.query(bytes))
+        location::at(&url, head.path(), head.query())
     }
 
     /// The field line for HSTS, for answers that do not have the field: what an application says about it counts.

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use zeroize::Zeroizing;
 
 use super::user_file::is_name;
-use crate::message::request_head::{known_key, RequestHead};
+use crate::message::request_head::{known_key, Head};
 
 /// The longest password, in bytes: the time that some hashes take grows with it.
 const MOST_PASSWORD_BYTES: usize = 512;
@@ -36,8 +36,8 @@ impl fmt::Debug for Credentials {
 
 impl Credentials {
     /// Those of a request, if it has the field once and as it should be.
-    pub(super) fn of(head: &RequestHead, buffer: &[u8]) -> Option<Credentials> {
-        let mut values = head.values_of(known_key::AUTHORIZATION, buffer);
+    pub(super) fn of(head: Head<'_>) -> Option<Credentials> {
+        let mut values = head.values_of(known_key::AUTHORIZATION);
         let (value, None) = (values.next()?, values.next()) else { return None };
         Credentials::parse(value)
     }

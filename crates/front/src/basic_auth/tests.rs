@@ -9,7 +9,7 @@ use crate::tests::runtime;
 fn is_open_for(request_line: &str, probe_path: &str, prefix: &str) -> bool {
     let bytes = format!("{request_line} HTTP/1.1\r\nHost: a\r\n\r\n");
     let head = head_of(&bytes);
-    is_open(&head, bytes.as_bytes(), prefix.len(), probe_path)
+    is_open(head.with(bytes.as_bytes()), prefix.len(), probe_path)
 }
 
 #[test]
@@ -74,7 +74,7 @@ fn auth(file: &Path) -> Rc<BasicAuth> {
 fn ask(auth: &Rc<BasicAuth>) -> Judged {
     let bytes = b"GET / HTTP/1.1\r\nHost: a\r\nAuthorization: Basic YW5uOnN3b3JkZmlzaA==\r\n\r\n";
     let head = head_of(bytes);
-    auth.judge(&head, bytes, Origin::of("192.0.2.7"))
+    auth.judge(head.with(bytes), Origin::of("192.0.2.7"))
 }
 
 fn question(auth: &Rc<BasicAuth>) -> Question {

@@ -14,7 +14,7 @@ use crate::compression::{coding_for, write_compressed};
 use crate::http_syntax::{field_of, lines_of, write_number};
 use crate::message::answer::{AnswerBody, AnswerHead, FieldLines};
 use crate::message::conditions::{parse_date, Validators};
-use crate::message::request_head::RequestHead;
+use crate::message::request_head::Head;
 
 /// What an answer takes beside its bytes: its place among the others.
 const OVERHEAD_BYTES: usize = 512;
@@ -44,13 +44,13 @@ type Value = Option<Box<[u8]>>;
 
 impl Varied {
     /// What this request says in these fields.
-    pub(super) fn of(names: &[Box<[u8]>], head: &RequestHead, buffer: &[u8]) -> Self {
-        Varied(names.iter().map(|name| (name.clone(), value_in(name, head, buffer))).collect())
+    pub(super) fn of(names: &[Box<[u8]>], head: Head<'_>) -> Self {
+        Varied(names.iter().map(|name| (name.clone(), value_in(name, head))).collect())
     }
 
     /// Whether another request says the same.
-    pub(super) fn is_said_by(&self, head: &RequestHead, buffer: &[u8]) -> bool {
-        self.0.iter().all(|(name, value)| *value == value_in(name, head, buffer))
+    pub(super) fn is_said_by(&self, head: Head<'_>) -> bool {
+        self.0.iter().all(|(name, value)| *value == value_in(name, head))
     }
 
     fn bytes(&self) -> usize {
@@ -63,9 +63,9 @@ impl Varied {
 
 /// What a request says in a field, as it is compared (RFC 9111 section 4.1): several fields are one list, space around its
 /// items makes no difference, and where the case makes none either, it is that of small letters.
-pub(super) fn value_in(name: &[u8], head: &RequestHead, buffer: &[u8]) -> Value {
+pub(super) fn value_in(name: &[u8], head: Head<'_>) -> Value {
     let mut joined: Option<Vec<u8>> = None;
-    for (other, value) in head.passed_fields(buffer) {
+    for (other, value) in head.passed_fields() {
         if !other.eq_ignore_ascii_case(name) {
             continue;
         }
@@ -125,8 +125,8 @@ impl StoredAnswer {
     }
 
     /// Whether it is the answer to this request, too, which has the same key.
-    pub(super) fn is_for(&self, head: &RequestHead, buffer: &[u8]) -> bool {
-        self.varied.is_said_by(head, buffer)
+    pub(super) fn is_for(&self, head: Head<'_>) -> bool {
+        self.varied.is_said_by(head)
     }
 
     /// Its age, in ms.
@@ -234,14 +234,13 @@ impl StoredAnswer {
     /// The body in the coding that the client gets, if the answer is compressed for it, and was before.
     pub(crate) fn encoded(
         &self,
-        head: &RequestHead,
-        buffer: &[u8],
+        head: Head<'_>,
         cache: &Rc<AppCache>,
         room: &AppRoom,
     ) -> Option<(Coding, Rc<Bytes>)> {
         let length = self.body.plain.length() as u64;
         let framing = AnswerHead { body: AnswerBody::Length(length), ..AnswerHead::new(self.status) };
-        let coding = coding_for(head, buffer, &framing, &self.lines, length)?;
+        let coding = coding_for(head, &framing, &self.lines, length)?;
         self.body.in_coding(coding, cache, room).map(|bytes| (coding, bytes))
     }
 

@@ -189,7 +189,7 @@ impl Fill {
             key: Rc::clone(&self.key),
             status: stale.status,
             policy: policy.unwrap_or_else(|| stale.policy.clone()),
-            varied: Varied::of(&stale.policy.vary, &self.head, &self.buffer),
+            varied: Varied::of(&stale.policy.vary, self.head.with(&self.buffer)),
             lines,
             at_ms: self.begun_ms,
         };
@@ -197,7 +197,7 @@ impl Fill {
         if is_stored && self.is_current() && self.cache.make_room(parts.bytes()) {
             permit.set(parts.bytes());
             let answer = Rc::new(parts.with(Rc::clone(stale.body()), permit));
-            self.cache.put(Rc::clone(&answer), &self.head, &self.buffer);
+            self.cache.put(Rc::clone(&answer), self.head.with(&self.buffer));
             return answer;
         }
         Rc::new(parts.with(Rc::clone(stale.body()), permit))
@@ -252,7 +252,7 @@ impl Fill {
         let Recording { status, lines, policy, mut body, mut memory } = recording;
         body.shrink_to_fit();
         memory.shrink_to(body.len());
-        let varied = Varied::of(&policy.vary, &self.head, &self.buffer);
+        let varied = Varied::of(&policy.vary, self.head.with(&self.buffer));
         let parts = Parts { key: Rc::clone(&self.key), status, lines, varied, policy, at_ms: self.begun_ms };
         if !self.cache.make_room(parts.bytes()) {
             return;
@@ -261,7 +261,7 @@ impl Fill {
         permit.set(parts.bytes());
         let plain = Rc::new(Bytes { bytes: body, _permit: memory.into_permit() });
         let body = Rc::new(Body { plain, codings: Codings::default() });
-        self.cache.put(Rc::new(parts.with(body, permit)), &self.head, &self.buffer);
+        self.cache.put(Rc::new(parts.with(body, permit)), self.head.with(&self.buffer));
     }
 
     /// Whether the answer is of the application as it is now: no other release serves, and nothing has changed the URI.

@@ -6,7 +6,7 @@
 //! fields. All other fields are part of the key, also those that are unheard of, such as `X-Forwarded-Host` or
 //! `X-Original-URL`. Beside the key, `Vary` counts. A test compares keys with what the application gets.
 
-use crate::message::request_head::{Method, RequestHead};
+use crate::message::request_head::{Head, Method};
 
 /// What the answer to a request is stored under: `base`, its URI, and beside that the host as it was sent, and the fields that
 /// are part of the key.
@@ -18,15 +18,15 @@ pub struct Key {
 
 impl Key {
     /// That of a request, of a client that uses TLS or not. `None`: it names no host, or its target is no path.
-    pub fn of(head: &RequestHead, buffer: &[u8], is_tls: bool) -> Option<Key> {
-        let host = head.host()?.whole(buffer);
-        let target = head.target(buffer);
+    pub fn of(head: Head<'_>, is_tls: bool) -> Option<Key> {
+        let host = head.host()?.whole(head.text);
+        let target = head.target();
         let mut bytes = base_of(is_tls, host, target)?;
         let base_bytes = bytes.len();
         // The application gets it so, and may compare it so.
         add_part(host, &mut bytes);
         let mut keyed: Vec<(Vec<u8>, &[u8])> = head
-            .passed_fields(buffer)
+            .passed_fields()
             .filter(|(name, _)| !is_harmless(name))
             .map(|(name, value)| (name.to_ascii_lowercase(), value))
             .collect();
@@ -155,14 +155,14 @@ mod tests {
     use crate::cache::question::Question;
     use crate::cache::tests::head_of;
     use crate::cache::Asking;
-    use crate::message::request_head::RingContext;
+    use crate::message::request_head::{RequestHead, RingContext};
     use crate::protocol::http1::reader::Reader;
     use crate::tests::heads::CONTEXT;
     use crate::tests::limits::limits;
 
     fn key(text: &str) -> Option<Key> {
         let (head, buffer) = head_of(text);
-        Key::of(&head, &buffer, false)
+        Key::of(head.with(&buffer), false)
     }
 
     const PLAIN: &str = "GET /a?b=c HTTP/1.1\r\nHost: example.org\r\n\r\n";
@@ -211,7 +211,7 @@ mod tests {
             assert!(other_key.is_some() && other_key != plain, "{other}");
         }
         let (head, buffer) = head_of(PLAIN);
-        assert_ne!(Key::of(&head, &buffer, true), key(PLAIN), "the scheme");
+        assert_ne!(Key::of(head.with(&buffer), true), key(PLAIN), "the scheme");
     }
 
     #[test]
@@ -375,7 +375,7 @@ mod tests {
         let (mut reader, mut head) = (Reader::default(), RequestHead::new());
         reader.parse(text.as_bytes(), &limits(), &mut head).ok()?;
         let buffer = text.as_bytes();
-        let asking = Asking { head: &head, buffer, is_tls: *is_tls, waits: 0, now_ms: 0 };
+        let asking = Asking { head: head.with(buffer), is_tls: *is_tls, waits: 0, now_ms: 0 };
         let question = Question::of(&asking).ok()?;
         Some((question.key, env(&head, buffer, *is_tls)))
     }

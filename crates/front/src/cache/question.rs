@@ -28,10 +28,10 @@ pub(super) enum NotAsked {
 
 impl Question {
     pub(super) fn of(asking: &Asking<'_>) -> Result<Question, NotAsked> {
-        let Asking { head, buffer, is_tls, .. } = *asking;
+        let Asking { head, is_tls, .. } = *asking;
         if !is_safe(head.method) {
-            let host = head.host().map(|host| host.whole(buffer).to_vec());
-            let target = || origin_form(head.target(buffer));
+            let host = head.host().map(|host| host.whole(head.text).to_vec());
+            let target = || origin_form(head.target());
             let base = host.as_ref().and_then(|host| base_of(is_tls, host, target()?));
             return Err(match base.zip(host) {
                 Some((base, host)) => NotAsked::Write { base, is_tls, host },
@@ -49,12 +49,12 @@ impl Question {
             known_key::IF_MATCH,
             known_key::IF_UNMODIFIED_SINCE,
         ];
-        let has = |key| head.field(key, buffer).is_some();
+        let has = |key| head.field(key).is_some();
         if head.framing != BodyFraming::None || head.upgrade || NOT.into_iter().any(has) {
             return Err(NotAsked::Pass("bypass"));
         }
         let says = says(asking);
-        let key = Key::of(head, buffer, is_tls).filter(|_| !says.no_store).ok_or(NotAsked::Pass("bypass"))?;
+        let key = Key::of(head, is_tls).filter(|_| !says.no_store).ok_or(NotAsked::Pass("bypass"))?;
         let is_conditional = has(known_key::IF_NONE_MATCH) || has(known_key::IF_MODIFIED_SINCE);
         Ok(Question { key, is_head: head.method == Method::Head, says, is_conditional })
     }
@@ -93,8 +93,7 @@ fn origin_form(target: &[u8]) -> Option<&[u8]> {
 
 fn says(asking: &Asking<'_>) -> Directives {
     let fields = |name: &'static [u8]| {
-        let named =
-            asking.head.fields(asking.buffer).filter(move |(other, _)| other.eq_ignore_ascii_case(name));
+        let named = asking.head.fields().filter(move |(other, _)| other.eq_ignore_ascii_case(name));
         named.map(|(_, value)| value)
     };
     if fields(b"cache-control").next().is_some() {

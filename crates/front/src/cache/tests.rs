@@ -1,6 +1,7 @@
 use super::*;
 use crate::budget::{Budget, Kind};
 use crate::message::answer::{AnswerBody, AnswerHead, FieldLines};
+use crate::message::request_head::RequestHead;
 use crate::tests::heads;
 
 /// A head, and the buffer that it was read from.
@@ -16,7 +17,7 @@ fn cache(bytes: u64) -> Rc<AppCache> {
 
 fn look_up(cache: &Rc<AppCache>, text: &str, now_ms: u64) -> Lookup {
     let (head, buffer) = head_of(text);
-    cache.look_up(&Asking { head: &head, buffer: &buffer, is_tls: false, waits: 0, now_ms })
+    cache.look_up(&Asking { head: head.with(&buffer), is_tls: false, waits: 0, now_ms })
 }
 
 fn get(path: &str, fields: &str) -> String {
@@ -218,7 +219,7 @@ fn a_store_forgets_in_the_order_of_use() {
             }
             _ => {
                 let (head, buffer) = head_of(&request);
-                cache.store.borrow_mut().remove_all(Key::of(&head, &buffer, false).unwrap().base());
+                cache.store.borrow_mut().remove_all(Key::of(head.with(&buffer), false).unwrap().base());
                 model.retain(|other| other / 5 != number / 5);
             }
         }

@@ -4,7 +4,7 @@ use super::accept_encoding::{AcceptEncoding, Coding};
 use super::content::is_compressible;
 use crate::http_syntax::{field_of, has_list_token, lines_of};
 use crate::message::answer::{AnswerBody, AnswerHead, FieldLines};
-use crate::message::request_head::{known_key, BodyFraming, Method, RequestHead};
+use crate::message::request_head::{known_key, BodyFraming, Head, Method};
 
 /// What is shorter fits into the packet that the head goes in anyway.
 pub(crate) const LEAST_BYTES: u64 = 1024;
@@ -51,28 +51,28 @@ pub(super) enum Verdict {
 
 impl Asked {
     /// `None`: the request has no Accept-Encoding. (It gets what any client can read, which caches may give to any.)
-    pub(crate) fn of(head: &RequestHead, bytes: &[u8]) -> Option<Self> {
-        head.field(known_key::ACCEPT_ENCODING, bytes)?;
-        let coding = AcceptEncoding::of(head.values_of(known_key::ACCEPT_ENCODING, bytes)).choose(&CODINGS);
+    pub(crate) fn of(head: Head<'_>) -> Option<Self> {
+        head.field(known_key::ACCEPT_ENCODING)?;
+        let coding = AcceptEncoding::of(head.values_of(known_key::ACCEPT_ENCODING)).choose(&CODINGS);
         let reads = matches!(head.method, Method::Get | Method::Head);
         let tags = head
-            .field(known_key::IF_NONE_MATCH, bytes)
+            .field(known_key::IF_NONE_MATCH)
             .filter(|tags| reads && coding.is_some() && tags.windows(2).any(|two| two == b"W/"));
-        Some(Asked { coding, secrets: Secrets::of(head, bytes), weak_tags: tags.map(Into::into) })
+        Some(Asked { coding, secrets: Secrets::of(head), weak_tags: tags.map(Into::into) })
     }
 }
 
 impl Secrets {
-    fn of(head: &RequestHead, bytes: &[u8]) -> Self {
-        let has = |key| head.field(key, bytes).is_some();
+    fn of(head: Head<'_>) -> Self {
+        let has = |key| head.field(key).is_some();
         if !has(known_key::COOKIE) && !has(known_key::AUTHORIZATION) {
             return Secrets::Safe;
         }
-        match head.field(known_key::SEC_FETCH_SITE, bytes) {
+        match head.field(known_key::SEC_FETCH_SITE) {
             Some(b"same-origin" | b"none") => Secrets::Safe,
             Some(_) => Secrets::AtRisk,
             // No browser, an old one, or no https. Without input, there is no guess.
-            None if head.query(bytes).is_empty() && head.framing == BodyFraming::None => Secrets::Safe,
+            None if head.query().is_empty() && head.framing == BodyFraming::None => Secrets::Safe,
             None => Secrets::AtRiskWithCookie,
         }
     }
@@ -138,14 +138,8 @@ pub(super) fn judge(asked: &Asked, head: &AnswerHead, lines: &[u8], length: Opti
 }
 
 /// The coding in which the answer to this request is sent, with this head and a body of this length; `None`: as it is.
-pub(crate) fn coding_for(
-    request: &RequestHead,
-    bytes: &[u8],
-    head: &AnswerHead,
-    lines: &[u8],
-    length: u64,
-) -> Option<Coding> {
-    match judge(&Asked::of(request, bytes)?, head, lines, Some(length)) {
+pub(crate) fn coding_for(request: Head<'_>, head: &AnswerHead, lines: &[u8], length: u64) -> Option<Coding> {
+    match judge(&Asked::of(request)?, head, lines, Some(length)) {
         Verdict::Compressed(coding) => Some(coding),
         _ => None,
     }

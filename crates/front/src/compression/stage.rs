@@ -19,7 +19,7 @@ use super::rules::{self, Asked, Verdict};
 use crate::aside::file_reads::Next;
 use crate::budget::{Holder, Permit};
 use crate::message::answer::{AnswerBody, AnswerEvent, AnswerEvents, AnswerHead, FilePart};
-use crate::message::request_head::RequestHead;
+use crate::message::request_head::Head;
 
 /// Most bytes of a file that are compressed at a time.
 const PIECE_BYTES: usize = 64 * 1024;
@@ -66,11 +66,11 @@ struct Piece {
     bytes: Vec<u8>,
     then: Then,
     /// The head, where this is the whole body.
-    head: Option<Head>,
+    head: Option<UnsentHead>,
 }
 
 /// A head that was not passed on.
-struct Head {
+struct UnsentHead {
     head: AnswerHead,
     lines: Vec<u8>,
     coding: Coding,
@@ -78,7 +78,7 @@ struct Head {
 
 /// A head that waits for its body, up to a deadline.
 struct HeldHead {
-    head: Head,
+    head: UnsentHead,
     deadline: Pin<Box<Sleep>>,
     /// Stands for the memory that the body takes.
     _permit: Permit,
@@ -93,8 +93,8 @@ struct Compressed {
 
 impl Stage {
     /// For the answer to this request of a client; `None`: it does not ask for compression.
-    pub(crate) fn new(head: &RequestHead, bytes: &[u8], room: &AppRoom, client: Holder) -> Option<Box<Self>> {
-        let asked = Asked::of(head, bytes)?;
+    pub(crate) fn new(head: Head<'_>, room: &AppRoom, client: Holder) -> Option<Box<Self>> {
+        let asked = Asked::of(head)?;
         let (room, come) = (room.clone(), AnswerEvents::default());
         Some(Box::new(Stage { asked, room, client, come, progress: Progress::Head, sent: None }))
     }
@@ -188,7 +188,7 @@ impl Stage {
                 push_head(AnswerHead { content_length: None, ..head }, &lines, verdict, out);
             }
             Verdict::Compressed(coding) => {
-                let head = Head { head, lines, coding };
+                let head = UnsentHead { head, lines, coding };
                 let held =
                     if whole.is_none() && self.come.has_only_bytes() { self.hold(head) } else { Err(head) };
                 if let Err(head) = held {
@@ -208,7 +208,7 @@ impl Stage {
     }
 
     /// Keeps the beginning of a body for a moment, if the rest will come soon, and there is memory for it.
-    fn hold(&mut self, head: Head) -> Result<(), Head> {
+    fn hold(&mut self, head: UnsentHead) -> Result<(), UnsentHead> {
         let AnswerBody::Length(length @ 0..=HELD_BYTES) = head.head.body else { return Err(head) };
         let Some(_permit) = self.room.permit(length, self.client.clone()) else { return Err(head) };
         self.progress = Progress::Holding(HeldHead { head, deadline: Box::pin(sleep(HELD_FOR)), _permit });
@@ -222,7 +222,7 @@ impl Stage {
     }
 
     /// Begins a body that is to be compressed; `whole`: its length, if all of it has come.
-    fn begin(&mut self, head: Head, whole: Option<usize>, out: &mut AnswerEvents) {
+    fn begin(&mut self, head: UnsentHead, whole: Option<usize>, out: &mut AnswerEvents) {
         let shape = if whole.is_some() { Shape::Whole } else { Shape::Stream };
         let Some(held) = self.room.encoder(head.coding, shape, self.client.clone()) else {
             return push_head(head.head, &head.lines, Verdict::Varies, out);
@@ -331,7 +331,7 @@ impl Stage {
     }
 }
 
-impl Head {
+impl UnsentHead {
     /// Adds the head, with the whole body.
     fn push_with(self, body: &[u8], is_compressed: bool, out: &mut AnswerEvents) -> usize {
         let length = body.len() as u64;

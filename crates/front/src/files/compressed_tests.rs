@@ -60,10 +60,9 @@ impl Site {
     fn request(&self, method: &str, path: &str, fields: &str) -> Answer {
         let buffer = format!("{method} {path} HTTP/1.1\r\nhost: a\r\n{fields}\r\n");
         let head = head_of(&buffer);
-        let buffer = buffer.as_bytes();
-        let path = head.path(buffer);
+        let head = head.with(buffer.as_bytes());
         for _ in 0..10 {
-            let request = StaticRequest { head: &head, buffer, path, now_ms: now_ms(), may_wait: true };
+            let request = StaticRequest { head, path: head.path(), now_ms: now_ms(), may_wait: true };
             let mut events = AnswerEvents::default();
             match self.runtime.block_on(async { self.files.lookup(&request, &mut events) }) {
                 StaticAnswer::Pending(pending) => self.runtime.block_on(pending),

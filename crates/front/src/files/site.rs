@@ -57,7 +57,7 @@ impl StaticFiles {
 
 /// Sends the client to the same path with a slash at its end.
 pub(super) fn add_slash(request: &StaticRequest<'_>, events: &mut AnswerEvents) -> StaticAnswer {
-    let (path, query) = (request.head.path(request.buffer), request.head.query(request.buffer));
+    let (path, query) = (request.head.path(), request.head.query());
     let location = location::of_same_origin(&[path, b"/"].concat(), query);
     events.push_whole(301, false, b"", |fields| fields.add(b"location", &location));
     StaticAnswer::Given

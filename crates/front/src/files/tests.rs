@@ -67,11 +67,11 @@ impl Public {
     }
 
     /// Looks up what a head asks for. What is not known is waited for.
-    fn answer(&self, head: &RequestHead, buffer: &[u8]) -> (AnswerEvents, StaticAnswer) {
-        let path = head.path(buffer);
+    fn answer(&self, head: Head<'_>) -> (AnswerEvents, StaticAnswer) {
         self.runtime.block_on(async {
             for waits in 0.. {
-                let request = StaticRequest { head, buffer, path, now_ms: now_ms(), may_wait: waits < 2 };
+                let request =
+                    StaticRequest { head, path: head.path(), now_ms: now_ms(), may_wait: waits < 2 };
                 let mut events = AnswerEvents::default();
                 let answer = match self.files.lookup(&request, &mut events) {
                     StaticAnswer::NotMine => self
@@ -93,7 +93,7 @@ impl Public {
     fn request(&self, method: &str, path: &str, fields: &str) -> Option<Answer> {
         let buffer = format!("{method} {path} HTTP/1.1\r\nHost: a\r\n{fields}\r\n");
         let head = head_of(&buffer);
-        let (mut events, answer) = self.answer(&head, buffer.as_bytes());
+        let (mut events, answer) = self.answer(head.with(buffer.as_bytes()));
         match answer {
             StaticAnswer::NotMine => {
                 assert!(events.is_empty());

@@ -13,11 +13,10 @@ fn files_of(opener: &Opener) -> StaticFiles {
 async fn get(files: &StaticFiles, path: &str) -> Option<String> {
     let buffer = format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n");
     let head = head_of(&buffer);
-    let buffer = buffer.as_bytes();
+    let head = head.with(buffer.as_bytes());
     for waits in 0.. {
-        let path = head.path(buffer);
         let now_ms = now_ms();
-        let request = StaticRequest { head: &head, buffer, path, now_ms, may_wait: waits < 2 };
+        let request = StaticRequest { head, path: head.path(), now_ms, may_wait: waits < 2 };
         let mut events = AnswerEvents::default();
         let answer = match files.lookup(&request, &mut events) {
             StaticAnswer::NotMine => files

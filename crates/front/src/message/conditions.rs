@@ -4,7 +4,7 @@
 use std::time::SystemTime;
 
 use crate::http_syntax::parse_length;
-use crate::message::request_head::{known_key, FieldKey, Method, RequestHead};
+use crate::message::request_head::{known_key, FieldKey, Head, Method};
 
 /// What the client gets of a representation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,20 +54,13 @@ pub(crate) trait Asked {
     fn values(&self, key: FieldKey) -> impl Iterator<Item = &[u8]>;
 }
 
-/// A head in the buffer that it was read from.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Received<'a> {
-    pub(crate) head: &'a RequestHead,
-    pub(crate) buffer: &'a [u8],
-}
-
-impl Asked for Received<'_> {
+impl Asked for Head<'_> {
     fn is_get(&self) -> bool {
-        self.head.method == Method::Get
+        self.method == Method::Get
     }
 
     fn values(&self, key: FieldKey) -> impl Iterator<Item = &[u8]> {
-        self.head.values_of(key, self.buffer)
+        self.values_of(key)
     }
 }
 
@@ -89,15 +82,15 @@ impl Conditions {
     ];
 
     /// Those of a request; `None`: it has none, or its method does not read.
-    pub(crate) fn of(head: &RequestHead, buffer: &[u8]) -> Option<Self> {
+    pub(crate) fn of(head: Head<'_>) -> Option<Self> {
         let reads = matches!(head.method, Method::Get | Method::Head);
         let has_some = Conditions::KEYS.iter().any(|key| head.has(*key));
-        (reads && has_some).then(|| Conditions::copied(head, buffer))
+        (reads && has_some).then(|| Conditions::copied(head))
     }
 
     #[inline(never)]
-    fn copied(head: &RequestHead, buffer: &[u8]) -> Self {
-        let values = |key| head.values_of(key, buffer).map(move |value| (key, value.into()));
+    fn copied(head: Head<'_>) -> Self {
+        let values = |key| head.values_of(key).map(move |value| (key, value.into()));
         let fields = Conditions::KEYS.into_iter().flat_map(values).collect();
         Conditions { is_get: head.method == Method::Get, fields }
     }

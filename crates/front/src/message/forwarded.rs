@@ -4,7 +4,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use super::request_head::{known_key, RequestHead};
+use super::request_head::{known_key, Head};
 
 /// Beside those that begin with `x-forwarded-`, the fields in which proxies, and services in front, report who asks, where,
 /// how and when.
@@ -59,36 +59,28 @@ pub struct Malformed;
 ///
 /// # Errors
 /// `Forwarded` would count, and is malformed.
-pub fn reported(
-    head: &RequestHead,
-    buffer: &[u8],
-    is_trusted: impl Fn(IpAddr) -> bool,
-) -> Result<Reported, Malformed> {
-    if is_by_forwarded(head, buffer) {
-        return by_forwarded(head, buffer, is_trusted);
+pub fn reported(head: Head<'_>, is_trusted: impl Fn(IpAddr) -> bool) -> Result<Reported, Malformed> {
+    if is_by_forwarded(head) {
+        return by_forwarded(head, is_trusted);
     }
-    let addresses = head.values_of(known_key::X_FORWARDED_FOR, buffer);
+    let addresses = head.values_of(known_key::X_FORWARDED_FOR);
     let addresses = addresses.rev().flat_map(|value| value.rsplit(|byte| *byte == b','));
     let senders = addresses.map(|text| Reported { address: address(text), is_tls: None });
     // Proxies replace it. Where one has added to it, what the client uses comes first.
-    let scheme = head.field(known_key::X_FORWARDED_PROTO, buffer);
+    let scheme = head.field(known_key::X_FORWARDED_PROTO);
     let scheme = scheme.and_then(|value| value.split(|byte| *byte == b',').next());
     Ok(Reported { is_tls: scheme.and_then(is_tls), ..client(senders, is_trusted) })
 }
 
 /// Whether `Forwarded` counts.
-pub(crate) fn is_by_forwarded(head: &RequestHead, buffer: &[u8]) -> bool {
-    let has = |key| head.field(key, buffer).is_some();
+pub(crate) fn is_by_forwarded(head: Head<'_>) -> bool {
+    let has = |key| head.field(key).is_some();
     !has(known_key::X_FORWARDED_FOR) && !has(known_key::X_FORWARDED_PROTO)
 }
 
-fn by_forwarded(
-    head: &RequestHead,
-    buffer: &[u8],
-    is_trusted: impl Fn(IpAddr) -> bool,
-) -> Result<Reported, Malformed> {
+fn by_forwarded(head: Head<'_>, is_trusted: impl Fn(IpAddr) -> bool) -> Result<Reported, Malformed> {
     let mut senders = Vec::new();
-    for value in head.values_of(known_key::FORWARDED, buffer) {
+    for value in head.values_of(known_key::FORWARDED) {
         for element in split(value, b',')? {
             senders.push(Reported::of_element(element)?);
         }
@@ -197,7 +189,7 @@ mod tests {
         let is_trusted = |address: IpAddr| {
             address.is_loopback() || matches!(address, IpAddr::V4(v4) if v4.octets()[0] == 10)
         };
-        match reported(&head, bytes.as_bytes(), is_trusted) {
+        match reported(head.with(bytes.as_bytes()), is_trusted) {
             Ok(Reported { address, is_tls }) => {
                 let address = address.map_or_else(|| "-".into(), |address| address.to_string());
                 format!("{address} {}", is_tls.map_or("-", |is_tls| if is_tls { "https" } else { "http" }))

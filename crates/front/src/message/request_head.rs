@@ -8,6 +8,8 @@ mod field_names;
 mod ring;
 mod target;
 
+use std::ops::Deref;
+
 use crate::message::refusal::Refusal;
 use field_names::{FieldName, KEY_DROPPED};
 use target::KnownHost;
@@ -131,9 +133,7 @@ pub struct Field {
 }
 
 /// A request head, as spans of the buffer that it was read from.
-///
-/// Every method that takes a `buffer` needs that same buffer: it may have grown, but may not have moved
-/// its content.
+/// [`Head`] is the same with that buffer.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RequestHead {
     method_name: Span,
@@ -238,14 +238,9 @@ impl RequestHead {
 
     // --- What it says --------------------------------------------------------------------------------
 
-    /// The method as it was sent.
-    pub fn method_name<'a>(&self, buffer: &'a [u8]) -> &'a [u8] {
-        self.method_name.of_buffer(buffer)
-    }
-
-    /// The whole request target as it was sent.
-    pub fn target<'a>(&self, buffer: &'a [u8]) -> &'a [u8] {
-        self.target.of_buffer(buffer)
+    /// The head with its text: the buffer that it was read from, which may have grown, but may not have moved its content.
+    pub fn with<'a>(&'a self, text: &'a [u8]) -> Head<'a> {
+        Head { spans: self, text }
     }
 
     /// Whether it asks for something that may be a file, by its method and as it has no body.
@@ -254,56 +249,87 @@ impl RequestHead {
         reads && self.framing == BodyFraming::None && !self.upgrade
     }
 
-    /// The path as it was sent, not decoded: it begins with `/`, or is `*`.
-    pub fn path<'a>(&self, buffer: &'a [u8]) -> &'a [u8] {
-        match (self.path.is_empty(), self.whole_server) {
-            (false, _) => self.path.of_buffer(buffer),
-            (true, true) => b"*",
-            (true, false) => b"/",
-        }
-    }
-
-    /// What follows the first `?` of the target; empty if there is none.
-    pub fn query<'a>(&self, buffer: &'a [u8]) -> &'a [u8] {
-        self.query.of_buffer(buffer)
-    }
-
     /// The host that is asked; `None` if the client named none.
     pub fn host(&self) -> Option<&Host> {
         self.host.as_ref()
-    }
-
-    /// The fields in the order they came: name and value.
-    pub fn fields<'a>(&'a self, buffer: &'a [u8]) -> impl Iterator<Item = (&'a [u8], &'a [u8])> {
-        self.fields.iter().map(|field| (field.name.of_buffer(buffer), field.value.of_buffer(buffer)))
-    }
-
-    /// Those of them that applications get.
-    pub fn passed_fields<'a>(&'a self, buffer: &'a [u8]) -> impl Iterator<Item = (&'a [u8], &'a [u8])> {
-        let passed = self.fields.iter().filter(|field| field.key != KEY_DROPPED);
-        passed.map(|field| (field.name.of_buffer(buffer), field.value.of_buffer(buffer)))
     }
 
     /// Whether there is a field with a well-known key.
     pub(crate) fn has(&self, key: FieldKey) -> bool {
         key.bit().is_some_and(|bit| self.seen & bit != 0)
     }
+}
+
+/// A head, with the text that it has spans of.
+#[derive(Debug, Clone, Copy)]
+pub struct Head<'a> {
+    pub(crate) spans: &'a RequestHead,
+    pub(crate) text: &'a [u8],
+}
+
+impl Deref for Head<'_> {
+    type Target = RequestHead;
+
+    fn deref(&self) -> &RequestHead {
+        self.spans
+    }
+}
+
+impl<'a> Head<'a> {
+    /// The method as it was sent.
+    pub fn method_name(self) -> &'a [u8] {
+        self.spans.method_name.of_buffer(self.text)
+    }
+
+    /// The whole request target as it was sent.
+    pub fn target(self) -> &'a [u8] {
+        self.spans.target.of_buffer(self.text)
+    }
+
+    /// The path as it was sent, not decoded: it begins with `/`, or is `*`.
+    pub fn path(self) -> &'a [u8] {
+        match (self.spans.path.is_empty(), self.spans.whole_server) {
+            (false, _) => self.spans.path.of_buffer(self.text),
+            (true, true) => b"*",
+            (true, false) => b"/",
+        }
+    }
+
+    /// What follows the first `?` of the target; empty if there is none.
+    pub fn query(self) -> &'a [u8] {
+        self.spans.query.of_buffer(self.text)
+    }
+
+    /// The name of the host that is asked; `None` if the client named none.
+    pub fn host_name(self) -> Option<&'a [u8]> {
+        self.spans.host.as_ref().map(|host| host.name(self.text))
+    }
+
+    /// The fields in the order they came: name and value.
+    pub fn fields(self) -> impl Iterator<Item = (&'a [u8], &'a [u8])> {
+        self.spans
+            .fields
+            .iter()
+            .map(move |field| (field.name.of_buffer(self.text), field.value.of_buffer(self.text)))
+    }
+
+    /// Those of them that applications get.
+    pub fn passed_fields(self) -> impl Iterator<Item = (&'a [u8], &'a [u8])> {
+        let passed = self.spans.fields.iter().filter(|field| field.key != KEY_DROPPED);
+        passed.map(move |field| (field.name.of_buffer(self.text), field.value.of_buffer(self.text)))
+    }
 
     /// The first value of the field with a well-known key.
-    pub fn field<'a>(&self, key: FieldKey, buffer: &'a [u8]) -> Option<&'a [u8]> {
-        if self.seen & key.bit()? == 0 {
+    pub fn field(self, key: FieldKey) -> Option<&'a [u8]> {
+        if self.spans.seen & key.bit()? == 0 {
             return None;
         }
-        self.values_of(key, buffer).next()
+        self.values_of(key).next()
     }
 
     /// All values of the field with a well-known key, in the order they came.
-    pub(crate) fn values_of<'a>(
-        &self,
-        key: FieldKey,
-        buffer: &'a [u8],
-    ) -> impl DoubleEndedIterator<Item = &'a [u8]> + use<'a, '_> {
-        let fields = self.fields.iter().filter(move |field| field.key == key);
-        fields.map(|field| field.value.of_buffer(buffer))
+    pub(crate) fn values_of(self, key: FieldKey) -> impl DoubleEndedIterator<Item = &'a [u8]> {
+        let fields = self.spans.fields.iter().filter(move |field| field.key == key);
+        fields.map(move |field| field.value.of_buffer(self.text))
     }
 }

@@ -3,7 +3,7 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use super::request_head::{known_key, RequestHead};
+use super::request_head::{known_key, Head, RequestHead};
 
 /// A wait that is longer than this is none: another clock is wrong, or the field is about something else.
 const LONGEST_US: u64 = 3600 * 1_000_000;
@@ -19,18 +19,18 @@ pub(crate) fn is_reported(head: &RequestHead) -> bool {
 
 /// How long ago, in microseconds, the first proxy got the request, that reports it. A time in the future is now: no two
 /// machines have quite the same time.
-pub(crate) fn waited_us(head: &RequestHead, buffer: &[u8]) -> u64 {
-    match is_reported(head) {
-        true => longest_wait_us(head, buffer),
+pub(crate) fn waited_us(head: Head<'_>) -> u64 {
+    match is_reported(&head) {
+        true => longest_wait_us(head),
         false => 0,
     }
 }
 
 #[inline(never)]
-fn longest_wait_us(head: &RequestHead, buffer: &[u8]) -> u64 {
+fn longest_wait_us(head: Head<'_>) -> u64 {
     let now_us = since_1970().as_micros() as f64;
     let fields = [known_key::X_REQUEST_START, known_key::X_QUEUE_START];
-    let values = fields.into_iter().flat_map(|key| head.values_of(key, buffer));
+    let values = fields.into_iter().flat_map(|key| head.values_of(key));
     let times = values.flat_map(|value| value.split(|byte| *byte == b',')).filter_map(reported_us);
     let waits = times.map(|at| (now_us - at).max(0.0) as u64).filter(|wait| *wait <= LONGEST_US);
     waits.max().unwrap_or_default()
@@ -97,7 +97,7 @@ mod tests {
     fn waited(fields: &str) -> u64 {
         let bytes = format!("GET / HTTP/1.1\r\nHost: a\r\n{fields}\r\n");
         let head = head_of(&bytes);
-        waited_us(&head, bytes.as_bytes())
+        waited_us(head.with(bytes.as_bytes()))
     }
 
     #[test]

@@ -15,7 +15,7 @@ impl RequestHead {
         if !self.has(known_key::TRACEPARENT) && !self.has(known_key::TRACESTATE) {
             return;
         }
-        let mut parents = self.values_of(known_key::TRACEPARENT, buffer);
+        let mut parents = self.with(buffer).values_of(known_key::TRACEPARENT);
         let is_valid = parents.next().is_some_and(is_valid) && parents.next().is_none();
         drop(parents);
         if !is_valid {

@@ -5,7 +5,7 @@ use super::answers::Content;
 use super::failure::DevelopmentPages;
 use crate::developer_key::DeveloperKey;
 use crate::message::forwarded::is_report;
-use crate::message::request_head::{known_key, RequestHead};
+use crate::message::request_head::{known_key, Head};
 use crate::refusals::page::{Escaped, STYLE};
 use highball_config::{Bind, ShowDiagnosis};
 use std::hash::{BuildHasher, RandomState};
@@ -50,9 +50,7 @@ pub(crate) enum Form {
 
 /// What a request is judged by.
 pub(crate) struct Evidence<'a> {
-    pub(crate) head: &'a RequestHead,
-    /// The bytes of the head.
-    pub(crate) bytes: &'a [u8],
+    pub(crate) head: Head<'a>,
     /// The client's address.
     pub(crate) remote_addr: &'a str,
     /// Whether it uses TLS.
@@ -79,11 +77,11 @@ impl Evidence<'_> {
     /// page from elsewhere whose name was made to lead here has another), and not by way of a proxy.
     pub(crate) fn may_be_developer(&self) -> bool {
         let is_local = self.remote_addr.parse().is_ok_and(|address: IpAddr| address.is_loopback());
-        let host = self.head.field(known_key::HOST, self.bytes);
+        let host = self.head.field(known_key::HOST);
         let host = host.and_then(|host| std::str::from_utf8(host).ok());
         let is_of_proxy =
             |name: &[u8]| is_report(name) || OF_PROXIES.iter().any(|field| name.eq_ignore_ascii_case(field));
-        let is_proxied = self.head.fields(self.bytes).any(|(name, _)| is_of_proxy(name));
+        let is_proxied = self.head.fields().any(|(name, _)| is_of_proxy(name));
         // A target may name a host, too, which then counts.
         let named = std::str::from_utf8(self.host()).unwrap_or_default();
         is_local
@@ -94,7 +92,7 @@ impl Evidence<'_> {
 
     /// The host of the request, as the cookie is kept for.
     pub(crate) fn host(&self) -> &[u8] {
-        self.head.host().map_or(b"", |host| host.name(self.bytes))
+        self.head.host_name().unwrap_or_default()
     }
 
     /// Whether a page of another origin has the browser ask. Browsers say so in `Sec-Fetch-Site`, and in `Origin` unless they
@@ -120,7 +118,7 @@ impl Evidence<'_> {
     fn is_own_origin(&self, origin: &[u8]) -> bool {
         let (scheme, usual): (&[u8], _) = if self.is_tls { (b"https://", 443) } else { (b"http://", 80) };
         let Some(host) = self.head.host() else { return false };
-        let (name, port) = (host.name(self.bytes), host.port.unwrap_or(usual));
+        let (name, port) = (host.name(self.head.text), host.port.unwrap_or(usual));
         let Some((start, named)) = origin.split_at_checked(scheme.len()) else { return false };
         let rest = named.split_at_checked(name.len()).filter(|(other, _)| other.eq_ignore_ascii_case(name));
         let is_port = |(_, rest): (&[u8], &[u8])| match rest {
@@ -145,7 +143,7 @@ impl Evidence<'_> {
     }
 
     fn values<'a>(&'a self, field: &'static [u8]) -> impl Iterator<Item = &'a [u8]> {
-        let fields = self.head.fields(self.bytes);
+        let fields = self.head.fields();
         fields.filter(move |(name, _)| name.eq_ignore_ascii_case(field)).map(|(_, value)| value)
     }
 }
@@ -250,8 +248,7 @@ mod tests {
         let binds =
             [Bind::tcp("192.0.2.7:3000".parse().unwrap()), Bind::tcp("0.0.0.0:3000".parse().unwrap())];
         let evidence = Evidence {
-            head: &head,
-            bytes: bytes.as_bytes(),
+            head: head.with(bytes.as_bytes()),
             remote_addr,
             is_tls: false,
             binds: &binds,
@@ -395,7 +392,7 @@ mod tests {
             let head = head_of(&bytes);
             let (bytes, key) = (bytes.as_bytes(), key());
             let evidence =
-                Evidence { head: &head, bytes, remote_addr: "::1", is_tls: true, binds: &[], key: &key };
+                Evidence { head: head.with(bytes), remote_addr: "::1", is_tls: true, binds: &[], key: &key };
             evidence.is_own_origin(b"https://localhost")
         };
         assert!(https("") && https(":443") && !https(":80"));
@@ -407,7 +404,7 @@ mod tests {
         let head = head_of(&bytes);
         let (bytes, key) = (bytes.as_bytes(), key());
         let evidence =
-            Evidence { head: &head, bytes, remote_addr: "::1", is_tls: false, binds: &[], key: &key };
+            Evidence { head: head.with(bytes), remote_addr: "::1", is_tls: false, binds: &[], key: &key };
         assert!(!evidence.may_be_developer());
     }
 

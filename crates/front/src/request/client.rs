@@ -69,8 +69,8 @@ impl Client {
             return Ok(());
         }
         let is_trusted = |address| Network::any_contains(networks, address);
-        let reported = reported(head, text, is_trusted).map_err(|Malformed| Refusal::BadForwarded)?;
-        if !is_by_forwarded(head, text) {
+        let reported = reported(head.with(text), is_trusted).map_err(|Malformed| Refusal::BadForwarded)?;
+        if !is_by_forwarded(head.with(text)) {
             // Frameworks that prefer it would believe what the client has sent.
             head.drop_fields(text, |name| name.eq_ignore_ascii_case(b"forwarded"));
         }

@@ -26,7 +26,7 @@ fn pass(transaction: &mut Transaction, arrived: Arrived<'_>) -> Flow<Rc<AppState
     https::answer(transaction, arrived)?;
     let found = application::find(transaction, arrived);
     developer::follow(transaction, arrived)?;
-    transaction.note_target(arrived.text, arrived.shared); // from here on its target has no key of a developer
+    transaction.note(None, arrived.text, arrived.shared); // from here on its target has no key of a developer
     misdirected::refuse(transaction, arrived)?;
     let (app, prefix_bytes) = application::require(found, transaction, arrived)?;
     let routed = Routed { arrived, app: &app, prefix_bytes };

@@ -20,30 +20,26 @@ impl Transaction {
         }
     }
 
-    /// Remembers what the access log will say of the request.
-    pub(crate) fn note_target(&mut self, text: &[u8], shared: &Shared) {
-        self.note(self.head.target(text), text, shared);
-    }
-
-    /// The same, where the log names this target.
-    pub(crate) fn note(&mut self, target: &[u8], text: &[u8], shared: &Shared) {
+    /// Remembers what the access log will say of the request: that it was for this target, where it is not to be the one that was
+    /// sent.
+    pub(crate) fn note(&mut self, target: Option<&[u8]>, text: &[u8], shared: &Shared) {
         if self.access_log(shared).is_some() {
             self.begin_entry(target, text);
         }
     }
 
     #[inline(never)]
-    fn begin_entry(&mut self, target: &[u8], text: &[u8]) {
-        let head = &self.head;
+    fn begin_entry(&mut self, target: Option<&[u8]>, text: &[u8]) {
+        let head = self.head.with(text);
         let version = match head.version {
             Version::Http10 => "HTTP/1.0",
             Version::Http11 => "HTTP/1.1",
             Version::Http2 => "HTTP/2.0",
         };
-        let field = |key| head.field(key, text);
+        let field = |key| head.field(key);
         let texts = [
-            Some(head.method_name(text)),
-            Some(target),
+            Some(head.method_name()),
+            Some(target.unwrap_or(head.target())),
             field(known_key::REFERER),
             field(known_key::USER_AGENT),
             field(known_key::HOST),

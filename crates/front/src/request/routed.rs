@@ -38,8 +38,11 @@ impl<'a> Routed<'a> {
     }
 
     /// The path as the application knows it.
-    pub(crate) fn path(&self, head: &RequestHead) -> &'a [u8] {
-        &head.path(self.text())[self.prefix_bytes..]
+    pub(crate) fn path<'h>(&self, head: &'h RequestHead) -> &'h [u8]
+    where
+        'a: 'h,
+    {
+        &head.with(self.text()).path()[self.prefix_bytes..]
     }
 
     /// Has the request wait for this, and be routed again then.

@@ -22,7 +22,8 @@ pub(super) fn first_moments(
 ) -> Moments {
     // Reports of others have been dropped, unless no proxies are known: then they are the application's to judge.
     let is_believed = recipient == Recipient::Proxy;
-    let proxies_us = if is_believed { request_start::waited_us(&transaction.head, arrived.text) } else { 0 };
+    let proxies_us =
+        if is_believed { request_start::waited_us(transaction.head.with(arrived.text)) } else { 0 };
     let is_logged = transaction.access_log(arrived.shared).is_some_and(|log| log.measures_requests());
     Moments {
         are_measured: arrived.shared.measures || settings.server_timing || is_logged,

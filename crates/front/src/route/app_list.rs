@@ -9,7 +9,7 @@ use highball_text::{visible_bytes, visible_path};
 
 use crate::developer_key::DeveloperKey;
 use crate::message::answer::AnswerEvents;
-use crate::message::request_head::{Host, RequestHead};
+use crate::message::request_head::Head;
 use crate::messages::Condition;
 use crate::refusals::failure_pages::Form;
 use crate::refusals::page::{Escaped, STYLE};
@@ -50,10 +50,9 @@ impl Answer {
         apps: impl Iterator<Item = &'a AppState>,
         form: Form,
         key: &DeveloperKey,
-        head: &RequestHead,
-        bytes: &[u8],
+        head: Head<'_>,
     ) -> Answer {
-        let asked = Asked::of(head, bytes);
+        let asked = Asked::of(head);
         let mut listed: Vec<Listed> = apps.map(|app| Listed::of(app, &asked)).collect();
         listed.sort_by(|one, other| one.name.cmp(&other.name));
         let status = if asked.is_front_page() { 200 } else { 404 };
@@ -83,12 +82,12 @@ impl Answer {
 }
 
 impl Asked {
-    fn of(head: &RequestHead, bytes: &[u8]) -> Asked {
+    fn of(head: Head<'_>) -> Asked {
         let port = head.host().and_then(|host| host.port);
         Asked {
-            host: head.host().map(|host: &Host| visible_bytes(host.name(bytes))).unwrap_or_default(),
+            host: head.host_name().map(visible_bytes).unwrap_or_default(),
             port: port.map(|port| format!(":{port}")).unwrap_or_default(),
-            path: visible_bytes(head.path(bytes)),
+            path: visible_bytes(head.path()),
         }
     }
 

@@ -34,8 +34,9 @@ impl Found {
     fn head(cgi: &CgiHead) -> Self {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let (head, buffer) = (cgi.head(), cgi.buffer());
-        let fields = head.fields(buffer).map(|(name, value)| format!("{}={}", text(name), text(value)));
-        Found::Head(text(head.target(buffer)), head.framing, fields.collect())
+        let fields =
+            head.with(buffer).fields().map(|(name, value)| format!("{}={}", text(name), text(value)));
+        Found::Head(text(head.with(buffer).target()), head.framing, fields.collect())
     }
 }
 

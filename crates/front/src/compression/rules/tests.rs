@@ -1,5 +1,6 @@
 use super::*;
 use crate::message::answer::{AnswerEvent, AnswerEvents};
+use crate::message::request_head::RequestHead;
 use crate::protocol::http1::reader::{Parsed, Reader};
 use crate::tests::limits::limits;
 
@@ -11,7 +12,7 @@ fn asked_by(method_and_target: &str, fields: &[&str]) -> Option<Asked> {
     let limits = highball_config::Limits { head_bytes: 1 << 20, ..limits() };
     let parsed = Reader::default().parse(text.as_bytes(), &limits, &mut head).unwrap();
     assert!(matches!(parsed, Parsed::Complete { .. }), "{text}");
-    Asked::of(&head, text.as_bytes())
+    Asked::of(head.with(text.as_bytes()))
 }
 
 fn get(fields: &[&str]) -> Asked {

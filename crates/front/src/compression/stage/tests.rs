@@ -17,7 +17,8 @@ const MEMORY: u64 = 64 << 20;
 
 fn stage_for(fields: &str, room: &AppRoom) -> Box<Stage> {
     let text = format!("GET / HTTP/1.1\r\nhost: a\r\n{fields}\r\n");
-    Stage::new(&head_of(&text), text.as_bytes(), room, Holder::default()).expect("it asks for compression")
+    Stage::new(head_of(&text).with(text.as_bytes()), room, Holder::default())
+        .expect("it asks for compression")
 }
 
 fn room() -> AppRoom {

@@ -83,15 +83,15 @@ impl RequestHead {
 
     /// What comes from the request line, the host and the connection.
     fn encode_request_line(&self, buffer: &[u8], context: &RingContext<'_>, block: &mut HeadBlock<'_>) {
-        block.known(known_key::REQUEST_METHOD, self.method_name(buffer));
+        block.known(known_key::REQUEST_METHOD, self.with(buffer).method_name());
         if !context.script_name.is_empty() {
             block.known(known_key::SCRIPT_NAME, context.script_name.as_bytes());
         }
-        block.known(known_key::PATH_INFO, &self.path(buffer)[context.prefix_bytes..]);
+        block.known(known_key::PATH_INFO, &self.with(buffer).path()[context.prefix_bytes..]);
         if !self.query.is_empty() {
-            block.known(known_key::QUERY_STRING, self.query(buffer));
+            block.known(known_key::QUERY_STRING, self.with(buffer).query());
         }
-        block.known(known_key::REQUEST_URI, self.target(buffer));
+        block.known(known_key::REQUEST_URI, self.with(buffer).target());
         if self.version == Version::Http2 {
             block.known(known_key::SERVER_PROTOCOL, b"HTTP/2");
         }

@@ -16,10 +16,10 @@ type Found = (Rc<AppState>, usize);
 
 /// Finds the application, which the request visits from now on.
 pub(in crate::request) fn find(transaction: &mut Transaction, arrived: Arrived<'_>) -> Option<Found> {
-    let (head, text) = (&transaction.head, arrived.text);
-    let host = head.host().map(|host| host.name(text));
+    let head = transaction.head.with(arrived.text);
     let apps = arrived.shared.apps.borrow();
-    let found = apps.route(host, head.path(text)).map(|(app, prefix_bytes)| (Rc::clone(app), prefix_bytes));
+    let found =
+        apps.route(head.host_name(), head.path()).map(|(app, prefix_bytes)| (Rc::clone(app), prefix_bytes));
     transaction.visit = found.as_ref().map(|(app, _)| Visit::new(Rc::clone(app)));
     found
 }
@@ -57,7 +57,7 @@ fn answer_without(transaction: &mut Transaction, arrived: Arrived<'_>) -> Decisi
         }
         Audience::Developer(form) => {
             let listed = apps.reached().map(|app| &**app);
-            let list = app_list::Answer::new(listed, form, &arrived.shared.key, head, arrived.text);
+            let list = app_list::Answer::new(listed, form, &arrived.shared.key, head.with(arrived.text));
             list.push(head.method == Method::Head, answer);
             Decision::Answer
         }

@@ -10,7 +10,7 @@ use crate::cache::{AppCache, Asking, Fill, Lookup, StoredAnswer, Watch};
 use crate::clock::{now_ms, now_us};
 use crate::exchange::response_head::{HeadContext, Recipient};
 use crate::exchange::Exchange;
-use crate::message::conditions::{self, Received, Verdict};
+use crate::message::conditions::{self, Verdict};
 use crate::message::request_head::{known_key, Method};
 use crate::refusals::failure_pages::Audience;
 use crate::request::cached_answer::CachedAnswer;
@@ -32,8 +32,7 @@ pub(in crate::request) fn answer(transaction: &mut Transaction, routed: Routed<'
 fn look_up(transaction: &mut Transaction, routed: Routed<'_>) -> Flow<Option<Watch>> {
     let Some(cache) = routed.app.cache() else { return Continue(None) };
     let asking = Asking {
-        head: &transaction.head,
-        buffer: routed.text(),
+        head: transaction.head.with(routed.text()),
         is_tls: routed.arrived.client.peer.is_tls,
         waits: transaction.waited.cache,
         now_ms: now_ms(),
@@ -75,13 +74,11 @@ fn send(
     transaction.exchange.borrow().generation = before.max(cache.generation());
     let (now_ms, is_head) = (now_ms(), transaction.head.method == Method::Head);
     let says = answer.hit(now_ms);
-    let asked = Received { head: &transaction.head, buffer: arrived.text };
+    let asked = transaction.head.with(arrived.text);
     let has_it =
         answer.status() == 200 && conditions::judge(&asked, answer.known_by()) == Verdict::NotModified;
     let compresses = app.settings().compress && !has_it;
-    let encoded = compresses
-        .then(|| answer.encoded(&transaction.head, arrived.text, cache, &app.compression))
-        .flatten();
+    let encoded = compresses.then(|| answer.encoded(asked, cache, &app.compression)).flatten();
     transaction.compression = match encoded {
         Some(_) => None,
         None => submit::stage(&transaction.head, routed),

@@ -13,11 +13,11 @@ use crate::request::{Arrived, Decision, Flow, Routed, Transaction};
 /// Answers a browser that follows the link: it gets its cookie, and is sent to the same address without what only the link
 /// has. No application and no log sees that; neither where the link proves nothing.
 pub(in crate::request) fn follow(transaction: &mut Transaction, arrived: Arrived<'_>) -> Flow {
-    let (head, text) = (&transaction.head, arrived.text);
-    if head.target(text).len() < LINK_KEY_BYTES {
+    let head = transaction.head.with(arrived.text);
+    if head.target().len() < LINK_KEY_BYTES {
         return Continue(()); // most are shorter
     }
-    match arrived.shared.key.followed(head.path(text), head.query(text)) {
+    match arrived.shared.key.followed(head.path(), head.query()) {
         Some(followed) => Break(welcome(&followed, transaction, arrived)),
         None => Continue(()),
     }
@@ -25,7 +25,7 @@ pub(in crate::request) fn follow(transaction: &mut Transaction, arrived: Arrived
 
 #[cold]
 fn welcome(followed: &Followed, transaction: &mut Transaction, arrived: Arrived<'_>) -> Decision {
-    transaction.note(&followed.target, arrived.text, arrived.shared);
+    transaction.note(Some(&followed.target), arrived.text, arrived.shared);
     let key = &arrived.shared.key;
     let evidence = evidence(&transaction.head, arrived);
     let is_ours =
@@ -57,7 +57,8 @@ pub(in crate::request) fn know(transaction: &mut Transaction, routed: Routed<'_>
 fn hide_key(head: &mut RequestHead, is_development: bool, arrived: Arrived<'_>) {
     let text = arrived.text;
     let is_in = |value: &[u8]| arrived.shared.key.is_in(value);
-    let is_referer = || head.has(known_key::REFERER) && head.values_of(known_key::REFERER, text).any(is_in);
+    let is_referer =
+        || head.has(known_key::REFERER) && head.with(text).values_of(known_key::REFERER).any(is_in);
     if is_development || is_referer() {
         head.drop_values(text, is_in);
     }
@@ -73,5 +74,5 @@ pub(super) fn audience(rule: ShowDiagnosis, head: &RequestHead, arrived: Arrived
 fn evidence<'a>(head: &'a RequestHead, arrived: Arrived<'a>) -> Evidence<'a> {
     let Arrived { shared, client, text, .. } = arrived;
     let (remote_addr, is_tls) = (client.peer.direct_addr(), client.peer.is_tls);
-    Evidence { head, bytes: text, remote_addr, is_tls, binds: &shared.settings.binds, key: &shared.key }
+    Evidence { head: head.with(text), remote_addr, is_tls, binds: &shared.settings.binds, key: &shared.key }
 }

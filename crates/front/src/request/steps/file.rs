@@ -24,7 +24,7 @@ pub(in crate::request) fn answer(transaction: &mut Transaction, routed: Routed<'
 fn find(statics: &StaticFiles, transaction: &mut Transaction, routed: Routed<'_>) -> Flow {
     let Transaction { head, answer: events, waited, .. } = transaction;
     let (path, may_wait) = (routed.path(head), waited.files < MOST_WAITS);
-    let request = StaticRequest { head, buffer: routed.text(), path, now_ms: now_ms(), may_wait };
+    let request = StaticRequest { head: head.with(routed.text()), path, now_ms: now_ms(), may_wait };
     let answer = match statics.lookup(&request, events) {
         StaticAnswer::NotMine => match statics.not_found(&request, events) {
             None => return Continue(()),

@@ -30,8 +30,8 @@ fn answer_challenge(https: &Https, transaction: &mut Transaction, arrived: Arriv
     if !head.method.is_idempotent() {
         return Continue(());
     }
-    let Some(content) = https.tls.challenges().answer(head.path(text)) else { return Continue(()) };
-    transaction.note_target(arrived.text, arrived.shared);
+    let Some(content) = https.tls.challenges().answer(head.with(text).path()) else { return Continue(()) };
+    transaction.note(None, arrived.text, arrived.shared);
     Break(transaction.answer_whole(200, &content, |fields| {
         fields.add(b"content-type", b"application/octet-stream");
     }))
@@ -44,8 +44,8 @@ fn send_to_https(https: &Https, transaction: &mut Transaction, arrived: Arrived<
     if !https.redirects || peer.is_tls || !arrived.stream.is_tcp() || is_web_server {
         return Continue(());
     }
-    let to = https.url_of(&transaction.head, &peer.server_name, arrived.text);
-    transaction.note_target(arrived.text, arrived.shared);
+    let to = https.url_of(transaction.head.with(arrived.text), &peer.server_name);
+    transaction.note(None, arrived.text, arrived.shared);
     Break(transaction.answer_whole(308, b"", |fields| fields.add(b"location", &to)))
 }
 
@@ -54,8 +54,8 @@ fn send_to_https(https: &Https, transaction: &mut Transaction, arrived: Arrived<
 #[cold]
 fn lead_back(https: &Https, transaction: &mut Transaction, arrived: Arrived<'_>) -> Decision {
     const WRONG: &[u8] = b"This address is for HTTPS: write https:// instead of http://.\n";
-    let to = https.url_of(&transaction.head, &arrived.client.peer.server_name, arrived.text);
-    transaction.note_target(arrived.text, arrived.shared);
+    let to = https.url_of(transaction.head.with(arrived.text), &arrived.client.peer.server_name);
+    transaction.note(None, arrived.text, arrived.shared);
     if matches!(transaction.head.method, Method::Get | Method::Head) {
         return transaction.answer_whole(307, b"", |fields| fields.add(b"location", &to));
     }

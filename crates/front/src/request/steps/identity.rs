@@ -16,7 +16,7 @@ pub(in crate::request) fn identify(transaction: &mut Transaction, arrived: Arriv
 #[inline(never)]
 fn take_id(transaction: &mut Transaction, arrived: Arrived<'_>) {
     let head = &mut transaction.head;
-    let kept = RequestId::kept(head.values_of(known_key::X_REQUEST_ID, arrived.text));
+    let kept = RequestId::kept(head.with(arrived.text).values_of(known_key::X_REQUEST_ID));
     if kept.is_none() {
         head.drop_known(known_key::X_REQUEST_ID);
     }

@@ -24,13 +24,13 @@ pub(in crate::request) fn check(transaction: &mut Transaction, routed: Routed<'_
 fn judge(auth: &Rc<BasicAuth>, transaction: &mut Transaction, routed: Routed<'_>) -> Flow {
     let Routed { arrived, app, prefix_bytes } = routed;
     let Transaction { head, waited, .. } = transaction;
-    if is_open(head, arrived.text, prefix_bytes, &app.settings().process.probe_path) {
+    if is_open(head.with(arrived.text), prefix_bytes, &app.settings().process.probe_path) {
         return Continue(());
     }
     let checked = waited.login.as_ref().filter(|login| login.app == app.id);
     let verdict = match checked.and_then(|login| login.verdict.get()) {
         Some(verdict) => verdict.clone(),
-        None => match auth.judge(head, arrived.text, arrived.client.origin) {
+        None => match auth.judge(head.with(arrived.text), arrived.client.origin) {
             Judged::At(verdict) => verdict,
             Judged::Later(question) => {
                 let verdict = Rc::new(OnceCell::new());

@@ -20,8 +20,7 @@ pub(in crate::request) fn refuse(transaction: &mut Transaction, arrived: Arrived
 /// themselves, and clients that name none in the handshake get a certificate in spite of that.
 fn is_misdirected(head: &RequestHead, arrived: Arrived<'_>) -> bool {
     let Arrived { shared, stream, client, text, .. } = arrived;
-    let (Some(https), Some(host)) = (&shared.https, head.host()) else { return false };
-    let host = host.name(text);
+    let (Some(https), Some(host)) = (&shared.https, head.with(text).host_name()) else { return false };
     let host = host.strip_suffix(b".").unwrap_or(host);
     stream.look_at_server_name(|name| {
         let Some(name) = name.filter(|name| !host.eq_ignore_ascii_case(name.as_bytes())) else {

@@ -9,7 +9,7 @@ use crate::exchange::response_head::HeadContext;
 use crate::message::conditions::Conditions;
 use crate::message::forwarded::is_about_sending;
 use crate::message::refusal::Refusal;
-use crate::message::request_head::{known_key, patch_limit, Method, RequestHead, RingContext};
+use crate::message::request_head::{known_key, patch_limit, Head, Method, RequestHead, RingContext};
 use crate::message::request_id::RequestId;
 use crate::refusals::failure::path;
 use crate::request::timing;
@@ -31,7 +31,7 @@ pub(in crate::request) fn prepare(transaction: &mut Transaction, routed: Routed<
     transaction.reports_timing = settings.server_timing;
     let moments = timing::first_moments(recipient, received_us, transaction, &settings, arrived);
     let fill = watch.as_ref().and_then(Watch::fill);
-    let asked = Conditions::of(&transaction.head, text);
+    let asked = Conditions::of(transaction.head.with(text));
     if fill.is_some_and(Fill::has_conditions) {
         transaction.head.drop_known(known_key::IF_NONE_MATCH);
         transaction.head.drop_known(known_key::IF_MODIFIED_SINCE);
@@ -46,7 +46,7 @@ pub(in crate::request) fn prepare(transaction: &mut Transaction, routed: Routed<
     fill.iter().for_each(|fill| fill.add_conditions(&mut inner.request.head));
     inner.response.assign_to(&app.reads, arrived.client.buffers(&app.buffers));
     inner.request.repeatable = head.method.is_idempotent();
-    inner.request.is_for_web_socket = is_for_web_socket(head, text);
+    inner.request.is_for_web_socket = is_for_web_socket(head.with(text));
     inner.request.repeated = false;
     inner.request.received.clear();
     if head.may_be_for_file() && !app.knows_files() {
@@ -62,9 +62,9 @@ pub(in crate::request) fn prepare(transaction: &mut Transaction, routed: Routed<
     watch.into_iter().for_each(|watch| inner.response.watch(watch));
 }
 
-fn is_for_web_socket(head: &RequestHead, text: &[u8]) -> bool {
+fn is_for_web_socket(head: Head<'_>) -> bool {
     let is_web_socket = |protocol: &[u8]| protocol.eq_ignore_ascii_case(b"websocket");
-    head.upgrade && head.field(known_key::UPGRADE, text).is_some_and(is_web_socket)
+    head.upgrade && head.field(known_key::UPGRADE).is_some_and(is_web_socket)
 }
 
 /// The compression of an answer of the application, if the client accepts one.
@@ -72,7 +72,7 @@ pub(super) fn stage(head: &RequestHead, routed: Routed<'_>) -> Option<Box<Stage>
     let app = routed.app;
     let is_on = app.settings().compress;
     let client = || routed.arrived.client.encoders();
-    is_on.then(|| Stage::new(head, routed.text(), &app.compression, client())).flatten()
+    is_on.then(|| Stage::new(head.with(routed.text()), &app.compression, client())).flatten()
 }
 
 /// What a worker gets of a request beside its head.

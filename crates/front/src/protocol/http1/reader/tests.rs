@@ -53,18 +53,18 @@ fn a_plain_request_is_understood() {
     let parsed = parse(head).unwrap();
     let buffer = head.as_bytes();
     assert_eq!(parsed.method, Method::Get);
-    assert_eq!(parsed.path(buffer), b"/a%20b");
-    assert_eq!(parsed.query(buffer), b"c=d&e");
-    assert_eq!(parsed.target(buffer), b"/a%20b?c=d&e");
+    assert_eq!(parsed.with(buffer).path(), b"/a%20b");
+    assert_eq!(parsed.with(buffer).query(), b"c=d&e");
+    assert_eq!(parsed.with(buffer).target(), b"/a%20b?c=d&e");
     assert_eq!(parsed.version, Version::Http11);
     assert_eq!(parsed.framing, BodyFraming::None);
     assert!(parsed.keep_alive && !parsed.upgrade && !parsed.expect_continue);
     let host = parsed.host().unwrap();
     assert_eq!((host.name(buffer), host.port), (&b"example.org"[..], Some(8080)));
-    let fields: Vec<_> = parsed.fields(buffer).collect();
+    let fields: Vec<_> = parsed.with(buffer).fields().collect();
     assert_eq!(fields[1], (&b"Accept"[..], &b"*/*"[..]));
     assert_eq!(fields[2], (&b"X-Empty"[..], &b""[..]));
-    assert_eq!(parsed.field(known_key::RANGE, buffer), None);
+    assert_eq!(parsed.with(buffer).field(known_key::RANGE), None);
 }
 
 #[test]
@@ -76,8 +76,8 @@ fn one_head_serves_request_after_request() {
     assert_eq!(head.framing, BodyFraming::Length(3));
     let rest = &buffer[length + 3..];
     assert_eq!(reader.parse(rest, &limits(), &mut head), Ok(Parsed::Complete { length: rest.len() }));
-    assert_eq!((head.path(rest), head.framing, head.host()), (&b"/2"[..], BodyFraming::None, None));
-    assert_eq!(head.fields(rest).count(), 0);
+    assert_eq!((head.with(rest).path(), head.framing, head.host()), (&b"/2"[..], BodyFraming::None, None));
+    assert_eq!(head.with(rest).fields().count(), 0);
     assert!(!head.keep_alive);
 }
 
@@ -102,8 +102,8 @@ fn targets_come_in_three_forms() {
         let head = format!("{line}\r\nHost: a\r\n\r\n");
         let parsed = parse(&head).unwrap_or_else(|refusal| panic!("{line}: {refusal:?}"));
         let buffer = head.as_bytes();
-        assert_eq!(parsed.path(buffer), path.as_bytes(), "{line}");
-        assert_eq!(parsed.query(buffer), query.as_bytes(), "{line}");
+        assert_eq!(parsed.with(buffer).path(), path.as_bytes(), "{line}");
+        assert_eq!(parsed.with(buffer).query(), query.as_bytes(), "{line}");
         assert_eq!(parsed.host().unwrap().name(buffer), host.as_bytes(), "{line}");
     }
 }
@@ -167,7 +167,10 @@ fn a_later_minor_version_is_treated_as_http11() {
         let head = format!("{before}GET /a?b HTTP/{version}\r\nHost: c\r\nConnection: close\r\n\r\n");
         let parsed = parse(&head).unwrap();
         assert_eq!((parsed.version, parsed.keep_alive), (Version::Http11, false));
-        assert_eq!((parsed.path(head.as_bytes()), parsed.query(head.as_bytes())), (&b"/a"[..], &b"b"[..]));
+        assert_eq!(
+            (parsed.with(head.as_bytes()).path(), parsed.with(head.as_bytes()).query()),
+            (&b"/a"[..], &b"b"[..])
+        );
     }
     assert_eq!(parse("GET / HTTP/1.2\r\n\r\n"), Err(Refusal::HostMissing));
 }
@@ -502,7 +505,7 @@ proptest! {
         let text = format!("GET /a HTTP/1.1\r\nHost: a\r\n{}", pieces.concat());
         if let Ok(Some((length, head))) = parse_in_pieces(text.as_bytes(), &[]) {
             let buffer = &text.as_bytes()[..length];
-            for (name, value) in head.fields(buffer) {
+            for (name, value) in head.with(buffer).fields() {
                 prop_assert!(!name.is_empty());
                 prop_assert!(!value.iter().any(|byte| byte.is_ascii_control() && *byte != b'\t'));
             }

@@ -39,12 +39,12 @@ fn a_head_says_what_the_pseudo_header_fields_and_the_others_say() {
     let (head, text) = read_with(&request, false, &limits()).unwrap();
     assert_eq!((head.method, head.version), (Method::Get, Version::Http2));
     assert_eq!(
-        (head.target(&text), head.path(&text), head.query(&text)),
+        (head.with(&text).target(), head.with(&text).path(), head.with(&text).query()),
         (&b"/a?b"[..], &b"/a"[..], &b"b"[..])
     );
     assert_eq!(head.host().unwrap().name(&text), b"example.org");
-    assert_eq!(head.field(known_key::USER_AGENT, &text), Some(&b"curl"[..]));
-    assert_eq!(head.fields(&text).filter(|(name, _)| *name == b"x-one").count(), 2);
+    assert_eq!(head.with(&text).field(known_key::USER_AGENT), Some(&b"curl"[..]));
+    assert_eq!(head.with(&text).fields().filter(|(name, _)| *name == b"x-one").count(), 2);
     assert!(!head.keep_alive && !head.upgrade);
     assert!(head.may_be_for_file());
 }
@@ -142,13 +142,13 @@ fn a_websocket_is_what_it_is_in_http_1() {
     let fields = [("sec-websocket-version", "13"), ("sec-websocket-key", "of the client")];
     let (head, text) = read_with(&connect("websocket", &fields), true, &limits()).unwrap();
     assert_eq!(
-        (head.method, head.method_name(&text), head.framing),
+        (head.method, head.with(&text).method_name(), head.framing),
         (Method::Get, &b"GET"[..], BodyFraming::None)
     );
     assert!(head.upgrade && !head.may_be_for_file());
-    assert_eq!(head.field(known_key::UPGRADE, &text), Some(&b"websocket"[..]));
-    assert_eq!(head.field(known_key::CONNECTION, &text), Some(&b"upgrade"[..]));
-    let keys = head.fields(&text).filter(|(name, _)| *name == b"sec-websocket-key");
+    assert_eq!(head.with(&text).field(known_key::UPGRADE), Some(&b"websocket"[..]));
+    assert_eq!(head.with(&text).field(known_key::CONNECTION), Some(&b"upgrade"[..]));
+    let keys = head.with(&text).fields().filter(|(name, _)| *name == b"sec-websocket-key");
     assert_eq!(keys.collect::<Vec<_>>(), [(&b"sec-websocket-key"[..], &b"dGhlIHNhbXBsZSBub25jZQ=="[..])]);
 }
 
@@ -156,6 +156,6 @@ fn a_websocket_is_what_it_is_in_http_1() {
 fn the_whole_server_is_a_star() {
     let (head, text) =
         read_with(&request("OPTIONS", "*", &[("host", "example.org")]), false, &limits()).unwrap();
-    assert_eq!(head.path(&text), b"*");
+    assert_eq!(head.with(&text).path(), b"*");
     assert_eq!(refusal(&request("GET", "*", &[("host", "example.org")]), false), Refusal::BadTarget);
 }
