@@ -2,9 +2,10 @@
 
 use crate::commands::{announce, ends_within, process, CommandError, LOOK_EVERY};
 use crate::control::asking::{ask, Instance};
-use crate::control::instance::{Answer, AppStatus, Question, ReforkStatus, RestartStatus};
+use crate::control::messages::{Answer, Question};
 use crate::control::selection::{is_selected, selected, the_only};
 use crate::output::{complain, progress};
+use crate::status::report::{AppStatus, ReforkStatus, RestartStatus};
 use highball_config::Selector;
 use std::io;
 

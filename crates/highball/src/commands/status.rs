@@ -2,10 +2,10 @@
 
 use crate::commands::CommandError;
 use crate::control::asking::{running, Instance};
-use crate::control::instance::AppStatus;
 use crate::control::places::ControlPlaces;
 use crate::control::selection::{is_selected, of_user, selected, the_only};
 use crate::output::print;
+use crate::status::report::AppStatus;
 use crate::status::table::table;
 use highball_config::Selector;
 use highball_text::json;

@@ -2,7 +2,7 @@
 
 use crate::commands::{announce, ends_within, process, CommandError};
 use crate::control::asking::ask;
-use crate::control::instance::{Answer, Question};
+use crate::control::messages::{Answer, Question};
 use crate::control::selection::{selected, the_whole};
 use crate::output::progress;
 use highball_config::Selector;

@@ -2,9 +2,10 @@
 
 use crate::commands::{announce, ends_within, process, CommandError, LOOK_EVERY};
 use crate::control::asking::ask;
-use crate::control::instance::{Answer, Question, UpgradeStatus};
+use crate::control::messages::{Answer, Question};
 use crate::control::selection::{everywhere, selected, the_whole};
 use crate::output::progress;
+use crate::status::report::UpgradeStatus;
 use highball_config::Selector;
 use std::io;
 

@@ -2,11 +2,12 @@
 //! another user's, and repeats texts of applications. So an answer has a limit in size and time, holds nothing that a
 //! terminal would obey, and an instance is the process that really is at the other end.
 
-use crate::control::instance::{Answer, Question, Status};
 use crate::control::listening::ports_of;
+use crate::control::messages::{Answer, Question};
 use crate::control::places::{connect, pid_of, ControlFolder, ControlPlaces, Peer, Whose};
 use crate::output::complain;
 use crate::process::event_loop::event_loop;
+use crate::status::report::Status;
 use highball_text::{json, visible, visible_lines, visible_path};
 use highball_users::Place;
 use rustix::process::geteuid;

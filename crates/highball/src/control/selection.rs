@@ -2,10 +2,10 @@
 
 use crate::control::asking::{look_for, running, Instance};
 use crate::control::elsewhere;
-use crate::control::instance::{AppStatus, Status};
 use crate::control::places::ControlPlaces;
 use crate::output::complain;
 use crate::process::list::user_name;
+use crate::status::report::{AppStatus, Status};
 use highball_config::{did_you_mean, AppSelector, Selector};
 use std::os::unix::fs::MetadataExt;
 use thiserror::Error;

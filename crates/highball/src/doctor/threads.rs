@@ -6,9 +6,9 @@
 //! whether a request waits for that thread or for something else, so there are a lower and an upper limit.
 
 use crate::control::asking::Instance;
-use crate::control::instance::RequestTimesStatus;
 use crate::control::selection::is_selected;
 use crate::doctor::{Check, State};
+use crate::status::report::RequestTimesStatus;
 use highball_config::{App, AppSelector};
 use std::fmt;
 

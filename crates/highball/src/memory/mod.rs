@@ -11,11 +11,12 @@ mod tables;
 
 use crate::commands::CommandError;
 use crate::control::asking::{ask, running, Instance};
-use crate::control::instance::{Answer, AppStatus, Question, RubyProcess, Status};
+use crate::control::messages::{Answer, Question, RubyProcess};
 use crate::control::places::ControlPlaces;
 use crate::control::selection::selected;
 use crate::output::print;
 use crate::process::list::{user_name, Process, ProcessList};
+use crate::status::report::{AppStatus, Status};
 use highball_config::Selector;
 use highball_proc::ProcessMemory;
 use highball_spawner::{Role, SERVER_TITLE};

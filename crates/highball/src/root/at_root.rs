@@ -2,8 +2,8 @@
 
 use crate::apps::puma;
 use crate::certificates::{self, Sources};
-use crate::control::instance::InstanceSocket;
 use crate::control::places::ControlPlaces;
+use crate::control::socket::InstanceSocket;
 use crate::development::developer_key;
 use crate::output::complain;
 use crate::process::pidfile::Pidfile;

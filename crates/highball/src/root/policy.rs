@@ -2,8 +2,8 @@
 
 use crate::apps::cgroups;
 use crate::apps::source::is_given_as_object;
-use crate::control::instance::{InstanceSocket, MadeSocket};
 use crate::control::places::ControlPlaces;
+use crate::control::socket::{InstanceSocket, MadeSocket};
 use crate::output::complain;
 use crate::process::event_loop::event_loop;
 use crate::process::pidfile::Pidfile;

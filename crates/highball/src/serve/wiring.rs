@@ -3,16 +3,17 @@
 
 use crate::admin::{Addresses, Token};
 use crate::configuration::Configuration;
-use crate::control::instance::{
-    heap_time, Answer, AppMemoryStatus, AppStatus, CacheStatus, CertificateStatus, CrashLoopStatus,
-    DomainStatus, MachineMemoryStatus, MoldStatus, OverrunStatus, Question, ReforkStatus, RequestTimesStatus,
-    RestartStatus, RubyProcess, SizingStatus, Status, TlsStatus, UpgradeStatus, WorkerStatus,
-};
+use crate::control::messages::{heap_time, Answer, Question, RubyProcess};
 use crate::development::diagnosis_page;
 use crate::serve::handover::{Candidate, News};
 use crate::serve::readiness::Readiness;
 use crate::status::kernel_limits::{self, KernelLimitsStatus};
 use crate::status::overview::{Detail, Observer};
+use crate::status::report::{
+    AppMemoryStatus, AppStatus, CacheStatus, CertificateStatus, CrashLoopStatus, DomainStatus,
+    MachineMemoryStatus, MoldStatus, OverrunStatus, ReforkStatus, RequestTimesStatus, RestartStatus,
+    SizingStatus, Status, TlsStatus, UpgradeStatus, WorkerStatus,
+};
 use crate::status::reports;
 use highball_acme::{Keeper, NameReport};
 use highball_config::{App, AppId, Settings};

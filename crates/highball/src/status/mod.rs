@@ -1,10 +1,10 @@
-//! What a running server reports: `reports` (of front and supervisor), `processes` (what they take), `kernel_limits` (what applications use of
-//! them), `overview` (what
-//! the server does at this moment), `table` (what people are shown).
+//! What a running server reports: `report` (how it is doing), `table` (the same for people), `reports` (asking front and supervisor),
+//! `processes` (what they take), `kernel_limits` (what applications use of them), `overview` (what the server does at this moment).
 
 pub(crate) mod kernel_limits;
 pub(crate) mod overview;
 pub(crate) mod processes;
+pub(crate) mod report;
 pub(crate) mod reports;
 pub(crate) mod table;
 #[cfg(test)]

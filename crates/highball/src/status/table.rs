@@ -1,10 +1,10 @@
 //! The tables of `highball status`, for people.
 
-use crate::control::instance::{
+use crate::status::kernel_limits::KernelLimitsStatus;
+use crate::status::report::{
     AppMemoryStatus, AppStatus, CacheStatus, CrashLoopStatus, DomainStatus, MoldStatus, OverrunStatus,
     ReforkStatus, RestartStatus, SizingStatus, Status, TlsStatus, UpgradeStatus, WorkerStatus,
 };
-use crate::status::kernel_limits::KernelLimitsStatus;
 use std::fmt::Write as _;
 use std::time::SystemTime;
 

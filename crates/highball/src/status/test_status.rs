@@ -1,10 +1,10 @@
 //! A status for tests.
 
-use crate::control::instance::{
+use crate::status::kernel_limits::KernelLimitsStatus;
+use crate::status::report::{
     AppMemoryStatus, AppStatus, CacheStatus, CrashLoopStatus, MachineMemoryStatus, MoldStatus, OverrunStatus,
     ReforkStatus, RequestTimesStatus, RestartStatus, Status, WorkerStatus,
 };
-use crate::status::kernel_limits::KernelLimitsStatus;
 
 pub(crate) fn a_status() -> Status {
     Status {

@@ -11,7 +11,7 @@ mod terminal;
 use crate::commands::CommandError;
 use crate::control::actions::Action;
 use crate::control::asking::{ask, ask_aside, Instance};
-use crate::control::instance::{Answer, Question};
+use crate::control::messages::{Answer, Question};
 use crate::control::selection::{is_selected, selected, the_only};
 use crate::output::print;
 use crate::status::overview::report::Overview;

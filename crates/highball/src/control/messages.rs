@@ -1,0 +1,148 @@
+//! What can be asked of a running server over its control socket, and what it answers.
+
+use crate::control::actions::Action;
+use crate::status::overview::report::Overview;
+use crate::status::report::Status;
+use highball_link::RubyHeap;
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// Time for finding an answer where that asks no Ruby process.
+const EXCHANGE_TIME: Duration = Duration::from_secs(2);
+/// Time that Ruby processes have to tell their heaps.
+const HEAP_TIME: Duration = Duration::from_secs(1);
+/// The same where they run a full garbage collection first.
+const COLLECTED_HEAP_TIME: Duration = Duration::from_secs(10);
+
+/// What can be asked of an instance.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "command", rename_all = "snake_case")]
+pub(crate) enum Question {
+    /// How are things?
+    Status,
+    /// Replace the version that is served by a new one.
+    Restart {
+        /// The number of the application.
+        app: u32,
+    },
+    /// Re-fork the workers from a warm one.
+    Refork {
+        /// The number of the application.
+        app: u32,
+    },
+    /// Replace this process by a new one.
+    Upgrade,
+    /// Drain and stop.
+    Stop,
+    /// Which processes are there, and how are their Ruby heaps?
+    Memory {
+        /// Whether workers run a full garbage collection first.
+        gc: bool,
+    },
+    /// What does it do at this moment?
+    Overview {
+        /// Whether workers are asked what their threads do.
+        states: bool,
+    },
+    /// Do this with an application.
+    Act {
+        /// The number of the application.
+        app: u32,
+        /// What to do.
+        #[serde(flatten)]
+        action: Action,
+    },
+    /// By which token does the dashboard take orders?
+    DashboardToken,
+}
+
+impl Question {
+    /// Time for finding the answer.
+    pub(crate) fn time_limit(self) -> Duration {
+        match self {
+            Question::Memory { gc } => EXCHANGE_TIME + heap_time(gc),
+            Question::Overview { .. } => 2 * EXCHANGE_TIME,
+            _ => EXCHANGE_TIME,
+        }
+    }
+}
+
+/// Time that Ruby processes have to tell their heaps; with `gc`, after a full garbage collection.
+pub(crate) fn heap_time(gc: bool) -> Duration {
+    if gc {
+        COLLECTED_HEAP_TIME
+    } else {
+        HEAP_TIME
+    }
+}
+
+/// What an instance answers.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(crate) enum Answer {
+    /// How things are.
+    Status(Box<Status>),
+    /// It restarts, or will when it is done with the restart before; `Status` shows its progress.
+    Restarting {
+        /// Its process id.
+        pid: i32,
+        /// The generation that the restart brings.
+        generation: u32,
+    },
+    /// It reforks; `Status` shows its progress.
+    Reforking {
+        /// Its process id.
+        pid: i32,
+        /// The refork's number, from 1.
+        number: u32,
+    },
+    /// It starts a new process in its place; `Status` shows its progress.
+    Upgrading {
+        /// Its process id.
+        pid: i32,
+        /// The number of the hot restart.
+        number: u32,
+    },
+    /// It refuses.
+    Refused {
+        /// Why not, and what to do.
+        why: String,
+    },
+    /// It has begun to stop, and takes no longer than this.
+    Stopping {
+        /// Its process id.
+        pid: i32,
+        /// The time limit for draining.
+        drain_seconds: u64,
+    },
+    /// Its Ruby processes, by application: the mold first, then the workers by number.
+    Memory {
+        /// All that there are.
+        ruby: Vec<RubyProcess>,
+    },
+    /// What it does.
+    Overview(Box<Overview>),
+    /// It does what was asked for.
+    Begun {
+        /// What that is, in words.
+        what: String,
+    },
+    /// The token for the dashboard.
+    DashboardToken {
+        /// None: the dashboard takes no orders.
+        token: Option<String>,
+    },
+}
+
+/// A mold or worker and its Ruby heap.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct RubyProcess {
+    /// The number of the application.
+    pub(crate) app: u32,
+    /// The worker's number; `None` is the mold.
+    pub(crate) worker: Option<u32>,
+    pub(crate) pid: Option<i32>,
+    pub(crate) state: String,
+    /// Its heap, or why that is not known.
+    pub(crate) heap: Result<RubyHeap, String>,
+}
