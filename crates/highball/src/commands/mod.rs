@@ -6,10 +6,10 @@ pub(crate) mod status;
 pub(crate) mod stop;
 pub(crate) mod upgrade;
 
-use crate::control::asking::Instance;
+use crate::control::finding::Instance;
 use crate::control::selection::SelectionError;
 use crate::output::progress;
-use crate::process::list::user_name;
+use crate::process::owner::user_name;
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use rustix::process::{pidfd_open, Pid, PidfdFlags};
 use std::io;

@@ -1,7 +1,8 @@
 //! `highball restart` and `highball refork`.
 
 use crate::commands::{announce, ends_within, process, CommandError, LOOK_EVERY};
-use crate::control::asking::{ask, Instance};
+use crate::control::asking::ask;
+use crate::control::finding::Instance;
 use crate::control::messages::{Answer, Question};
 use crate::control::selection::{is_selected, selected, the_only};
 use crate::output::{complain, progress};

@@ -1,7 +1,7 @@
 //! `highball status`.
 
 use crate::commands::CommandError;
-use crate::control::asking::{running, Instance};
+use crate::control::finding::{running, Instance};
 use crate::control::places::ControlPlaces;
 use crate::control::selection::{is_selected, of_user, selected, the_only};
 use crate::output::print;

@@ -1,7 +1,7 @@
 //! How to ask servers that run and were not found: their control sockets are where another environment puts them.
 
-use crate::control::places::VARIABLE;
-use crate::process::list::{parent_and_uid_of, user_name};
+use crate::control::places::{is_named, VARIABLE};
+use crate::process::owner::{parent_and_uid_of, user_name};
 use highball_config::COMMANDS;
 use rustix::process::{geteuid, getpid};
 use std::fmt::Write as _;
@@ -17,7 +17,7 @@ const MOST: usize = 8;
 /// named: then no other is meant.
 pub(crate) fn hints(seen: &[i32]) -> String {
     let mut text = String::new();
-    if std::env::var_os(VARIABLE).is_some_and(|named| !named.is_empty()) {
+    if is_named() {
         return text;
     }
     for server in servers().filter(|server| !seen.contains(&server.pid)).take(MOST) {

@@ -1,7 +1,7 @@
 //! Which TCP ports a process listens on, as the kernel reports it. Root asks servers of other users by their port, and what such
 //! a server answers about itself may be wrong on purpose.
 
-use crate::process::list::parent_and_uid_of;
+use crate::process::owner::parent_and_uid_of;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;

@@ -16,6 +16,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use tokio::net::unix::UCred;
 use tokio::net::UnixStream;
 
 /// The variable that names a control socket, or a folder of them.
@@ -33,37 +34,14 @@ const MOST_NAMES: usize = 4096;
 /// and sockets in one of another user's: other users decide how many there are.
 const MOST_SOCKETS: usize = 8;
 
-/// Where the control sockets of this user are.
+/// Where control sockets are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ControlPlaces {
-    /// In these folders. A server uses the first one that it can; commands look in all.
-    Usual(Vec<PathBuf>),
-    /// In these folders of other users, each with its user's number.
-    OfOthers(Vec<(PathBuf, u32)>),
+    /// In these folders, each with the number of the user that it has to belong to. A server uses the first one that it can;
+    /// commands look in all.
+    Folders(Vec<(PathBuf, u32)>),
     /// At this path, or, if it is a folder, in it.
     Named(PathBuf),
-}
-
-/// Whose instance may be asked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Whose {
-    /// This user's.
-    Ours,
-    /// That of another user with this number: root asks.
-    Users(u32),
-    /// That which was named: this user's, or, where root asks, any user's.
-    Named,
-}
-
-impl Whose {
-    fn includes(self, uid: u32) -> bool {
-        let own = geteuid();
-        match self {
-            Whose::Ours => uid == own.as_raw(),
-            Whose::Users(other) => own.is_root() && uid == other,
-            Whose::Named => own.is_root() || uid == own.as_raw(),
-        }
-    }
 }
 
 /// A folder of control sockets, which is held.
@@ -73,73 +51,76 @@ pub(crate) struct ControlFolder {
     path: PathBuf,
 }
 
-/// The process at the other end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Peer {
-    /// Its process id; none where it is not visible from here.
-    pub(crate) pid: Option<i32>,
-    /// Its user.
-    pub(crate) uid: u32,
-}
-
 impl ControlPlaces {
     /// Those of this user and environment, for a server.
     pub(crate) fn of_server() -> ControlPlaces {
-        ControlPlaces::of(geteuid().as_raw(), &|name| std::env::var_os(name).map(PathBuf::from), &[])
+        ControlPlaces::of(geteuid().as_raw(), &variable)
     }
 
-    /// Those of this user and environment, for a command: also where a server has them that has another environment.
+    /// The same for commands, with those of servers that have another environment.
     pub(crate) fn of_commands() -> ControlPlaces {
         let uid = geteuid().as_raw();
-        let mut others = vec![PathBuf::from(format!("/run/user/{uid}"))];
-        others.extend(subfolders("/run").filter(|folder| owner_of(&folder.join(FOLDER)) == Some(uid)));
-        ControlPlaces::of(uid, &|name| std::env::var_os(name).map(PathBuf::from), &others)
+        let mut places = ControlPlaces::of(uid, &variable);
+        if let (ControlPlaces::Folders(folders), false) = (&mut places, uid == 0) {
+            let usual = folders.clone();
+            folders.extend(on_this_machine().filter(|found| found.1 == uid && !usual.contains(found)));
+        }
+        places
     }
 
     /// Those of other users, where root asks and has not named any. Who may put a folder there decides nothing but what a
     /// server of that user answers: it has to belong to the same user as the folder.
     pub(crate) fn of_others() -> ControlPlaces {
-        let is_named = std::env::var_os(VARIABLE).is_some_and(|named| !named.is_empty());
-        if is_named || !geteuid().is_root() {
-            return ControlPlaces::OfOthers(Vec::new());
-        }
-        let of_services = subfolders("/run").chain(subfolders("/run/user")).map(|folder| folder.join(FOLDER));
-        let shared = subfolders("/tmp").chain(subfolders("/dev/shm"));
-        let others =
-            of_services.chain(shared.filter(|folder| uid_in_name(folder).is_some())).filter_map(|folder| {
-                let uid = owner_of(&folder).filter(|uid| *uid != 0)?;
-                uid_in_name(&folder).is_none_or(|named| named == uid).then_some((folder, uid))
-            });
-        ControlPlaces::OfOthers(others.take(MOST_FOLDERS).collect())
+        let most = if is_named() || !geteuid().is_root() { 0 } else { MOST_FOLDERS };
+        ControlPlaces::Folders(on_this_machine().filter(|(_, owner)| *owner != 0).take(most).collect())
     }
 
-    fn of(uid: u32, env: &dyn Fn(&str) -> Option<PathBuf>, others: &[PathBuf]) -> ControlPlaces {
-        let set = |name| env(name).filter(|path| !path.as_os_str().is_empty());
-        if let Some(named) = set(VARIABLE) {
+    /// Whether other users decide what is there.
+    pub(crate) fn are_of_others(&self) -> bool {
+        let own = geteuid().as_raw();
+        matches!(self, ControlPlaces::Folders(folders) if folders.iter().any(|(_, uid)| *uid != own))
+    }
+
+    fn of(uid: u32, env: &dyn Fn(&str) -> Option<PathBuf>) -> ControlPlaces {
+        if let Some(named) = env(VARIABLE) {
             return ControlPlaces::Named(std::path::absolute(&named).unwrap_or(named));
         }
         let [temporary, memory] = SHARED.map(|start| PathBuf::from(format!("{start}{uid}")));
-        if uid == 0 {
-            return ControlPlaces::Usual(vec!["/run/highball".into(), memory]);
-        }
-        let runtime = set("XDG_RUNTIME_DIR").into_iter().chain(others.iter().cloned());
-        let mut folders: Vec<PathBuf> = runtime.map(|folder| folder.join(FOLDER)).collect();
-        folders.extend([temporary, memory]);
-        let mut seen = std::collections::BTreeSet::new();
-        folders.retain(|folder| seen.insert(folder.clone()));
-        ControlPlaces::Usual(folders)
+        let folders = if uid == 0 {
+            vec!["/run/highball".into(), memory]
+        } else {
+            let runtime = env("XDG_RUNTIME_DIR").map(|folder| folder.join(FOLDER));
+            runtime.into_iter().chain([temporary, memory]).collect()
+        };
+        ControlPlaces::Folders(folders.into_iter().map(|folder| (folder, uid)).collect())
     }
+}
+
+/// A variable of this process, unless it is empty.
+fn variable(name: &str) -> Option<PathBuf> {
+    std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
+}
+
+/// Whether the place is named: then no other is meant.
+pub(crate) fn is_named() -> bool {
+    variable(VARIABLE).is_some()
+}
+
+/// The folders of control sockets on this machine, with their owners: in runtime folders, of users and services, and where all
+/// users may write. No link is followed.
+fn on_this_machine() -> impl Iterator<Item = (PathBuf, u32)> {
+    let runtime = subfolders("/run").chain(subfolders("/run/user")).map(|folder| folder.join(FOLDER));
+    let shared = subfolders("/tmp").chain(subfolders("/dev/shm"));
+    let folders = runtime.chain(shared.filter(|folder| uid_in_name(folder).is_some()));
+    folders.filter_map(|folder| {
+        let found = folder.symlink_metadata().ok().filter(std::fs::Metadata::is_dir)?;
+        uid_in_name(&folder).is_none_or(|named| named == found.uid()).then(|| (folder, found.uid()))
+    })
 }
 
 /// The folders in this one.
 fn subfolders(folder: &str) -> impl Iterator<Item = PathBuf> {
     std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path())
-}
-
-/// Whose folder this is; no link is followed.
-fn owner_of(folder: &Path) -> Option<u32> {
-    let found = folder.symlink_metadata().ok()?;
-    found.is_dir().then(|| found.uid())
 }
 
 /// The user in the name of a folder `/tmp/highball-UID` or `/dev/shm/highball-UID`.
@@ -153,18 +134,12 @@ impl ControlFolder {
     pub(crate) fn claim(path: &Path) -> io::Result<ControlFolder> {
         match DirBuilder::new().mode(0o700).create(path) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
-            _ => ControlFolder::open(path),
+            _ => ControlFolder::open(path, geteuid().as_raw()),
         }
     }
 
-    /// Opens a folder that is ours, and closed to other users. No link is followed to it: another user may have made
-    /// it.
-    pub(crate) fn open(path: &Path) -> io::Result<ControlFolder> {
-        ControlFolder::open_of(path, geteuid().as_raw())
-    }
-
-    /// The same for a folder that has to be this user's.
-    pub(crate) fn open_of(path: &Path, uid: u32) -> io::Result<ControlFolder> {
+    /// Opens a folder of this user's that is closed to others. No link is followed to it: another user may have made it.
+    pub(crate) fn open(path: &Path, uid: u32) -> io::Result<ControlFolder> {
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let descriptor = open(path, flags, Mode::empty())?;
         let found = fstat(&descriptor)?;
@@ -204,9 +179,9 @@ impl ControlFolder {
         Place::within(self.descriptor.try_clone()?, &self.path, name).map_err(in_folder)
     }
 
-    /// The sockets of instances in it: their names.
-    pub(crate) fn sockets(&self, whose: Whose) -> io::Result<Vec<Place>> {
-        let most = if let Whose::Users(_) = whose { MOST_SOCKETS } else { MOST_NAMES };
+    /// The sockets of instances in it: their names. `is_ours`: no other user decides how many there are.
+    pub(crate) fn sockets(&self, is_ours: bool) -> io::Result<Vec<Place>> {
+        let most = if is_ours { MOST_NAMES } else { MOST_SOCKETS };
         let mut places = Vec::new();
         for entry in Dir::read_from(&self.descriptor)?.take(MOST_NAMES) {
             let entry = entry?;
@@ -227,14 +202,20 @@ pub(crate) fn pid_of(name: &OsStr) -> Option<i32> {
     name.to_str()?.strip_suffix(".sock")?.parse().ok()
 }
 
-/// Connects to a control socket, after a look at whose it is, and who listens there.
-pub(crate) async fn connect(place: &Place, whose: Whose) -> io::Result<(UnixStream, Peer)> {
+/// Whether this user may ask a server of the user `uid`, where one of `owner` is meant, or any. Only root asks those of others.
+fn may_be_asked(uid: u32, owner: Option<u32>) -> bool {
+    let own = geteuid();
+    (own.is_root() || uid == own.as_raw()) && owner.is_none_or(|owner| owner == uid)
+}
+
+/// Connects to a control socket of `owner`'s, or anybody's, after a look at whose it is, and who listens there.
+pub(crate) async fn connect(place: &Place, owner: Option<u32>) -> io::Result<(UnixStream, UCred)> {
     let found = place.find()?.ok_or(io::ErrorKind::NotFound)?;
     let path = place.path().display();
     if !found.is_socket() {
         return Err(denied(format!("{path} is {}, not a control socket", found.kind())));
     }
-    if !whose.includes(found.uid()) {
+    if !may_be_asked(found.uid(), owner) {
         let owner = User::with_uid(found.uid(), 0);
         return Err(denied(format!("the control socket {path} belongs to {owner}, and is not used")));
     }
@@ -247,7 +228,7 @@ pub(crate) async fn connect(place: &Place, whose: Whose) -> io::Result<(UnixStre
         let (owner, other) = (User::with_uid(found.uid(), 0), User::with_uid(peer.uid(), 0));
         return Err(denied(format!("a process of {other} listens on {owner}'s control socket {path}")));
     }
-    Ok((connection, Peer { pid: peer.pid().filter(|pid| *pid > 0), uid: peer.uid() }))
+    Ok((connection, peer))
 }
 
 /// Whether a process that has connected to our control socket may ask: one of this user, or of root.
@@ -278,27 +259,22 @@ mod tests {
     use std::fs::{self, Permissions};
     use std::os::unix::fs::{symlink, PermissionsExt};
 
-    fn places(uid: u32, env: &[(&str, &str)], others: &[&str]) -> ControlPlaces {
+    fn places(uid: u32, env: &[(&str, &str)]) -> ControlPlaces {
         let env = |name: &str| env.iter().find(|(known, _)| *known == name).map(|(_, value)| value.into());
-        let others: Vec<PathBuf> = others.iter().map(PathBuf::from).collect();
-        ControlPlaces::of(uid, &env, &others)
+        ControlPlaces::of(uid, &env)
     }
 
-    fn usual(folders: &[&str]) -> ControlPlaces {
-        ControlPlaces::Usual(folders.iter().map(PathBuf::from).collect())
+    fn folders(uid: u32, folders: &[&str]) -> ControlPlaces {
+        ControlPlaces::Folders(folders.iter().map(|folder| (folder.into(), uid)).collect())
     }
 
     #[test]
-    fn a_server_without_a_session_is_looked_for_from_one_and_the_other_way_round() {
+    fn a_server_uses_its_runtime_folder_else_one_in_a_shared_place() {
         let runtime = ("XDG_RUNTIME_DIR", "/run/user/7");
         let shared = ["/tmp/highball-7", "/dev/shm/highball-7"];
-        let in_session = ["/run/user/7/highball", shared[0], shared[1]];
-        assert_eq!(places(7, &[runtime], &[]), usual(&in_session));
-        assert_eq!(places(7, &[], &["/run/user/7"]), usual(&in_session));
-        assert_eq!(places(7, &[("XDG_RUNTIME_DIR", "")], &[]), usual(&shared));
-        assert_eq!(places(7, &[runtime], &["/run/user/7"]), places(7, &[runtime], &[]), "each place once");
-        let of_root = ["/run/highball", "/dev/shm/highball-0"];
-        assert_eq!(places(0, &[runtime], &["/run/user/0"]), usual(&of_root));
+        assert_eq!(places(7, &[runtime]), folders(7, &["/run/user/7/highball", shared[0], shared[1]]));
+        assert_eq!(places(7, &[]), folders(7, &shared));
+        assert_eq!(places(0, &[runtime]), folders(0, &["/run/highball", "/dev/shm/highball-0"]));
         let uids =
             ["/dev/shm/highball-7", "/tmp/highball-7", "/tmp/highball-", "/tmp/other-7"].map(Path::new);
         assert_eq!(uids.map(uid_in_name), [Some(7), Some(7), None, None]);
@@ -308,7 +284,7 @@ mod tests {
     fn one_that_is_named_is_the_only_one() {
         let named = [("HIGHBALL_CONTROL", "/run/blog/control"), ("XDG_RUNTIME_DIR", "/run/user/7")];
         for uid in [0, 7] {
-            assert_eq!(places(uid, &named, &[]), ControlPlaces::Named("/run/blog/control".into()));
+            assert_eq!(places(uid, &named), ControlPlaces::Named("/run/blog/control".into()));
         }
     }
 

@@ -1,10 +1,10 @@
 //! The instance that a command means.
 
-use crate::control::asking::{look_for, running, Instance};
 use crate::control::elsewhere;
+use crate::control::finding::{look_for, running, Instance};
 use crate::control::places::ControlPlaces;
 use crate::output::complain;
-use crate::process::list::user_name;
+use crate::process::owner::user_name;
 use crate::status::report::{AppStatus, Status};
 use highball_config::{did_you_mean, AppSelector, Selector};
 use std::os::unix::fs::MetadataExt;

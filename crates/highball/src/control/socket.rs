@@ -3,16 +3,16 @@
 
 use crate::control::callers::{Caller, Callers};
 use crate::control::messages::{Answer, Question};
-use crate::control::places::{connect, in_folder, may_ask, ControlFolder, ControlPlaces, Whose, VARIABLE};
+use crate::control::places::{connect, in_folder, may_ask, ControlFolder, ControlPlaces, VARIABLE};
 use highball_text::json;
 use highball_users::{Found, Place};
 use rustix::fs::{fchmod, Mode};
 use rustix::net::{bind, listen, socket_with, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
-use rustix::process::getpid;
+use rustix::process::{geteuid, getpid};
 use std::future::Future;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::time::timeout;
 use tracing::{info, warn};
@@ -53,10 +53,9 @@ impl InstanceSocket {
                 InstanceSocket::bind(own_place(&ControlFolder::open_named(path)?)?)
             }
             ControlPlaces::Named(path) => InstanceSocket::open_named(path, predecessor).await,
-            ControlPlaces::OfOthers(_) => Err(io::ErrorKind::PermissionDenied.into()),
-            ControlPlaces::Usual(folders) => {
+            ControlPlaces::Folders(folders) => {
                 let mut unusable = Unusable::default();
-                for folder in folders {
+                for (folder, _) in folders {
                     match InstanceSocket::open_in(folder) {
                         Ok(socket) => {
                             unusable.report(socket.path());
@@ -87,8 +86,8 @@ impl InstanceSocket {
             if !found.is_socket() || !place.may_replace(&found) {
                 return problem("is no control socket of this user's");
             }
-            if let Ok((_, peer)) = connect(&place, Whose::Ours).await {
-                if peer.pid != predecessor || predecessor.is_none() {
+            if let Ok((_, peer)) = connect(&place, Some(geteuid().as_raw())).await {
+                if predecessor.is_none() || peer.pid() != predecessor {
                     return problem("is the control socket of another Highball that runs");
                 }
             }
@@ -237,13 +236,17 @@ mod tests {
     use super::*;
     use std::fs;
     use std::os::unix::fs::MetadataExt;
+    use std::path::PathBuf;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    fn folders<const N: usize>(paths: [PathBuf; N]) -> ControlPlaces {
+        ControlPlaces::Folders(paths.map(|path| (path, geteuid().as_raw())).into())
+    }
 
     #[tokio::test]
     async fn a_question_gets_its_answer_and_the_socket_is_private() {
         let outer = tempfile::tempdir().unwrap();
-        let folder = outer.path().join("highball");
-        let places = ControlPlaces::Usual(vec![folder]);
+        let places = folders([outer.path().join("highball")]);
         let socket = InstanceSocket::open(&places, None).await.unwrap();
         let path = socket.path().to_owned();
         assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
@@ -271,7 +274,7 @@ mod tests {
     #[tokio::test]
     async fn a_slow_question_does_not_hold_up_others() {
         let outer = tempfile::tempdir().unwrap();
-        let places = ControlPlaces::Usual(vec![outer.path().join("highball")]);
+        let places = folders([outer.path().join("highball")]);
         let socket = InstanceSocket::open(&places, None).await.unwrap();
         let path = socket.path().to_owned();
         let ask = async {
@@ -319,7 +322,7 @@ mod tests {
         let outer = tempfile::tempdir().unwrap();
         let (taken, free) = (outer.path().join("taken"), outer.path().join("free"));
         fs::write(&taken, "").unwrap();
-        let socket = InstanceSocket::open(&ControlPlaces::Usual(vec![taken, free.clone()]), None).await;
+        let socket = InstanceSocket::open(&folders([taken, free.clone()]), None).await;
         assert!(socket.unwrap().path().starts_with(&free));
     }
 }

@@ -1,6 +1,6 @@
 //! For `highball doctor`: whether the kernel keeps the limits of an application, and whether they are too small for it.
 
-use crate::control::asking::Instance;
+use crate::control::finding::Instance;
 use crate::control::selection::is_selected;
 use crate::doctor::{Check, State};
 use crate::status::kernel_limits::KernelLimitsStatus;

@@ -7,7 +7,7 @@ mod threads;
 
 use crate::certificates::local_authority;
 use crate::certificates::{self, Checked};
-use crate::control::asking::Instance;
+use crate::control::finding::Instance;
 use crate::control::selection::{is_selected, selected};
 use crate::deploy::other_servers::{self, Unread};
 use crate::output::print;

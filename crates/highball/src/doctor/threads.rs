@@ -5,7 +5,7 @@
 //! compute a fifth of their time, five threads keep a CPU busy. While another thread of the worker computes, it is not known
 //! whether a request waits for that thread or for something else, so there are a lower and an upper limit.
 
-use crate::control::asking::Instance;
+use crate::control::finding::Instance;
 use crate::control::selection::is_selected;
 use crate::doctor::{Check, State};
 use crate::status::report::RequestTimesStatus;

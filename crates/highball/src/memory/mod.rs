@@ -1,25 +1,28 @@
 //! `highball memory`: what memory running instances take, and other Ruby servers on this machine.
 //!
 //! In reading order: this file (asking the instances, and putting it all together), `own_copy` (so that
-//! looking changes nothing), `process::list` (all processes), `ruby_servers` (those of other servers), `report`
+//! looking changes nothing), `processes` (all of the machine), `ruby_servers` (those of other servers), `report`
 //! (what `--json` prints), `tables` (what people are shown).
 
 mod own_copy;
+mod processes;
 mod report;
 mod ruby_servers;
 mod tables;
 
 use crate::commands::CommandError;
-use crate::control::asking::{ask, running, Instance};
+use crate::control::asking::ask;
+use crate::control::finding::{running, Instance};
 use crate::control::messages::{Answer, Question, RubyProcess};
 use crate::control::places::ControlPlaces;
 use crate::control::selection::selected;
 use crate::output::print;
-use crate::process::list::{user_name, Process, ProcessList};
+use crate::process::owner::user_name;
 use crate::status::report::{AppStatus, Status};
 use highball_config::Selector;
 use highball_proc::ProcessMemory;
 use highball_spawner::{Role, SERVER_TITLE};
+use processes::{Process, ProcessList};
 use report::{AppMemory, HeapTotal, InstanceReport, MemoryTotal, ProcessReport, Report, ServerReport};
 use ruby_servers::{ruby_servers, RubyServer};
 use std::collections::BTreeSet;

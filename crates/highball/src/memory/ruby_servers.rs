@@ -1,6 +1,6 @@
 //! Which processes of this machine belong to servers for Ruby, by their command lines and titles.
 
-use crate::process::list::{Process, ProcessList};
+use crate::memory::processes::{Process, ProcessList};
 use std::collections::BTreeSet;
 use std::path::Path;
 

@@ -1,6 +1,6 @@
 //! The file with our process id. It stays open for as long as this process runs.
 
-use crate::process::list::parent_and_uid_of;
+use crate::process::owner::parent_and_uid_of;
 use highball_users::{Found, Place, PlaceError, User};
 use rustix::process::geteuid;
 use std::fs::{self, File};

@@ -10,7 +10,8 @@ mod terminal;
 
 use crate::commands::CommandError;
 use crate::control::actions::Action;
-use crate::control::asking::{ask, ask_aside, Instance};
+use crate::control::asking::{ask, ask_aside};
+use crate::control::finding::Instance;
 use crate::control::messages::{Answer, Question};
 use crate::control::selection::{is_selected, selected, the_only};
 use crate::output::print;
