@@ -206,7 +206,7 @@ fn time_and_number(new: &Times, old: &Times) -> (f64, f64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::control::callers::{Callers, Source};
+    use crate::control::callers::{CallerSource, Callers};
     use highball_front::figures::Figures;
     use highball_front::{Condition, WorkerReport};
 
@@ -256,7 +256,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_name_is_a_line_or_all_that_comes_in_time() {
-        let caller = Callers::new("balancers", 1).add(Source::Unknown);
+        let caller = Callers::new("balancers", 1).add(CallerSource::Unknown);
         for (bytes, name) in
             [(&b"blog\nmore"[..], "blog"), (b" blog \r\n", "blog"), (b"blog", "blog"), (b"", "")]
         {

@@ -7,7 +7,7 @@
 use super::request::{Request, Response};
 use super::token::random_digits;
 use super::Sources;
-use crate::control::actions::Action;
+use crate::control::actions::AppAction;
 use crate::status::overview::report::{Overview, RequestOverview};
 use crate::status::overview::{Detail, Key};
 use highball_config::AppId;
@@ -24,7 +24,7 @@ const WRONG_TOKEN_TIME: Duration = Duration::from_millis(300);
 
 /// What the page is sent.
 #[derive(Serialize)]
-struct Report {
+struct DashboardReport {
     /// Whether there are buttons for those who have the token.
     takes_orders: bool,
     /// `None`: the front's event loop does not answer.
@@ -68,7 +68,7 @@ pub(super) async fn report(sources: &Sources) -> String {
     let takes_orders = sources.configuration.now().admin.takes_orders;
     let detail = Detail { states: true, backtraces: false, clients: false };
     let overview = sources.observer.overview(detail).await;
-    json::compact(&Report { takes_orders, overview })
+    json::compact(&DashboardReport { takes_orders, overview })
 }
 
 fn as_json(status: u16, content: &impl Serialize) -> Response {
@@ -120,14 +120,14 @@ pub(super) async fn obey(sources: &Sources, request: &Request) -> Response {
 }
 
 /// `APP/restart`, `APP/replace/WORKER`.
-fn parse(order: &str) -> Option<(AppId, Action)> {
+fn parse(order: &str) -> Option<(AppId, AppAction)> {
     let (app, action) = order.split_once('/')?;
     let action = match action {
-        "restart" => Action::Restart,
-        "refork" => Action::Refork,
-        "more-workers" => Action::MoreWorkers,
-        "fewer-workers" => Action::FewerWorkers,
-        _ => Action::ReplaceWorker { worker: action.strip_prefix("replace/")?.parse().ok()? },
+        "restart" => AppAction::Restart,
+        "refork" => AppAction::Refork,
+        "more-workers" => AppAction::MoreWorkers,
+        "fewer-workers" => AppAction::FewerWorkers,
+        _ => AppAction::ReplaceWorker { worker: action.strip_prefix("replace/")?.parse().ok()? },
     };
     Some((AppId(app.parse().ok()?), action))
 }
@@ -157,8 +157,8 @@ mod tests {
 
     #[test]
     fn orders_are_read() {
-        assert_eq!(parse("7/restart"), Some((AppId(7), Action::Restart)));
-        assert_eq!(parse("7/replace/3"), Some((AppId(7), Action::ReplaceWorker { worker: 3 })));
+        assert_eq!(parse("7/restart"), Some((AppId(7), AppAction::Restart)));
+        assert_eq!(parse("7/replace/3"), Some((AppId(7), AppAction::ReplaceWorker { worker: 3 })));
         for wrong in ["", "7", "x/restart", "7/replace/", "7/replace/-1", "7/stop"] {
             assert_eq!(parse(wrong), None, "{wrong}");
         }

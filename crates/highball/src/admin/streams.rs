@@ -3,7 +3,7 @@
 //! separate limit, beyond which an older one ends for a new one ([`Callers`]). One whose client does not read ends, too.
 
 use super::{dashboard, Sources};
-use crate::control::callers::{Callers, Source};
+use crate::control::callers::{CallerSource, Callers};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -50,7 +50,7 @@ impl Default for Streams {
 /// another one then.
 pub(super) async fn serve(
     mut stream: impl AsyncRead + AsyncWrite + Unpin,
-    source: Source,
+    source: CallerSource,
     sources: &Sources,
 ) {
     let streams = &sources.streams;

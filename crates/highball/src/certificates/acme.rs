@@ -42,7 +42,7 @@ pub(crate) fn keep_certificates(
 ) -> io::Result<Option<Keeping>> {
     let settings = configuration.now();
     let (Some(tls), Some(acme)) = (tls, settings.tls.acme.clone()) else { return Ok(None) };
-    let server = Server { tls: Arc::clone(tls), configuration: configuration.clone() };
+    let server = AcmeServer { tls: Arc::clone(tls), configuration: configuration.clone() };
     // The process before keeps them until it has drained.
     let quiet = if is_successor { settings.drain_timeout + EXIT } else { Duration::ZERO };
     let keeping = keep(acme, Arc::new(server), quiet)?;
@@ -52,12 +52,12 @@ pub(crate) fn keep_certificates(
 }
 
 /// Who clients get the certificates from.
-struct Server {
+struct AcmeServer {
     tls: Arc<Tls>,
     configuration: Configuration,
 }
 
-impl Owner for Server {
+impl Owner for AcmeServer {
     fn show(&self, proof: &Proof) {
         match proof {
             Proof::Text { token, text } => self.tls.challenges().show(token, text),

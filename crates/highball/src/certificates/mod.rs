@@ -19,16 +19,16 @@ use tracing::{error, info, warn};
 
 /// What was read for clients that get a certificate.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) enum Sources {
+pub(crate) enum PemSources {
     /// Files, in the order of the configuration.
-    Files(Vec<Source>),
+    Files(Vec<PemSource>),
     /// What issues certificates in development.
     Local(Local),
 }
 
 /// The files of a certificate, as they were read.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Source {
+pub(crate) struct PemSource {
     #[serde(with = "highball_text::exact")]
     file: PathBuf,
     /// The application that it belongs to.
@@ -39,7 +39,7 @@ pub(crate) struct Source {
 
 /// What clients are served with.
 #[derive(Debug)]
-pub(crate) enum Checked {
+pub(crate) enum CheckedCertificates {
     /// And why applications have none.
     Files(Vec<Certificate>, Problems),
     Local(Local, Box<Issuer>),
@@ -54,14 +54,14 @@ pub(crate) fn are_needed(settings: &Settings) -> bool {
 ///
 /// # Errors
 /// There is no authority for development.
-pub(crate) fn read(settings: &Settings, may_look: &dyn Fn(&Path) -> bool) -> Result<Sources, LocalError> {
+pub(crate) fn read(settings: &Settings, may_look: &dyn Fn(&Path) -> bool) -> Result<PemSources, LocalError> {
     if settings.tls.is_local {
-        return Ok(Sources::Local(local_authority::load()?));
+        return Ok(PemSources::Local(local_authority::load()?));
     }
     let named = settings.certificates().map(|(files, app)| match app {
         Some(app) if !may_look(&app.path()) => {
             let file = files.certificate.display();
-            Source::new(
+            PemSource::new(
                 files,
                 Some(app),
                 Err(format!("{file} is not read, as the file system does not answer")),
@@ -69,16 +69,16 @@ pub(crate) fn read(settings: &Settings, may_look: &dyn Fn(&Path) -> bool) -> Res
         }
         app => read_source(files, app),
     });
-    Ok(Sources::Files(named.chain(kept(settings)).collect()))
+    Ok(PemSources::Files(named.chain(kept(settings)).collect()))
 }
 
 /// Those that an authority has issued. One that is missing or cannot be used is being obtained, and the log says why.
-fn kept(settings: &Settings) -> impl Iterator<Item = Source> + '_ {
+fn kept(settings: &Settings) -> impl Iterator<Item = PemSource> + '_ {
     let acme = settings.tls.acme.iter();
     let files = acme.flat_map(|acme| kept_hosts(acme).into_iter().map(|host| certificate_file(acme, &host)));
     files.filter_map(|file| {
         let pem = kept_in(&file).ok()?;
-        Some(Source { file, owner: None, read: Ok(pem) })
+        Some(PemSource { file, owner: None, read: Ok(pem) })
     })
 }
 
@@ -92,8 +92,8 @@ pub(crate) fn kept_in(file: &Path) -> Result<Pem, CertificateError> {
 }
 
 /// Reads the files of one certificate.
-pub(crate) fn read_source(files: &CertificateFiles, app: Option<&App>) -> Source {
-    Source::new(files, app, read_files(files))
+pub(crate) fn read_source(files: &CertificateFiles, app: Option<&App>) -> PemSource {
+    PemSource::new(files, app, read_files(files))
 }
 
 fn read_files(files: &CertificateFiles) -> Result<Pem, String> {
@@ -128,9 +128,9 @@ pub(crate) fn reader_of_all(files: &[&Path]) -> Result<Option<User>, String> {
     Ok(reader)
 }
 
-impl Source {
-    fn new(files: &CertificateFiles, app: Option<&App>, read: Result<Pem, String>) -> Source {
-        Source {
+impl PemSource {
+    fn new(files: &CertificateFiles, app: Option<&App>, read: Result<Pem, String>) -> PemSource {
+        PemSource {
             file: files.certificate.clone(),
             owner: app.map(|app| CertificateOwner { name: app.name.clone(), hosts: app.hosts.clone() }),
             read,
@@ -152,12 +152,12 @@ impl Source {
 ///
 /// # Errors
 /// What is wrong with one of the server's.
-pub(crate) fn check(sources: Sources) -> Result<Checked, String> {
+pub(crate) fn check(sources: PemSources) -> Result<CheckedCertificates, String> {
     let sources = match sources {
-        Sources::Files(sources) => sources,
-        Sources::Local(local) => {
+        PemSources::Files(sources) => sources,
+        PemSources::Local(local) => {
             let issuer = Issuer::new(&local.delegate).map_err(|error| error.to_string())?;
-            return Ok(Checked::Local(local, Box::new(issuer)));
+            return Ok(CheckedCertificates::Local(local, Box::new(issuer)));
         }
     };
     let (mut certificates, mut problems) = (Vec::new(), Problems::new());
@@ -169,7 +169,7 @@ pub(crate) fn check(sources: Sources) -> Result<Checked, String> {
             Err(error) => drop(problems.insert(identity, error)),
         }
     }
-    Ok(Checked::Files(certificates, problems))
+    Ok(CheckedCertificates::Files(certificates, problems))
 }
 
 /// Keys get into no core file of this process. To be called before it is confined.
@@ -185,13 +185,13 @@ pub(crate) fn keep_out_of_core_files() {
 /// The cryptography does not work.
 pub(crate) fn set_up(
     settings: &Settings,
-    checked: Checked,
+    checked: CheckedCertificates,
     tickets: Option<&str>,
 ) -> Result<Arc<Tls>, SetupError> {
     let tls = |certificates| Tls::new(certificates, settings.tls.max_handshakes, tickets);
     let (certificates, problems) = match checked {
-        Checked::Files(certificates, problems) => (certificates, problems),
-        Checked::Local(local, issuer) => {
+        CheckedCertificates::Files(certificates, problems) => (certificates, problems),
+        CheckedCertificates::Local(local, issuer) => {
             let tls = tls(Vec::new())?;
             local.report();
             tls.issue_by(*issuer);
@@ -216,13 +216,13 @@ fn warn_of_flaws(certificate: &Certificate) {
 }
 
 /// From now on clients get these. Where something is wrong with one, they get the one of the same file from before.
-pub(crate) fn replace(tls: &Tls, read: Result<Sources, String>) {
+pub(crate) fn replace(tls: &Tls, read: Result<PemSources, String>) {
     let sources = match read {
-        Ok(Sources::Files(sources)) if !tls.is_local() => sources,
-        Ok(sources @ Sources::Local(_)) if tls.is_local() => {
+        Ok(PemSources::Files(sources)) if !tls.is_local() => sources,
+        Ok(sources @ PemSources::Local(_)) if tls.is_local() => {
             match check(sources) {
-                Ok(Checked::Local(_, issuer)) => tls.issue_by(*issuer),
-                Ok(Checked::Files(..)) => {}
+                Ok(CheckedCertificates::Local(_, issuer)) => tls.issue_by(*issuer),
+                Ok(CheckedCertificates::Files(..)) => {}
                 Err(error) => error!(error, "the certificates stay as they were"),
             }
             return;
@@ -250,7 +250,7 @@ fn report(tls: &Tls, problems: &Problems) {
 }
 
 /// From now on clients get these. `are_all`: and no others; else those of other files stay.
-pub(crate) fn renew(tls: &Tls, sources: Vec<Source>, are_all: bool) {
+pub(crate) fn renew(tls: &Tls, sources: Vec<PemSource>, are_all: bool) {
     let mut problems = PROBLEMS.lock().unwrap_or_else(PoisonError::into_inner);
     let before = tls.certificates();
     let mut known = problems.clone();

@@ -10,7 +10,7 @@ use tokio::sync::{mpsc, oneshot};
 /// An order for an application.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "action", rename_all = "snake_case")]
-pub(crate) enum Action {
+pub(crate) enum AppAction {
     /// Load new code.
     Restart,
     /// Fork the workers again, from one that is warm.
@@ -26,7 +26,7 @@ pub(crate) enum Action {
     },
 }
 
-impl Action {
+impl AppAction {
     /// Does it: what was begun, in words, or why not. `None`: the run is ending.
     pub(crate) async fn perform(
         self,
@@ -38,17 +38,17 @@ impl Action {
             return Some(Err("there is no such application any more".into()));
         };
         match self {
-            Action::Restart => {
+            AppAction::Restart => {
                 let begun = ask(app, supervisor, AppOrder::Restart).await?;
                 Some(begun.map(|generation| format!("the restart to generation {generation} has begun")))
             }
-            Action::Refork => {
+            AppAction::Refork => {
                 let begun = ask(app, supervisor, AppOrder::Refork).await?;
                 Some(begun.map(|number| format!("refork {number} has begun")))
             }
-            Action::MoreWorkers => change_workers(1, report, supervisor).await,
-            Action::FewerWorkers => change_workers(-1, report, supervisor).await,
-            Action::ReplaceWorker { worker } => replace_worker(worker, report, supervisor).await,
+            AppAction::MoreWorkers => change_workers(1, report, supervisor).await,
+            AppAction::FewerWorkers => change_workers(-1, report, supervisor).await,
+            AppAction::ReplaceWorker { worker } => replace_worker(worker, report, supervisor).await,
         }
     }
 }

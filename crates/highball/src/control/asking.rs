@@ -25,13 +25,13 @@ const LONG_TEXTS: [&str; 6] = ["failure", "last_failure", "why", "no_refork", "d
 
 /// Where an instance is asked.
 #[derive(Debug)]
-pub(crate) struct Address {
+pub(crate) struct ServerAddress {
     pub(crate) place: Place,
     /// The user that the socket has to belong to; `None`: it was named, and may be anybody's whom this user may ask.
     pub(crate) owner: Option<u32>,
 }
 
-impl Address {
+impl ServerAddress {
     /// Removes the socket of an instance that does not exist any more, unless another has its name by now.
     pub(crate) fn remove_stale(&self) {
         if let Ok(Some(found)) = self.place.find() {
@@ -42,7 +42,7 @@ impl Address {
     }
 }
 
-impl std::fmt::Display for Address {
+impl std::fmt::Display for ServerAddress {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let path = self.place.path();
         write!(f, "the server at {}", visible_path(path))?;
@@ -51,16 +51,16 @@ impl std::fmt::Display for Address {
 }
 
 /// Asks an instance; waits no longer than it may take.
-pub(crate) fn ask(address: &Address, question: Question) -> io::Result<Answer> {
+pub(crate) fn ask(address: &ServerAddress, question: Question) -> io::Result<Answer> {
     event_loop()?.block_on(ask_in_time(address, question)).map(|(answer, _)| answer)
 }
 
 /// The same, beside other things that this process does.
-pub(crate) async fn ask_aside(address: &Address, question: Question) -> io::Result<Answer> {
+pub(crate) async fn ask_aside(address: &ServerAddress, question: Question) -> io::Result<Answer> {
     ask_in_time(address, question).await.map(|(answer, _)| answer)
 }
 
-pub(crate) async fn ask_in_time(address: &Address, question: Question) -> io::Result<(Answer, UCred)> {
+pub(crate) async fn ask_in_time(address: &ServerAddress, question: Question) -> io::Result<(Answer, UCred)> {
     let limit = question.time_limit() + ANSWER_SLACK;
     let answer =
         timeout(limit, exchange(address, question)).await.unwrap_or(Err(io::ErrorKind::TimedOut.into()));
@@ -82,7 +82,7 @@ pub(crate) async fn ask_in_time(address: &Address, question: Question) -> io::Re
     })
 }
 
-async fn exchange(address: &Address, question: Question) -> io::Result<(Answer, UCred)> {
+async fn exchange(address: &ServerAddress, question: Question) -> io::Result<(Answer, UCred)> {
     let (mut connection, peer) = connect(&address.place, address.owner).await?;
     connection.write_all((json::try_compact(&question)? + "\n").as_bytes()).await?;
     let mut line = Vec::new();

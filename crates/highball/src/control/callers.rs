@@ -41,7 +41,7 @@ const LOG_MS: u64 = 60_000;
 
 /// Who is at the other end, as far as that is known at no cost: a limit for one does not limit others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Source {
+pub(crate) enum CallerSource {
     /// An address; of IPv6, the network of 64 bits that a site has at least.
     Address(IpAddr),
     /// A user of this machine, by a Unix socket.
@@ -50,9 +50,9 @@ pub(crate) enum Source {
     Unknown,
 }
 
-impl Source {
-    fn of_address(address: SocketAddr) -> Source {
-        Source::Address(match address.ip().to_canonical() {
+impl CallerSource {
+    fn of_address(address: SocketAddr) -> CallerSource {
+        CallerSource::Address(match address.ip().to_canonical() {
             IpAddr::V6(ip) if !ip.is_loopback() => {
                 let [a, b, c, d, ..] = ip.segments();
                 Ipv6Addr::from([a, b, c, d, 0, 0, 0, 0]).into()
@@ -61,8 +61,8 @@ impl Source {
         })
     }
 
-    fn of_user(stream: &UnixStream) -> Source {
-        stream.peer_cred().map_or(Source::Unknown, |user| Source::User(user.uid()))
+    fn of_user(stream: &UnixStream) -> CallerSource {
+        stream.peer_cred().map_or(CallerSource::Unknown, |user| CallerSource::User(user.uid()))
     }
 }
 
@@ -71,25 +71,25 @@ pub(crate) trait Listens {
     /// A connection.
     type Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static;
 
-    fn poll_accept(&self, context: &mut Context<'_>) -> Poll<io::Result<(Self::Stream, Source)>>;
+    fn poll_accept(&self, context: &mut Context<'_>) -> Poll<io::Result<(Self::Stream, CallerSource)>>;
 }
 
 impl Listens for TcpListener {
     type Stream = TcpStream;
 
-    fn poll_accept(&self, context: &mut Context<'_>) -> Poll<io::Result<(TcpStream, Source)>> {
+    fn poll_accept(&self, context: &mut Context<'_>) -> Poll<io::Result<(TcpStream, CallerSource)>> {
         let accepted = TcpListener::poll_accept(self, context);
-        accepted.map_ok(|(stream, address)| (stream, Source::of_address(address)))
+        accepted.map_ok(|(stream, address)| (stream, CallerSource::of_address(address)))
     }
 }
 
 impl Listens for UnixListener {
     type Stream = UnixStream;
 
-    fn poll_accept(&self, context: &mut Context<'_>) -> Poll<io::Result<(UnixStream, Source)>> {
+    fn poll_accept(&self, context: &mut Context<'_>) -> Poll<io::Result<(UnixStream, CallerSource)>> {
         let accepted = UnixListener::poll_accept(self, context);
         accepted.map_ok(|(stream, _)| {
-            let source = Source::of_user(&stream);
+            let source = CallerSource::of_user(&stream);
             (stream, source)
         })
     }
@@ -97,7 +97,7 @@ impl Listens for UnixListener {
 
 /// How far a connection has come. Those that come first here make room first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Stage {
+enum CallerStage {
     /// It has sent nothing for a while.
     Silent,
     /// It has sent a part of a question.
@@ -135,8 +135,8 @@ struct Known {
 
 #[derive(Debug)]
 struct Entry {
-    source: Source,
-    stage: Stage,
+    source: CallerSource,
+    stage: CallerStage,
     since: Instant,
     dismissal: Arc<Notify>,
 }
@@ -146,7 +146,7 @@ struct Entry {
 pub(crate) struct Caller {
     all: Arc<All>,
     number: u64,
-    source: Source,
+    source: CallerSource,
     dismissal: Arc<Notify>,
 }
 
@@ -182,7 +182,7 @@ impl Callers {
     }
 
     /// Another one has come.
-    pub(crate) fn add(&self, source: Source) -> Caller {
+    pub(crate) fn add(&self, source: CallerSource) -> Caller {
         let all = Arc::clone(&self.0);
         let dismissal = Arc::new(Notify::new());
         let number = {
@@ -191,7 +191,7 @@ impl Callers {
             known.next += 1;
             let entry = Entry {
                 source,
-                stage: Stage::Fresh,
+                stage: CallerStage::Fresh,
                 since: Instant::now(),
                 dismissal: Arc::clone(&dismissal),
             };
@@ -238,7 +238,7 @@ impl All {
 
 impl Known {
     fn first_to_go(&self, new: Option<u64>) -> Option<u64> {
-        let mut counts: BTreeMap<Source, usize> = BTreeMap::new();
+        let mut counts: BTreeMap<CallerSource, usize> = BTreeMap::new();
         self.callers.values().for_each(|entry| *counts.entry(entry.source).or_default() += 1);
         let others = self.callers.iter().filter(|(number, _)| Some(**number) != new);
         let rank = |number: u64, entry: &Entry| {
@@ -249,20 +249,20 @@ impl Known {
 }
 
 impl Entry {
-    fn stage_now(&self) -> Stage {
+    fn stage_now(&self) -> CallerStage {
         match self.stage {
-            Stage::Fresh if self.since.elapsed() >= FRESH_TIME => Stage::Silent,
+            CallerStage::Fresh if self.since.elapsed() >= FRESH_TIME => CallerStage::Silent,
             stage => stage,
         }
     }
 }
 
 impl Caller {
-    pub(crate) fn source(&self) -> Source {
+    pub(crate) fn source(&self) -> CallerSource {
         self.source
     }
 
-    fn is_at(&self, stage: Stage) {
+    fn is_at(&self, stage: CallerStage) {
         if let Some(entry) = self.all.known().callers.get_mut(&self.number) {
             entry.stage = stage;
         }
@@ -275,7 +275,7 @@ impl Caller {
 
     /// It has asked: its answer is being found.
     pub(crate) fn has_asked(&self) {
-        self.is_at(Stage::Asked);
+        self.is_at(CallerStage::Asked);
     }
 
     /// Reads into `bytes` until `read` finds a question there. `None`: the client has left, or is silent or slow.
@@ -290,7 +290,7 @@ impl Caller {
             let first = timeout(FIRST_BYTE_TIME, stream.read_buf(bytes)).await;
             let mut length = first.ok()?.ok()?;
             while length > 0 {
-                self.is_at(Stage::Asking);
+                self.is_at(CallerStage::Asking);
                 if let Some(question) = read(bytes) {
                     self.has_asked();
                     return Some(question);
@@ -311,7 +311,7 @@ impl Caller {
         stream: &mut (impl AsyncRead + AsyncWrite + Unpin),
         bytes: &[u8],
     ) -> io::Result<()> {
-        self.is_at(Stage::Answered);
+        self.is_at(CallerStage::Answered);
         let sent = async {
             stream.write_all(bytes).await?;
             stream.shutdown().await
@@ -351,15 +351,15 @@ mod tests {
     use super::*;
     use tokio::io::duplex;
 
-    const HERE: Source = Source::User(1);
-    const THERE: Source = Source::User(2);
+    const HERE: CallerSource = CallerSource::User(1);
+    const THERE: CallerSource = CallerSource::User(2);
 
     fn numbers(callers: &Callers) -> Vec<u64> {
         callers.0.known().callers.keys().copied().collect()
     }
 
-    fn at(callers: &Callers, stages: &[(Source, Stage)]) -> Vec<Caller> {
-        let add = |(source, stage): &(Source, Stage)| {
+    fn at(callers: &Callers, stages: &[(CallerSource, CallerStage)]) -> Vec<Caller> {
+        let add = |(source, stage): &(CallerSource, CallerStage)| {
             let caller = callers.add(*source);
             caller.is_at(*stage);
             caller
@@ -369,7 +369,7 @@ mod tests {
 
     #[test]
     fn those_that_have_sent_nothing_make_room_first_and_the_newest_never() {
-        use Stage::{Answered, Asked, Asking, Fresh, Silent};
+        use CallerStage::{Answered, Asked, Asking, Fresh, Silent};
         let callers = Callers::new("callers", 5);
         let stages = [Asked, Fresh, Answered, Asking, Silent].map(|stage| (HERE, stage));
         let mut all = at(&callers, &stages);
@@ -384,19 +384,21 @@ mod tests {
     #[test]
     fn the_source_that_has_the_most_makes_room() {
         let callers = Callers::new("callers", 4);
-        let one = (HERE, Stage::Silent);
-        let mut all =
-            at(&callers, &[one, (THERE, Stage::Silent), (THERE, Stage::Silent), (THERE, Stage::Silent)]);
-        all.extend(at(&callers, &[(THERE, Stage::Silent), (THERE, Stage::Silent)]));
+        let one = (HERE, CallerStage::Silent);
+        let mut all = at(
+            &callers,
+            &[one, (THERE, CallerStage::Silent), (THERE, CallerStage::Silent), (THERE, CallerStage::Silent)],
+        );
+        all.extend(at(&callers, &[(THERE, CallerStage::Silent), (THERE, CallerStage::Silent)]));
         assert_eq!(numbers(&callers), [0, 3, 4, 5]);
     }
 
     #[test]
     fn one_that_has_ended_makes_room() {
         let callers = Callers::new("callers", 2);
-        let mut all = at(&callers, &[(HERE, Stage::Silent); 2]);
+        let mut all = at(&callers, &[(HERE, CallerStage::Silent); 2]);
         all.remove(0);
-        all.extend(at(&callers, &[(HERE, Stage::Silent)]));
+        all.extend(at(&callers, &[(HERE, CallerStage::Silent)]));
         assert_eq!(numbers(&callers), [1, 2]);
     }
 
@@ -453,7 +455,7 @@ mod tests {
 
     #[test]
     fn a_site_is_one_source() {
-        let source = |text: &str| Source::of_address(text.parse().unwrap());
+        let source = |text: &str| CallerSource::of_address(text.parse().unwrap());
         assert_eq!(source("[2001:db8::1]:1"), source("[2001:db8::2]:2"));
         assert_ne!(source("[2001:db8::1]:1"), source("[2001:db8:0:1::1]:1"));
         assert_eq!(source("[::ffff:192.0.2.1]:1"), source("192.0.2.1:2"));

@@ -27,7 +27,7 @@ pub(crate) fn hints(seen: &[i32]) -> String {
 }
 
 /// A process that is a server.
-struct Server {
+struct ServerProcess {
     pid: i32,
     uid: u32,
     /// `NAME=value`, as it was started with.
@@ -36,9 +36,9 @@ struct Server {
     has_own_files: bool,
 }
 
-impl Server {
+impl ServerProcess {
     fn hint(&self) -> String {
-        let Server { pid, uid, places, has_own_files } = self;
+        let ServerProcess { pid, uid, places, has_own_files } = self;
         let who = if *uid == geteuid().as_raw() { String::new() } else { format!(" of {}", user_name(*uid)) };
         let found = format!("a server{who} runs as pid {pid}, and cannot be reached here");
         if *has_own_files {
@@ -56,13 +56,13 @@ impl Server {
 }
 
 /// The servers whose processes this user may look into.
-fn servers() -> impl Iterator<Item = Server> {
+fn servers() -> impl Iterator<Item = ServerProcess> {
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     pids.filter_map(server)
 }
 
-fn server(pid: i32) -> Option<Server> {
+fn server(pid: i32) -> Option<ServerProcess> {
     let (parent, uid) = parent_and_uid_of(pid)?;
     let own = geteuid();
     let may_ask = own.is_root() || uid == own.as_raw();
@@ -75,7 +75,7 @@ fn server(pid: i32) -> Option<Server> {
     let places = variables.filter(|text| names_place(text)).map(str::to_owned).collect();
     let files = |pid: &str| fs::read_link(format!("/proc/{pid}/ns/mnt"));
     let both = files(&pid.to_string()).ok().zip(files("self").ok());
-    Some(Server { pid, uid, places, has_own_files: both.is_some_and(|(theirs, ours)| theirs != ours) })
+    Some(ServerProcess { pid, uid, places, has_own_files: both.is_some_and(|(theirs, ours)| theirs != ours) })
 }
 
 /// Whether this program runs there, and serves.
@@ -115,7 +115,7 @@ mod tests {
     #[test]
     fn the_command_is_for_its_user() {
         let uid = geteuid().as_raw();
-        let server = |uid, places: &[&str], has_own_files| Server {
+        let server = |uid, places: &[&str], has_own_files| ServerProcess {
             pid: 7,
             uid,
             places: places.iter().map(|place| (*place).to_owned()).collect(),

@@ -1,6 +1,6 @@
 //! Finding the servers that run: their control sockets are looked for, and each is asked for its status.
 
-use crate::control::asking::{ask_in_time, closes, not_an_answer, Address};
+use crate::control::asking::{ask_in_time, closes, not_an_answer, ServerAddress};
 use crate::control::listening::ports_of;
 use crate::control::messages::{Answer, Question};
 use crate::control::places::{ControlFolder, ControlPlaces};
@@ -29,7 +29,7 @@ const SETTLE_TIME: Duration = Duration::from_millis(500);
 /// A server that has answered.
 #[derive(Debug)]
 pub(crate) struct Instance {
-    pub(crate) address: Address,
+    pub(crate) address: ServerAddress,
     pub(crate) status: Status,
     /// The user that its process has; none where that is the one who asks.
     pub(crate) other_user: Option<u32>,
@@ -93,12 +93,14 @@ impl Looked {
     }
 
     /// The control sockets in these places.
-    fn addresses(&mut self, places: &ControlPlaces) -> Vec<Address> {
+    fn addresses(&mut self, places: &ControlPlaces) -> Vec<ServerAddress> {
         let mut addresses = Vec::new();
         let mut look_in = |folder: io::Result<ControlFolder>, owner: Option<u32>| {
             let is_ours = owner.is_none_or(|owner| owner == geteuid().as_raw());
             match folder.and_then(|folder| folder.sockets(is_ours)) {
-                Ok(sockets) => addresses.extend(sockets.into_iter().map(|place| Address { place, owner })),
+                Ok(sockets) => {
+                    addresses.extend(sockets.into_iter().map(|place| ServerAddress { place, owner }))
+                }
                 // What is wrong with folders of others is their own business.
                 Err(error) if error.kind() == io::ErrorKind::NotFound || !is_ours => {}
                 Err(error) => self.problems.push(error.to_string()),
@@ -110,14 +112,14 @@ impl Looked {
             }
             ControlPlaces::Named(path) if path.is_dir() => look_in(ControlFolder::open_named(path), None),
             ControlPlaces::Named(path) => match Place::open_to_find(path) {
-                Ok(place) => addresses.push(Address { place, owner: None }),
+                Ok(place) => addresses.push(ServerAddress { place, owner: None }),
                 Err(error) => self.problems.push(error.to_string()),
             },
         }
         addresses
     }
 
-    fn take(&mut self, address: Address, answer: io::Result<(Answer, UCred)>) {
+    fn take(&mut self, address: ServerAddress, answer: io::Result<(Answer, UCred)>) {
         match answer {
             Ok((Answer::Status(status), peer)) => {
                 let other_user = Some(peer.uid()).filter(|uid| *uid != geteuid().as_raw());
@@ -151,9 +153,9 @@ impl Looked {
 /// Asks servers for their status, side by side. Each answers within its time, or not at all; once the one that is meant has, the
 /// others have little time left.
 async fn ask_all(
-    addresses: Vec<Address>,
+    addresses: Vec<ServerAddress>,
     enough: &impl Fn(&Status) -> bool,
-) -> Vec<(Address, io::Result<(Answer, UCred)>)> {
+) -> Vec<(ServerAddress, io::Result<(Answer, UCred)>)> {
     let (room, mut asked) = (Arc::new(Semaphore::new(AT_ONCE)), JoinSet::new());
     for address in addresses {
         let room = Arc::clone(&room);
@@ -221,7 +223,7 @@ mod tests {
         let instance = |pid: i32, predecessor: Option<i32>, other_user: Option<u32>| {
             let status = Status { pid, predecessor, ..a_status() };
             let place = Place::open_to_find(&folder.path().join(pid.to_string())).unwrap();
-            Instance { address: Address { place, owner: None }, status, other_user }
+            Instance { address: ServerAddress { place, owner: None }, status, other_user }
         };
         // The last one says that it is the successor of another user's.
         let mut found = [instance(1, None, None), instance(2, Some(1), None), instance(3, Some(2), Some(7))];

@@ -1,6 +1,6 @@
 //! What can be asked of a running server over its control socket, and what it answers.
 
-use crate::control::actions::Action;
+use crate::control::actions::AppAction;
 use crate::status::overview::report::Overview;
 use crate::status::report::Status;
 use highball_link::RubyHeap;
@@ -50,7 +50,7 @@ pub(crate) enum Question {
         app: u32,
         /// What to do.
         #[serde(flatten)]
-        action: Action,
+        action: AppAction,
     },
     /// By which token does the dashboard take orders?
     DashboardToken,

@@ -16,7 +16,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
-use crate::deploy::other_servers::{self, Unread};
+use crate::deploy::other_servers::{self, UnreadFile};
 use crate::process::started_path;
 
 /// The folder of configuration files.
@@ -102,9 +102,10 @@ fn report_others(folder: &Path, plan: &[Planned]) {
         let words = "it counts for what config/highball.toml does not set, and its hooks run";
         print_line("left alone", file, words);
     }
-    let is_planned = |unread: &Unread| plan.iter().any(|planned| planned.path() == Path::new(unread.file));
+    let is_planned =
+        |unread: &UnreadFile| plan.iter().any(|planned| planned.path() == Path::new(unread.file));
     let others = other_servers::in_folder(&folder).into_iter().filter(|unread| !is_planned(unread));
-    for Unread { file, what, remedy, .. } in others {
+    for UnreadFile { file, what, remedy, .. } in others {
         print_line("left alone", file, &format!("it {what}. {remedy}"));
     }
 }

@@ -13,7 +13,7 @@ use highball_tenant::{Links, TenantFolder};
 const READ_BYTES: u64 = 256 * 1024;
 
 /// A file that Highball does not read.
-pub(crate) struct Unread {
+pub(crate) struct UnreadFile {
     pub(crate) file: &'static str,
     /// What it is or does, after its name: "is Passenger's, and …".
     pub(crate) what: String,
@@ -114,12 +114,12 @@ const PROGRAMS: [(&str, &str); 14] = [
 ];
 
 /// The files in this folder that Highball does not read.
-pub(crate) fn in_folder(folder: &TenantFolder) -> Vec<Unread> {
+pub(crate) fn in_folder(folder: &TenantFolder) -> Vec<UnreadFile> {
     KNOWN.iter().filter_map(|known| known.found(folder)).collect()
 }
 
 impl Known {
-    fn found(&self, folder: &TenantFolder) -> Option<Unread> {
+    fn found(&self, folder: &TenantFolder) -> Option<UnreadFile> {
         let file = self.file;
         if !folder.has_file(file) {
             return None;
@@ -149,7 +149,7 @@ impl Known {
                 (not_read(name), format!("It may stay in front: {BEHIND_A_WEB_SERVER}.").into(), false)
             }
         };
-        Some(Unread { file, what, remedy, matters })
+        Some(UnreadFile { file, what, remedy, matters })
     }
 }
 
@@ -186,7 +186,7 @@ mod tests {
             fs::write(path, text).unwrap();
         }
         let folder = TenantFolder::open(folder.path(), None).unwrap();
-        let text = |unread: Unread| format!("{} {}", unread.file, unread.what);
+        let text = |unread: UnreadFile| format!("{} {}", unread.file, unread.what);
         in_folder(&folder).into_iter().map(text).collect()
     }
 

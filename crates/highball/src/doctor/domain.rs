@@ -1,6 +1,6 @@
 //! What `highball doctor` finds about a `domain`: whether a certificate could be obtained for it, and what has failed last.
 
-use crate::doctor::{Check, State};
+use crate::doctor::{Check, CheckState};
 use highball_acme::{inspect, Inspected};
 use highball_config::{AcmeSettings, BindAddress, BindProtocol, Settings};
 use std::net::{IpAddr, ToSocketAddrs, UdpSocket};
@@ -22,7 +22,7 @@ pub(crate) fn check_all(settings: &Settings) -> Vec<Check> {
 }
 
 fn warning(what: String, remedy: String) -> Check {
-    Check { state: State::Warning, remedy: Some(remedy), ..Check::ok(NAME, what) }
+    Check { state: CheckState::Warning, remedy: Some(remedy), ..Check::ok(NAME, what) }
 }
 
 fn check(acme: &AcmeSettings, host: &str) -> Vec<Check> {
@@ -34,7 +34,7 @@ fn check(acme: &AcmeSettings, host: &str) -> Vec<Check> {
                  folder with `state_dir`",
                 acme.state_dir.display()
             );
-            return vec![Check { state: State::Failed, ..Check::ok(NAME, what) }];
+            return vec![Check { state: CheckState::Failed, ..Check::ok(NAME, what) }];
         }
     };
     // With entries in the DNS, the authority does not look at this machine.
@@ -148,9 +148,9 @@ mod tests {
             let answer = answer.map(parse).map_err(ToOwned::to_owned);
             of_addresses("a.test", &answer, |address| address.to_string().starts_with("192.0.2"))
         };
-        assert_eq!(of(Ok(&["192.0.2.1"])).state, State::Ok);
+        assert_eq!(of(Ok(&["192.0.2.1"])).state, CheckState::Ok);
         let elsewhere = of(Ok(&["192.0.2.1", "2001:db8::1"]));
-        assert_eq!(elsewhere.state, State::Warning);
+        assert_eq!(elsewhere.state, CheckState::Warning);
         assert!(elsewhere.what.contains("leads to 2001:db8::1, and"), "{}", elsewhere.what);
         assert!(of(Err("no such name")).what.contains("no such name"));
     }
@@ -177,7 +177,7 @@ mod tests {
         assert!(
             remedy.starts_with("Do it. ") && remedy.contains("2 min") && remedy.contains("/state/a.json")
         );
-        assert_eq!((expired.state, failure.state), (State::Warning, State::Warning));
+        assert_eq!((expired.state, failure.state), (CheckState::Warning, CheckState::Warning));
         let missed = Inspected { problem: None, expires: Some(soon), ..kept };
         assert!(of_kept("a.test", &missed)[0].what.contains("should have been renewed"));
     }

@@ -2,7 +2,7 @@
 
 use crate::control::finding::Instance;
 use crate::control::selection::is_selected;
-use crate::doctor::{Check, State};
+use crate::doctor::{Check, CheckState};
 use crate::status::kernel_limits::KernelLimitsStatus;
 use highball_cgroups::{outlook, REMEDY};
 use highball_config::{App, AppSelector};
@@ -70,7 +70,7 @@ fn not_kept(what: &str, problem: &str) -> Check {
         Some((why, _)) => (why.trim_end_matches(['.', ' ']), Some(REMEDY.to_owned())),
         None => (problem, None),
     };
-    Check { state: State::Warning, remedy, ..Check::ok(NOT_KEPT, format!("{what}: {why}")) }
+    Check { state: CheckState::Warning, remedy, ..Check::ok(NOT_KEPT, format!("{what}: {why}")) }
 }
 
 fn out_of_memory(limits: &KernelLimitsStatus) -> Option<Check> {
@@ -83,7 +83,7 @@ fn out_of_memory(limits: &KernelLimitsStatus) -> Option<Check> {
     );
     let remedy =
         "Look with `highball memory` what its processes have; set a larger memory_max, or fewer workers.";
-    Some(Check { state: State::Warning, remedy: Some(remedy.into()), ..Check::ok(OUT_OF_MEMORY, what) })
+    Some(Check { state: CheckState::Warning, remedy: Some(remedy.into()), ..Check::ok(OUT_OF_MEMORY, what) })
 }
 
 fn throttled(limits: &KernelLimitsStatus) -> Option<Check> {
@@ -97,7 +97,7 @@ fn throttled(limits: &KernelLimitsStatus) -> Option<Check> {
          something to compute, so its answers take longer"
     );
     let remedy = "Set a larger cpu_max, or look with `highball top` what computes.";
-    Some(Check { state: State::Warning, remedy: Some(remedy.into()), ..Check::ok(THROTTLED, what) })
+    Some(Check { state: CheckState::Warning, remedy: Some(remedy.into()), ..Check::ok(THROTTLED, what) })
 }
 
 #[cfg(test)]
@@ -120,7 +120,7 @@ mod tests {
             ..KernelLimitsStatus::default()
         };
         let checks = of_running(&limits);
-        assert_eq!((checks[0].name.as_str(), checks[0].state), (KEPT, State::Ok));
+        assert_eq!((checks[0].name.as_str(), checks[0].state), (KEPT, CheckState::Ok));
         assert_eq!(checks[0].what, "memory 310 of 512 MiB; CPU 1.5 cores, throttled 25% of the time");
         let soon = KernelLimitsStatus { periods: 599, throttled_periods: 599, ..limits.clone() };
         assert_eq!(names(&soon), [KEPT]);

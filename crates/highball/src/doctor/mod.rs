@@ -6,10 +6,10 @@ mod limits;
 mod threads;
 
 use crate::certificates::local_authority;
-use crate::certificates::{self, Checked};
+use crate::certificates::{self, CheckedCertificates};
 use crate::control::finding::Instance;
 use crate::control::selection::{is_selected, selected};
-use crate::deploy::other_servers::{self, Unread};
+use crate::deploy::other_servers::{self, UnreadFile};
 use crate::output::print;
 use crate::status::report::AppStatus;
 use highball_config::{App, AppSelector, LogFormat, PumaNote, Selector, Settings};
@@ -44,7 +44,7 @@ const LOCAL_SESSIONS: &str = "local_sessions";
 /// How one check came out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum State {
+pub(crate) enum CheckState {
     /// It is as it should be.
     Ok,
     /// It works, and will make trouble later.
@@ -58,7 +58,7 @@ pub(crate) enum State {
 pub(crate) struct Check {
     /// A short name that never changes.
     pub(crate) name: String,
-    pub(crate) state: State,
+    pub(crate) state: CheckState,
     /// What was found.
     pub(crate) what: String,
     /// Where, as `path:line`.
@@ -71,7 +71,7 @@ pub(crate) struct Check {
 #[derive(Debug, Serialize)]
 struct Examination {
     /// The worst of the checks.
-    state: State,
+    state: CheckState,
     checks: Vec<Check>,
     /// Why it did not boot, if it did not.
     diagnosis: Option<Diagnosis>,
@@ -79,13 +79,13 @@ struct Examination {
 
 impl Check {
     pub(crate) fn ok(name: &str, what: String) -> Check {
-        Check { name: name.into(), state: State::Ok, what, at: None, remedy: None, command: None }
+        Check { name: name.into(), state: CheckState::Ok, what, at: None, remedy: None, command: None }
     }
 
     fn warning(finding: &Finding) -> Check {
         Check {
             name: finding.cause.clone(),
-            state: State::Warning,
+            state: CheckState::Warning,
             what: finding.what.clone(),
             at: finding.place(),
             remedy: finding.remedy.clone(),
@@ -114,7 +114,7 @@ pub(crate) fn doctor(settings: Settings, as_json: bool) -> Result<ExitCode, Box<
             all.iter().map(of_app).collect()
         }
     })?;
-    let has_failed = examined.iter().any(|(_, examination)| examination.state == State::Failed);
+    let has_failed = examined.iter().any(|(_, examination)| examination.state == CheckState::Failed);
     Ok(if has_failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
@@ -152,10 +152,10 @@ fn examine(settings: &Arc<Settings>, app: &Arc<App>) -> Result<Examination, Box<
     checks.extend(threads::check(app, &selector, &running));
     checks.extend(limits::checks(app, &selector, &running));
     let worst = |state| checks.iter().any(|check| check.state == state);
-    let state = match (worst(State::Failed), worst(State::Warning)) {
-        (true, _) => State::Failed,
-        (false, true) => State::Warning,
-        (false, false) => State::Ok,
+    let state = match (worst(CheckState::Failed), worst(CheckState::Warning)) {
+        (true, _) => CheckState::Failed,
+        (false, true) => CheckState::Warning,
+        (false, false) => CheckState::Ok,
     };
     Ok(Examination { state, checks, diagnosis })
 }
@@ -195,7 +195,7 @@ fn compiler(jit: &Tuning) -> Check {
 fn not_carried_out(note: &PumaNote) -> Check {
     Check {
         name: "puma_statement".into(),
-        state: State::Warning,
+        state: CheckState::Warning,
         what: note.text(),
         at: Some(note.place()),
         remedy: Some(note.remedy.clone()),
@@ -207,20 +207,20 @@ fn not_carried_out(note: &PumaNote) -> Check {
 fn environment(app: &App) -> Option<Check> {
     let note = app.environment_note.clone()?;
     let remedy = "Name one of these with -e or RAILS_ENV, or create the file.";
-    Some(Check { state: State::Warning, remedy: Some(remedy.into()), ..Check::ok("environment", note) })
+    Some(Check { state: CheckState::Warning, remedy: Some(remedy.into()), ..Check::ok("environment", note) })
 }
 
 /// Files of other servers, which do not count.
 fn unread(app: &App) -> Vec<Check> {
     // A folder that cannot be opened is what other checks are about.
     let Ok(folder) = TenantFolder::open(&app.folder, app.runs_as.another()) else { return Vec::new() };
-    let check = |unread: Unread| {
-        let Unread { file, what, remedy, matters } = unread;
+    let check = |unread: UnreadFile| {
+        let UnreadFile { file, what, remedy, matters } = unread;
         if !matters {
             return Check::ok("other_server", format!("{file} {what}. {remedy}"));
         }
         let check = Check::ok("other_server", format!("{file} {what}"));
-        Check { state: State::Warning, remedy: Some(remedy.into()), ..check }
+        Check { state: CheckState::Warning, remedy: Some(remedy.into()), ..check }
     };
     other_servers::in_folder(&folder).into_iter().map(check).collect()
 }
@@ -230,7 +230,7 @@ fn user(app: &App) -> Option<Check> {
     if crate::root::by_chance::is_root_by_chance(app) {
         let what = format!("the application {}", crate::root::by_chance::ROOT_BY_CHANCE);
         let remedy = Some(crate::root::by_chance::remedy_for_root(app));
-        return Some(Check { state: State::Warning, remedy, ..Check::ok("runs_as_root", what) });
+        return Some(Check { state: CheckState::Warning, remedy, ..Check::ok("runs_as_root", what) });
     }
     app.runs_as.another().map(|user| Check::ok("user", format!("it runs as {user}")))
 }
@@ -254,7 +254,7 @@ fn running(selector: &AppSelector) -> Vec<Instance> {
 fn crashes(selector: &AppSelector, running: &[Instance]) -> Vec<Check> {
     let apps = running.iter().flat_map(|instance| &instance.status.apps);
     let of_app = |app: &AppStatus| {
-        let ok = |what| Check { state: State::Warning, ..Check::ok(&app.phase, what) };
+        let ok = |what| Check { state: CheckState::Warning, ..Check::ok(&app.phase, what) };
         match (&app.crash_loop, app.phase.as_str()) {
             (Some(crashes), _) => {
                 let what = format!("in the running server, {}", crashes.what);
@@ -292,7 +292,7 @@ fn address(bind: &highball_config::Bind, running: &[Instance]) -> Check {
         }
         Err(error) => Check {
             name: error.cause().into(),
-            state: State::Failed,
+            state: CheckState::Failed,
             what: error.to_string(),
             at: None,
             remedy: Some(
@@ -309,7 +309,7 @@ fn spool_folder(settings: &Settings, running: &[Instance]) -> Option<Check> {
     let of_running = running.iter().find_map(|instance| instance.status.spool_problem.clone());
     let what = of_running.or_else(|| front::spool_problem(&limits.spool_dir, limits.spool_bytes))?;
     let remedy = format!("To have room for uploads, {}.", front::SPOOL_REMEDY);
-    Some(Check { state: State::Warning, remedy: Some(remedy), ..Check::ok("small_spool", what) })
+    Some(Check { state: CheckState::Warning, remedy: Some(remedy), ..Check::ok("small_spool", what) })
 }
 
 /// Whether the users of the application could log in.
@@ -318,12 +318,12 @@ fn users(app: &App) -> Option<Check> {
     let (state, what, remedy) = match front::count_users(app)? {
         Ok((users, 0)) => return Some(Check::ok("users", format!("{file} has {users}"))),
         Ok((_, weak)) => (
-            State::Warning,
+            CheckState::Warning,
             format!("{file} has passwords that are easy to find out from their hashes ({{SHA}}): {weak}"),
             "Set them again with `htpasswd -B`.",
         ),
         Err(error) => (
-            State::Failed,
+            CheckState::Failed,
             format!("{file} cannot be used, so all requests would be refused: {error}"),
             "Write it with `htpasswd -B`, readable for the user of the application.",
         ),
@@ -336,8 +336,9 @@ fn all_certificates(settings: &Settings) -> Vec<Check> {
     if !certificates::are_needed(settings) {
         return Vec::new();
     }
-    let failed =
-        |error: String| vec![Check { state: State::Failed, ..Check::ok("certificate", error.to_string()) }];
+    let failed = |error: String| {
+        vec![Check { state: CheckState::Failed, ..Check::ok("certificate", error.to_string()) }]
+    };
     if settings.tls.is_local {
         return match local_authority::find() {
             Ok(Some(file)) => {
@@ -354,11 +355,11 @@ fn all_certificates(settings: &Settings) -> Vec<Check> {
         .map_err(|error| error.to_string())
         .and_then(certificates::check)
     {
-        Ok(Checked::Files(certificates, problems)) => {
+        Ok(CheckedCertificates::Files(certificates, problems)) => {
             let problems = problems.into_values().flat_map(failed);
             certificates.iter().flat_map(certificate).chain(problems).collect()
         }
-        Ok(Checked::Local(..)) => Vec::new(),
+        Ok(CheckedCertificates::Local(..)) => Vec::new(),
         Err(error) => failed(error),
     }
 }
@@ -371,7 +372,7 @@ fn certificate(certificate: &front::Certificate) -> Vec<Check> {
     }
     let flaw = |flaw: &front::Flaw| {
         let is_refused = matches!(flaw, front::Flaw::Expired(_) | front::Flaw::NotYet(_));
-        let state = if is_refused { State::Failed } else { State::Warning };
+        let state = if is_refused { CheckState::Failed } else { CheckState::Warning };
         Check { state, ..Check::ok("certificate", format!("{file}: {flaw}")) }
     };
     certificate.flaws().iter().map(flaw).collect()
@@ -433,7 +434,7 @@ fn journey(diagnosis: Option<&Diagnosis>) -> Vec<Check> {
         .map(|(step, _)| match diagnosis {
             Some(diagnosis) if step == last => Check {
                 name: diagnosis.cause.clone(),
-                state: State::Failed,
+                state: CheckState::Failed,
                 what: diagnosis.summary(),
                 at: diagnosis.error.place(),
                 remedy: diagnosis.remedy.clone(),
@@ -449,14 +450,14 @@ fn list(examination: &Examination) -> String {
     let mut text = String::new();
     for check in &examination.checks {
         let mark = match check.state {
-            State::Ok => "ok     ",
-            State::Warning => "warning",
-            State::Failed => "FAILED ",
+            CheckState::Ok => "ok     ",
+            CheckState::Warning => "warning",
+            CheckState::Failed => "FAILED ",
         };
         let what = check.what.lines().next().unwrap_or_default();
         let _ = writeln!(text, "{mark}  {}: {what}", check.name);
         for (name, fact) in [("at", &check.at), ("what to do", &check.remedy), ("command", &check.command)] {
-            if let (Some(fact), true) = (fact, check.state == State::Warning) {
+            if let (Some(fact), true) = (fact, check.state == CheckState::Warning) {
                 let _ = writeln!(text, "           {name}: {fact}");
             }
         }

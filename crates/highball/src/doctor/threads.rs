@@ -7,7 +7,7 @@
 
 use crate::control::finding::Instance;
 use crate::control::selection::is_selected;
-use crate::doctor::{Check, State};
+use crate::doctor::{Check, CheckState};
 use crate::status::report::RequestTimesStatus;
 use highball_config::{App, AppSelector};
 use std::fmt;
@@ -110,14 +110,14 @@ fn advice(times: &RequestTimesStatus, threads: u64) -> Check {
 }
 
 fn warning(what: String, remedy: String) -> Check {
-    Check { state: State::Warning, remedy: Some(remedy), ..Check::ok(NAME, what) }
+    Check { state: CheckState::Warning, remedy: Some(remedy), ..Check::ok(NAME, what) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn advice_for(computed_ms: u64, beside_ms: u64, waited_ms: u64, threads: u64) -> (State, String) {
+    fn advice_for(computed_ms: u64, beside_ms: u64, waited_ms: u64, threads: u64) -> (CheckState, String) {
         let times = RequestTimesStatus { requests: ENOUGH, computed_ms, beside_ms, waited_ms };
         let check = advice(&times, threads);
         (check.state, check.what)
@@ -126,19 +126,19 @@ mod tests {
     #[test]
     fn requests_that_mostly_wait_need_more_threads() {
         let (state, what) = advice_for(1000, 0, 9000, 3);
-        assert_eq!(state, State::Warning);
+        assert_eq!(state, CheckState::Warning);
         let shares = "requests compute for 10% of their time, and wait for something else, such as the database, for 90%";
         assert_eq!(what, format!("{shares}; so 10 threads would be right, and there are 3"));
         let (state, what) = advice_for(1000, 0, 9000, 6);
-        assert_eq!((state, what), (State::Ok, format!("{shares}; 6 threads are about right")));
+        assert_eq!((state, what), (CheckState::Ok, format!("{shares}; 6 threads are about right")));
         assert!(advice_for(1, 0, 90_000, 3).1.contains("so 32 or more threads"), "it is limited");
     }
 
     #[test]
     fn requests_that_compute_need_few() {
-        assert_eq!(advice_for(10_000, 0, 100, 3).0, State::Ok, "a few are never too many");
+        assert_eq!(advice_for(10_000, 0, 100, 3).0, CheckState::Ok, "a few are never too many");
         let (state, what) = advice_for(10_000, 0, 100, 6);
-        assert_eq!(state, State::Warning);
+        assert_eq!(state, CheckState::Warning);
         assert!(what.ends_with("so 1 thread would be enough, and there are 6"), "{what}");
     }
 
@@ -146,13 +146,13 @@ mod tests {
     fn what_other_threads_hide_is_not_guessed() {
         // 16 threads, of which one always has the GVL: their requests may compute all the time, or hardly.
         let (state, what) = advice_for(1000, 14_900, 100, 16);
-        assert_eq!(state, State::Ok);
+        assert_eq!(state, CheckState::Ok);
         assert!(
             what.ends_with("so 16 threads keep a CPU busy, and only more workers would serve more"),
             "{what}"
         );
         let (state, what) = advice_for(1000, 2000, 4000, 2);
-        assert_eq!(state, State::Warning);
+        assert_eq!(state, CheckState::Warning);
         assert!(
             what.contains("(for 29%, another thread of the worker computes); so 5 to 7 threads"),
             "{what}"
@@ -163,15 +163,15 @@ mod tests {
     fn a_few_requests_say_nothing() {
         let times =
             RequestTimesStatus { requests: ENOUGH - 1, waited_ms: 1000, ..RequestTimesStatus::default() };
-        assert_eq!(advice(&times, 3).state, State::Ok);
+        assert_eq!(advice(&times, 3).state, CheckState::Ok);
         let nothing = RequestTimesStatus { requests: ENOUGH, ..RequestTimesStatus::default() };
-        assert_eq!(advice(&nothing, 3).state, State::Ok, "requests that take no time");
+        assert_eq!(advice(&nothing, 3).state, CheckState::Ok, "requests that take no time");
         let rubbish = RequestTimesStatus {
             requests: u64::MAX,
             computed_ms: u64::MAX,
             beside_ms: u64::MAX,
             waited_ms: u64::MAX,
         };
-        assert_eq!(advice(&rubbish.plus(rubbish), 3).state, State::Ok);
+        assert_eq!(advice(&rubbish.plus(rubbish), 3).state, CheckState::Ok);
     }
 }

@@ -23,7 +23,9 @@ use highball_config::Selector;
 use highball_proc::ProcessMemory;
 use highball_spawner::{Role, SERVER_TITLE};
 use processes::{Process, ProcessList};
-use report::{AppMemory, HeapTotal, InstanceReport, MemoryTotal, ProcessReport, Report, ServerReport};
+use report::{
+    HeapTotal, InstanceReport, MachineReport, MeasuredApp, MemoryTotal, OtherServerReport, ProcessReport,
+};
 use ruby_servers::{ruby_servers, RubyServer};
 use std::collections::BTreeSet;
 use std::io;
@@ -40,7 +42,7 @@ pub(crate) fn memory(json: bool, gc: bool, selector: &Selector) -> Result<(), Co
     let asked: Vec<_> = instances.into_iter().map(|instance| ask_heaps(instance, gc)).collect();
     let processes = ProcessList::read().map_err(|error| CommandError::Folder("/proc".into(), error))?;
     let ours = processes.trees(asked.iter().flat_map(|(status, ruby)| pids(status, ruby)));
-    let report = Report {
+    let report = MachineReport {
         gc,
         highball: asked.into_iter().map(|(status, ruby)| instance_report(status, ruby, &processes)).collect(),
         others: ruby_servers(&processes, &ours)
@@ -138,8 +140,8 @@ fn own_processes(
     own
 }
 
-fn app_report(app: AppStatus) -> AppMemory {
-    AppMemory {
+fn app_report(app: AppStatus) -> MeasuredApp {
+    MeasuredApp {
         name: app.name,
         app: app.app,
         environment: app.environment,
@@ -148,12 +150,12 @@ fn app_report(app: AppStatus) -> AppMemory {
     }
 }
 
-fn server_report(server: &RubyServer, processes: &ProcessList) -> Option<ServerReport> {
+fn server_report(server: &RubyServer, processes: &ProcessList) -> Option<OtherServerReport> {
     let first = processes.get(server.members.first()?.pid)?;
     let mut total = MemoryTotal::default();
     let report =
         |member: &ruby_servers::Member| process_report(member.role, Some(member.pid), processes, &mut total);
-    Some(ServerReport {
+    Some(OtherServerReport {
         server: server.name.into(),
         pid: first.pid,
         user: user_name(first.uid),

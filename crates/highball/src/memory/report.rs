@@ -6,17 +6,17 @@ use serde::Serialize;
 use std::path::PathBuf;
 
 /// The report as text.
-pub(crate) fn json(report: &Report) -> String {
+pub(crate) fn json(report: &MachineReport) -> String {
     highball_text::json::pretty(report) + "\n"
 }
 
 /// Everything.
 #[derive(Debug, Serialize)]
-pub(crate) struct Report {
+pub(crate) struct MachineReport {
     /// Whether workers were asked to run a full garbage collection first.
     pub(crate) gc: bool,
     pub(crate) highball: Vec<InstanceReport>,
-    pub(crate) others: Vec<ServerReport>,
+    pub(crate) others: Vec<OtherServerReport>,
 }
 
 /// A running Highball.
@@ -24,7 +24,7 @@ pub(crate) struct Report {
 pub(crate) struct InstanceReport {
     pub(crate) pid: i32,
     pub(crate) version: String,
-    pub(crate) apps: Vec<AppMemory>,
+    pub(crate) apps: Vec<MeasuredApp>,
     pub(crate) binds: Vec<String>,
     pub(crate) processes: Vec<ProcessReport>,
     pub(crate) total: MemoryTotal,
@@ -33,7 +33,7 @@ pub(crate) struct InstanceReport {
 
 /// One of its applications.
 #[derive(Debug, Serialize)]
-pub(crate) struct AppMemory {
+pub(crate) struct MeasuredApp {
     pub(crate) name: String,
     #[serde(with = "highball_text::shown")]
     pub(crate) app: PathBuf,
@@ -44,7 +44,7 @@ pub(crate) struct AppMemory {
 
 /// A server that is not ours (or a Highball that was not asked).
 #[derive(Debug, Serialize)]
-pub(crate) struct ServerReport {
+pub(crate) struct OtherServerReport {
     pub(crate) server: String,
     pub(crate) pid: i32,
     pub(crate) user: String,

@@ -1,7 +1,8 @@
 //! What `highball memory` shows to people: tables of at most 100 columns.
 
 use super::report::{
-    AppMemory, Heap, HeapTotal, InstanceReport, MemoryTotal, ProcessReport, Report, ServerReport,
+    Heap, HeapTotal, InstanceReport, MachineReport, MeasuredApp, MemoryTotal, OtherServerReport,
+    ProcessReport,
 };
 use highball_text::visible;
 use std::fmt::Write as _;
@@ -10,7 +11,7 @@ use std::fmt::Write as _;
 const COLUMNS: usize = 100;
 
 /// All of it.
-pub(crate) fn tables(report: &Report) -> String {
+pub(crate) fn tables(report: &MachineReport) -> String {
     let mut text = String::new();
     if report.highball.is_empty() {
         text.push_str("No Highball runs for this user.\n");
@@ -35,7 +36,7 @@ pub(crate) fn tables(report: &Report) -> String {
 }
 
 fn instance_tables(instance: &InstanceReport) -> String {
-    let runs_on = |app: &AppMemory| {
+    let runs_on = |app: &MeasuredApp| {
         let framework = app.framework.as_deref().unwrap_or("not booted yet");
         let ruby = app.ruby.as_ref().map(|ruby| format!(", Ruby {ruby}")).unwrap_or_default();
         format!("{framework}{ruby}")
@@ -49,7 +50,7 @@ fn instance_tables(instance: &InstanceReport) -> String {
         _ => vec![highball],
     };
     if instance.apps.len() > 1 {
-        let line = |app: &AppMemory| {
+        let line = |app: &MeasuredApp| {
             format!("{}: {}, {} ({})", app.name, runs_on(app), app.app.display(), app.environment)
         };
         lines.extend(instance.apps.iter().map(line));
@@ -67,7 +68,7 @@ fn instance_tables(instance: &InstanceReport) -> String {
     text
 }
 
-fn server_table(server: &ServerReport) -> String {
+fn server_table(server: &OtherServerReport) -> String {
     let title = format!("{} (pid {}), user {}: {}", server.server, server.pid, server.user, server.command);
     format!("{}\n\n{}", cut(&title), memory_table(&server.processes, &server.total))
 }
@@ -240,7 +241,7 @@ mod tests {
         }
     }
 
-    fn a_report() -> Report {
+    fn a_report() -> MachineReport {
         let mut hidden = process("worker", None, Err(""));
         (hidden.memory, hidden.memory_missing, hidden.heap_missing) =
             (None, Some("belongs to www-data, and cannot be read".into()), None);
@@ -248,7 +249,7 @@ mod tests {
         let instance = InstanceReport {
             pid: 4_194_304,
             version: "0.1.0".into(),
-            apps: vec![AppMemory {
+            apps: vec![MeasuredApp {
                 name: "long".into(),
                 app: format!("/srv/{}", "long/".repeat(40)).into(),
                 environment: "production".into(),
@@ -260,7 +261,7 @@ mod tests {
             total: MemoryTotal { ring_mib: 1.25, ..MemoryTotal::default() },
             heap_total: HeapTotal::default(),
         };
-        let server = ServerReport {
+        let server = OtherServerReport {
             server: "Puma".into(),
             pid: 7,
             user: "www-data".into(),
@@ -268,7 +269,7 @@ mod tests {
             processes: vec![hidden],
             total: MemoryTotal { processes: 1, unreadable_processes: 1, ..MemoryTotal::default() },
         };
-        Report { gc: false, highball: vec![instance], others: vec![server] }
+        MachineReport { gc: false, highball: vec![instance], others: vec![server] }
     }
 
     #[test]
@@ -304,7 +305,7 @@ mod tests {
 
     #[test]
     fn without_anything_it_says_so() {
-        let text = tables(&Report { gc: false, highball: Vec::new(), others: Vec::new() });
+        let text = tables(&MachineReport { gc: false, highball: Vec::new(), others: Vec::new() });
         assert_eq!(
             text,
             "No Highball runs for this user.\n\nNo other Ruby server was found on this machine.\n"

@@ -1,7 +1,7 @@
 //! What only root may do, as the server has it done: by itself, or by the spawner where root has started it as another user.
 
 use crate::apps::puma;
-use crate::certificates::{self, Sources};
+use crate::certificates::{self, PemSources};
 use crate::control::places::ControlPlaces;
 use crate::control::socket::InstanceSocket;
 use crate::development::developer_key;
@@ -56,7 +56,7 @@ static OPENERS: OnceLock<Openers> = OnceLock::new();
 static ROOTS_SECRET: OnceLock<[u8; SECRET_BYTES]> = OnceLock::new();
 
 /// The files of certificates, as a process of root's has read them last.
-static ROOTS_CERTIFICATES: Mutex<Option<Result<Sources, String>>> = Mutex::new(None);
+static ROOTS_CERTIFICATES: Mutex<Option<Result<PemSources, String>>> = Mutex::new(None);
 
 /// Processes of root's that wait for the file system of an application: its path, and the socket to the process.
 static WAITING: Mutex<Vec<(OsString, OwnedFd)>> = Mutex::new(Vec::new());
@@ -66,7 +66,7 @@ static WAITING: Mutex<Vec<(OsString, OwnedFd)>> = Mutex::new(Vec::new());
 enum Read {
     /// These settings, of a server; root's secret for developers' browsers, if one is needed and can be kept; the files of
     /// certificates, or what is wrong with them.
-    Settings(Box<Settings>, Option<[u8; SECRET_BYTES]>, Result<Sources, String>),
+    Settings(Box<Settings>, Option<[u8; SECRET_BYTES]>, Result<PemSources, String>),
     /// Something else.
     NoServer,
     /// What is wrong with it, and the exit code.
@@ -75,7 +75,7 @@ enum Read {
 
 /// Why there are no settings.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Unread {
+pub(crate) enum UnreadConfiguration {
     /// Something is wrong with them.
     #[error(transparent)]
     Wrong(#[from] ConfigError),
@@ -87,18 +87,18 @@ pub(crate) enum Unread {
     System(#[from] io::Error),
 }
 
-impl Unread {
+impl UnreadConfiguration {
     pub(crate) fn exit_code(&self) -> u8 {
         match self {
-            Unread::Wrong(error) => error.exit_code(),
-            Unread::Reported(_, code) => *code,
-            Unread::System(_) => 1,
+            UnreadConfiguration::Wrong(error) => error.exit_code(),
+            UnreadConfiguration::Reported(_, code) => *code,
+            UnreadConfiguration::System(_) => 1,
         }
     }
 }
 
 /// Reads command line, environment and files; where this process is not root, a process of root's does.
-pub(crate) fn read_configuration(launcher: &Launcher) -> Result<Invocation, Unread> {
+pub(crate) fn read_configuration(launcher: &Launcher) -> Result<Invocation, UnreadConfiguration> {
     let Launcher::Spawner(spawner) = launcher else { return Ok(read_here()?) };
     match read_apart(|socket| spawner.read_configuration(socket))? {
         Read::Settings(settings, secret, pems) => {
@@ -112,7 +112,7 @@ pub(crate) fn read_configuration(launcher: &Launcher) -> Result<Invocation, Unre
             Ok(Invocation::Serve(Box::new(settings)))
         }
         Read::NoServer => Err(io::Error::from(io::ErrorKind::InvalidData).into()),
-        Read::Wrong(text, code) => Err(Unread::Reported(text, code)),
+        Read::Wrong(text, code) => Err(UnreadConfiguration::Reported(text, code)),
     }
 }
 
@@ -210,7 +210,7 @@ pub(crate) fn read_for_server(socket: OwnedFd) -> ExitCode {
             let pems = if certificates::are_needed(&settings) {
                 certificates::read(&settings, &may_look)
             } else {
-                Ok(Sources::Files(Vec::new()))
+                Ok(PemSources::Files(Vec::new()))
             };
             Read::Settings(settings, secret, pems.map_err(|error| error.to_string()))
         }
@@ -254,7 +254,7 @@ fn parsed<T: DeserializeOwned>(read: OwnedFd) -> io::Result<T> {
 ///
 /// # Errors
 /// What is wrong with one of them.
-pub(crate) fn read_certificates(settings: &Settings, launcher: &Launcher) -> Result<Sources, String> {
+pub(crate) fn read_certificates(settings: &Settings, launcher: &Launcher) -> Result<PemSources, String> {
     match launcher {
         Launcher::Direct => certificates::read(settings, &|_| true).map_err(|error| error.to_string()),
         Launcher::Spawner(_) => {

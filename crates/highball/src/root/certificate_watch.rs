@@ -1,7 +1,7 @@
 //! Files of certificates that change while the server runs. Where root has started the server for other users, a process of root's
 //! looks at the files, because the server may not: it takes no orders, and passes on what it has read.
 
-use crate::certificates::{self, Source};
+use crate::certificates::{self, PemSource};
 use crate::configuration::Configuration;
 use crate::root::at_root;
 use highball_config::{App, CertificateFiles, Invocation, Settings, User};
@@ -61,7 +61,7 @@ impl Watch {
         has_changed
     }
 
-    fn read(&self) -> Vec<Source> {
+    fn read(&self) -> Vec<PemSource> {
         self.pairs.iter().map(|(files, app)| certificates::read_source(files, app.as_ref())).collect()
     }
 }
@@ -135,7 +135,7 @@ fn listen_to_watcher(tls: &Tls, spawner: &Client) -> io::Result<()> {
     let (ours, theirs) = pair()?;
     spawner.watch_certificates(theirs.as_fd())?;
     drop(theirs);
-    while let Some(sources) = at_root::passed::<Vec<Source>>(&ours)? {
+    while let Some(sources) = at_root::passed::<Vec<PemSource>>(&ours)? {
         certificates::renew(tls, sources, false);
     }
     Ok(())

@@ -9,7 +9,7 @@ mod rates;
 mod terminal;
 
 use crate::commands::CommandError;
-use crate::control::actions::Action;
+use crate::control::actions::AppAction;
 use crate::control::asking::{ask, ask_aside};
 use crate::control::finding::Instance;
 use crate::control::messages::{Answer, Question};
@@ -23,7 +23,7 @@ use rates::History;
 use std::io::{self, IsTerminal};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use terminal::{Key, Terminal};
+use terminal::{KeyPress, Terminal, TerminalEvent};
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, sleep_until};
 
@@ -106,11 +106,11 @@ fn overview_in(answer: io::Result<Answer>, apps: &[u32]) -> io::Result<Overview>
 }
 
 /// What happens while a picture is shown.
-enum Happening {
+enum TopEvent {
     Overview(io::Result<Overview>),
     Acted(Result<String, String>),
     AskAgain,
-    Keys(Vec<Key>),
+    Keys(Vec<KeyPress>),
     Resized,
     /// The terminal was closed, or this process is to end.
     End,
@@ -151,12 +151,12 @@ impl Top {
         loop {
             terminal.draw(&picture::screen(&self.history, &mut self.view, terminal.size()))?;
             match self.next_happening(&mut terminal).await {
-                Happening::Overview(Ok(overview)) => {
+                TopEvent::Overview(Ok(overview)) => {
                     self.answered = Instant::now();
                     self.view.problem = None;
                     self.history.add(overview);
                 }
-                Happening::Overview(Err(error)) => {
+                TopEvent::Overview(Err(error)) => {
                     if self.answered.elapsed() > SILENCE_TIME || is_of_the_end(&error) {
                         drop(terminal);
                         let pid = self.instance.status.pid;
@@ -166,40 +166,40 @@ impl Top {
                     }
                     self.view.problem = Some(format!("the server does not answer: {error}"));
                 }
-                Happening::Acted(outcome) => {
+                TopEvent::Acted(outcome) => {
                     let text = outcome.unwrap_or_else(|why| format!("not done: {why}"));
                     self.view.notice = Some((text, Instant::now() + NOTICE_TIME));
                     self.next = Instant::now();
                 }
-                Happening::AskAgain => self.ask(),
-                Happening::Keys(keys) => {
+                TopEvent::AskAgain => self.ask(),
+                TopEvent::Keys(keys) => {
                     for key in keys {
                         match key {
-                            Key::Quit => return Ok(()),
-                            Key::Suspend => terminal.suspend()?,
+                            KeyPress::Quit => return Ok(()),
+                            KeyPress::Suspend => terminal.suspend()?,
                             key => self.pressed(key),
                         }
                     }
                 }
-                Happening::Stop => terminal.suspend()?,
-                Happening::Resized => {}
-                Happening::End => return Ok(()),
+                TopEvent::Stop => terminal.suspend()?,
+                TopEvent::Resized => {}
+                TopEvent::End => return Ok(()),
             }
         }
     }
 
-    async fn next_happening(&mut self, terminal: &mut Terminal) -> Happening {
+    async fn next_happening(&mut self, terminal: &mut Terminal) -> TopEvent {
         let apps = self.apps.clone();
         let is_asking = self.asking.is_some();
         tokio::select! {
-            answer = ended(&mut self.asking) => Happening::Overview(overview_in(answer, &apps)),
-            outcome = ended(&mut self.acting) => Happening::Acted(outcome),
-            () = sleep_until(self.next.into()), if !is_asking => Happening::AskAgain,
+            answer = ended(&mut self.asking) => TopEvent::Overview(overview_in(answer, &apps)),
+            outcome = ended(&mut self.acting) => TopEvent::Acted(outcome),
+            () = sleep_until(self.next.into()), if !is_asking => TopEvent::AskAgain,
             happening = terminal.next() => match happening {
-                terminal::Happening::Keys(keys) => Happening::Keys(keys),
-                terminal::Happening::Resized => Happening::Resized,
-                terminal::Happening::Stop => Happening::Stop,
-                terminal::Happening::End => Happening::End,
+                TerminalEvent::Keys(keys) => TopEvent::Keys(keys),
+                TerminalEvent::Resized => TopEvent::Resized,
+                TerminalEvent::Stop => TopEvent::Stop,
+                TerminalEvent::End => TopEvent::End,
             },
         }
     }
@@ -211,28 +211,28 @@ impl Top {
         self.asking = Some(tokio::spawn(async move { ask_aside(&instance.address, question).await }));
     }
 
-    fn pressed(&mut self, key: Key) {
+    fn pressed(&mut self, key: KeyPress) {
         if let Some(Confirmation { app, action, .. }) = self.view.confirmation.take() {
-            if key == Key::Char('y') {
+            if key == KeyPress::Char('y') {
                 self.act(app, action);
             }
             return;
         }
         let Some(now) = self.history.now() else { return };
         match key {
-            Key::Up => self.view.select(now, -1),
-            Key::Down => self.view.select(now, 1),
-            Key::PageUp => self.view.select(now, -10),
-            Key::PageDown => self.view.select(now, 10),
-            Key::Enter => self.view.is_open = !self.view.is_open && self.view.selected.is_some(),
-            Key::Escape => self.view.is_open = false,
-            Key::Tab => self.view.choose_next_app(now),
-            Key::Char(letter) => self.view.confirmation = picture::confirmation(letter, now, &self.view),
-            Key::Quit | Key::Suspend => {}
+            KeyPress::Up => self.view.select(now, -1),
+            KeyPress::Down => self.view.select(now, 1),
+            KeyPress::PageUp => self.view.select(now, -10),
+            KeyPress::PageDown => self.view.select(now, 10),
+            KeyPress::Enter => self.view.is_open = !self.view.is_open && self.view.selected.is_some(),
+            KeyPress::Escape => self.view.is_open = false,
+            KeyPress::Tab => self.view.choose_next_app(now),
+            KeyPress::Char(letter) => self.view.confirmation = picture::confirmation(letter, now, &self.view),
+            KeyPress::Quit | KeyPress::Suspend => {}
         }
     }
 
-    fn act(&mut self, app: u32, action: Action) {
+    fn act(&mut self, app: u32, action: AppAction) {
         let instance = Arc::clone(&self.instance);
         self.acting = Some(tokio::spawn(async move {
             match ask_aside(&instance.address, Question::Act { app, action }).await {

@@ -4,7 +4,7 @@
 
 use super::rates::History;
 use super::terminal::{Line, Size, Style};
-use crate::control::actions::Action;
+use crate::control::actions::AppAction;
 use crate::status::kernel_limits::{KernelLimitsStatus, CPU_MAX};
 use crate::status::overview::report::{AppOverview, Overview, RequestOverview, WorkerOverview};
 use highball_text::visible;
@@ -38,7 +38,7 @@ pub(super) struct View {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Confirmation {
     pub(super) app: u32,
-    pub(super) action: Action,
+    pub(super) action: AppAction,
     question: String,
 }
 
@@ -67,10 +67,10 @@ pub(super) fn confirmation(letter: char, now: &Overview, view: &View) -> Option<
     let app = now.apps.get(view.app).or_else(|| now.apps.first())?;
     let of_app = |action, question: String| Some(Confirmation { app: app.id, action, question });
     match letter {
-        'r' => of_app(Action::Restart, format!("Restart {}?", app.name)),
-        'f' => of_app(Action::Refork, format!("Refork {}?", app.name)),
-        '+' | '=' => of_app(Action::MoreWorkers, format!("One worker more for {}?", app.name)),
-        '-' => of_app(Action::FewerWorkers, format!("One worker fewer for {}?", app.name)),
+        'r' => of_app(AppAction::Restart, format!("Restart {}?", app.name)),
+        'f' => of_app(AppAction::Refork, format!("Refork {}?", app.name)),
+        '+' | '=' => of_app(AppAction::MoreWorkers, format!("One worker more for {}?", app.name)),
+        '-' => of_app(AppAction::FewerWorkers, format!("One worker fewer for {}?", app.name)),
         'k' => {
             let (app, request) = view.request(now)?;
             let worker = request.worker?;
@@ -78,7 +78,7 @@ pub(super) fn confirmation(letter: char, now: &Overview, view: &View) -> Option<
                 "Replace the worker of {} {}? (worker {worker} of {}; its other requests finish)",
                 request.method, request.path, app.name
             );
-            Some(Confirmation { app: app.id, action: Action::ReplaceWorker { worker }, question })
+            Some(Confirmation { app: app.id, action: AppAction::ReplaceWorker { worker }, question })
         }
         _ => None,
     }
@@ -478,9 +478,9 @@ mod tests {
         assert_eq!(confirmation('k', &now, &view), None, "no request is chosen");
         view.select(&now, 0);
         let asked = confirmation('k', &now, &view).unwrap();
-        assert_eq!(asked.action, Action::ReplaceWorker { worker: 1 });
+        assert_eq!(asked.action, AppAction::ReplaceWorker { worker: 1 });
         assert!(asked.question.contains("GET /1"), "{asked:?}");
-        assert_eq!(confirmation('+', &now, &view).unwrap().action, Action::MoreWorkers);
+        assert_eq!(confirmation('+', &now, &view).unwrap().action, AppAction::MoreWorkers);
         assert_eq!(confirmation('x', &now, &view), None);
     }
 

@@ -29,7 +29,7 @@ pub(super) struct Size {
 
 /// A key that means something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Key {
+pub(super) enum KeyPress {
     Up,
     Down,
     PageUp,
@@ -46,8 +46,8 @@ pub(super) enum Key {
 
 /// What comes from it.
 #[derive(Debug)]
-pub(super) enum Happening {
-    Keys(Vec<Key>),
+pub(super) enum TerminalEvent {
+    Keys(Vec<KeyPress>),
     Resized,
     Stop,
     End,
@@ -140,20 +140,20 @@ impl Terminal {
         out.flush()
     }
 
-    pub(super) async fn next(&mut self) -> Happening {
+    pub(super) async fn next(&mut self) -> TerminalEvent {
         let [terminated, interrupted, hung_up, quit] = &mut self.ends;
         tokio::select! {
-            typed = self.typed.recv() => typed.map_or(Happening::End, |bytes| Happening::Keys(keys_in(&bytes))),
-            _ = self.resized.recv() => Happening::Resized,
-            _ = self.stopped.recv() => Happening::Stop,
+            typed = self.typed.recv() => typed.map_or(TerminalEvent::End, |bytes| TerminalEvent::Keys(keys_in(&bytes))),
+            _ = self.resized.recv() => TerminalEvent::Resized,
+            _ = self.stopped.recv() => TerminalEvent::Stop,
             _ = self.continued.recv() => {
                 // By a signal that cannot be noticed it was stopped, and a shell may have changed the terminal since.
-                if take().is_err() { Happening::End } else { Happening::Resized }
+                if take().is_err() { TerminalEvent::End } else { TerminalEvent::Resized }
             }
-            _ = terminated.recv() => Happening::End,
-            _ = interrupted.recv() => Happening::End,
-            _ = hung_up.recv() => Happening::End,
-            _ = quit.recv() => Happening::End,
+            _ = terminated.recv() => TerminalEvent::End,
+            _ = interrupted.recv() => TerminalEvent::End,
+            _ = hung_up.recv() => TerminalEvent::End,
+            _ = quit.recv() => TerminalEvent::End,
         }
     }
 
@@ -193,22 +193,22 @@ fn read_aside() -> io::Result<mpsc::Receiver<Vec<u8>>> {
 }
 
 /// What these bytes mean. Keys that mean nothing here are left out.
-fn keys_in(bytes: &[u8]) -> Vec<Key> {
+fn keys_in(bytes: &[u8]) -> Vec<KeyPress> {
     let mut keys = Vec::new();
     let mut rest = bytes;
     while let [first, after @ ..] = rest {
         let (key, after) = match (first, after) {
-            (0x1b, [b'[' | b'O', b'A', after @ ..]) => (Some(Key::Up), after),
-            (0x1b, [b'[' | b'O', b'B', after @ ..]) => (Some(Key::Down), after),
-            (0x1b, [b'[', b'5', b'~', after @ ..]) => (Some(Key::PageUp), after),
-            (0x1b, [b'[', b'6', b'~', after @ ..]) => (Some(Key::PageDown), after),
+            (0x1b, [b'[' | b'O', b'A', after @ ..]) => (Some(KeyPress::Up), after),
+            (0x1b, [b'[' | b'O', b'B', after @ ..]) => (Some(KeyPress::Down), after),
+            (0x1b, [b'[', b'5', b'~', after @ ..]) => (Some(KeyPress::PageUp), after),
+            (0x1b, [b'[', b'6', b'~', after @ ..]) => (Some(KeyPress::PageDown), after),
             (0x1b, [b'[', after @ ..]) => (None, after_sequence(after)),
-            (0x1b, after) => (Some(Key::Escape), after),
-            (b'\r' | b'\n', after) => (Some(Key::Enter), after),
-            (b'\t', after) => (Some(Key::Tab), after),
-            (3 | 4 | b'q', after) => (Some(Key::Quit), after),
-            (0x1a, after) => (Some(Key::Suspend), after),
-            (b' '..=b'~', after) => (Some(Key::Char(char::from(*first))), after),
+            (0x1b, after) => (Some(KeyPress::Escape), after),
+            (b'\r' | b'\n', after) => (Some(KeyPress::Enter), after),
+            (b'\t', after) => (Some(KeyPress::Tab), after),
+            (3 | 4 | b'q', after) => (Some(KeyPress::Quit), after),
+            (0x1a, after) => (Some(KeyPress::Suspend), after),
+            (b' '..=b'~', after) => (Some(KeyPress::Char(char::from(*first))), after),
             (_, after) => (None, after),
         };
         keys.extend(key);
@@ -264,10 +264,13 @@ mod tests {
 
     #[test]
     fn keys_are_read() {
-        assert_eq!(keys_in(b"\x1b[A\x1bOBq"), [Key::Up, Key::Down, Key::Quit]);
-        assert_eq!(keys_in(b"\r\x1b"), [Key::Enter, Key::Escape]);
-        assert_eq!(keys_in(b"+-k\t"), [Key::Char('+'), Key::Char('-'), Key::Char('k'), Key::Tab]);
-        assert_eq!(keys_in(b"\x1b[1;5Cy\x1b[5~"), [Key::Char('y'), Key::PageUp]);
+        assert_eq!(keys_in(b"\x1b[A\x1bOBq"), [KeyPress::Up, KeyPress::Down, KeyPress::Quit]);
+        assert_eq!(keys_in(b"\r\x1b"), [KeyPress::Enter, KeyPress::Escape]);
+        assert_eq!(
+            keys_in(b"+-k\t"),
+            [KeyPress::Char('+'), KeyPress::Char('-'), KeyPress::Char('k'), KeyPress::Tab]
+        );
+        assert_eq!(keys_in(b"\x1b[1;5Cy\x1b[5~"), [KeyPress::Char('y'), KeyPress::PageUp]);
         assert_eq!(keys_in(b"\x1b[1;5"), []);
         assert_eq!(keys_in("ü\0".as_bytes()), []);
     }
