@@ -1,6 +1,6 @@
 //! What `highball doctor` finds about a `domain`: whether a certificate could be obtained for it, and what has failed last.
 
-use crate::doctor::{Check, CheckState};
+use super::check::{Check, CheckState};
 use highball_acme::{inspect, Inspected};
 use highball_config::{AcmeSettings, BindAddress, BindProtocol, Settings};
 use std::net::{IpAddr, ToSocketAddrs, UdpSocket};

@@ -1,8 +1,8 @@
 //! For `highball doctor`: whether the kernel keeps the limits of an application, and whether they are too small for it.
 
+use super::check::{Check, CheckState};
 use crate::control::finding::Instance;
 use crate::control::selection::is_selected;
-use crate::doctor::{Check, CheckState};
 use crate::status::kernel_limits::KernelLimitsStatus;
 use highball_cgroups::{outlook, REMEDY};
 use highball_config::{App, AppSelector};

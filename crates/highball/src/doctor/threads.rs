@@ -5,9 +5,9 @@
 //! compute a fifth of their time, five threads keep a CPU busy. While another thread of the worker computes, it is not known
 //! whether a request waits for that thread or for something else, so there are a lower and an upper limit.
 
+use super::check::{Check, CheckState};
 use crate::control::finding::Instance;
 use crate::control::selection::is_selected;
-use crate::doctor::{Check, CheckState};
 use crate::status::report::RequestTimesStatus;
 use highball_config::{App, AppSelector};
 use std::fmt;
