@@ -6,7 +6,9 @@ pub(crate) mod status;
 pub(crate) mod stop;
 pub(crate) mod upgrade;
 
+use crate::control::asking;
 use crate::control::finding::Instance;
+use crate::control::messages::{Answer, Question};
 use crate::control::selection::SelectionError;
 use crate::output::progress;
 use crate::process::owner::user_name;
@@ -54,6 +56,16 @@ pub(crate) enum CommandError {
     Ended(i32),
     #[error("the instance with pid {0} did not end within {1} s")]
     StillRuns(i32, u64),
+}
+
+/// Asks the instance that a command is for.
+fn ask(instance: &Instance, question: Question) -> Result<Answer, CommandError> {
+    asking::ask(&instance.address, question).map_err(|error| CommandError::Silent(instance.status.pid, error))
+}
+
+/// The instance has answered another question than it was asked.
+fn unexpected(instance: &Instance) -> CommandError {
+    CommandError::Silent(instance.status.pid, io::ErrorKind::InvalidData.into())
 }
 
 /// Holds a process, so that its end is noticed.

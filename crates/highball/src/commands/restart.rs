@@ -1,7 +1,7 @@
 //! `highball restart` and `highball refork`.
 
-use crate::commands::{announce, ends_within, process, CommandError, LOOK_EVERY};
-use crate::control::asking::ask;
+use crate::commands::{announce, ask, ends_within, process, unexpected, CommandError, LOOK_EVERY};
+use crate::control::asking;
 use crate::control::finding::Instance;
 use crate::control::messages::{Answer, Question};
 use crate::control::selection::{is_selected, selected, the_only};
@@ -14,11 +14,10 @@ use std::io;
 pub(crate) fn restart(selector: &Selector) -> Result<(), CommandError> {
     for_each_app(selector, |instance, app| {
         let pid = instance.status.pid;
-        let silent = |error| CommandError::Silent(pid, error);
-        let generation = match ask(&instance.address, Question::Restart { app }).map_err(silent)? {
+        let generation = match ask(instance, Question::Restart { app })? {
             Answer::Restarting { generation, .. } => generation,
             Answer::Refused { why } => return Err(CommandError::Refused(pid, why)),
-            _ => return Err(silent(io::ErrorKind::InvalidData.into())),
+            _ => return Err(unexpected(instance)),
         };
         follow(instance, app, |pid, status| report_on(generation, pid, status))
     })
@@ -28,11 +27,10 @@ pub(crate) fn restart(selector: &Selector) -> Result<(), CommandError> {
 pub(crate) fn refork(selector: &Selector) -> Result<(), CommandError> {
     for_each_app(selector, |instance, app| {
         let pid = instance.status.pid;
-        let silent = |error| CommandError::Silent(pid, error);
-        let number = match ask(&instance.address, Question::Refork { app }).map_err(silent)? {
+        let number = match ask(instance, Question::Refork { app })? {
             Answer::Reforking { number, .. } => number,
             Answer::Refused { why } => return Err(CommandError::NoRefork(pid, why)),
-            _ => return Err(silent(io::ErrorKind::InvalidData.into())),
+            _ => return Err(unexpected(instance)),
         };
         follow(instance, app, |pid, status| report_on_refork(number, pid, status))
     })
@@ -83,7 +81,7 @@ fn follow(
     let process = process(pid)?;
     let mut before = String::new();
     loop {
-        let asked = ask(&instance.address, Question::Status);
+        let asked = asking::ask(&instance.address, Question::Status);
         if ends_within(&process, LOOK_EVERY).map_err(silent)? {
             return Err(CommandError::Ended(pid));
         }
@@ -93,7 +91,7 @@ fn follow(
                 Some(app) => report(pid, app)?,
                 None => return Err(CommandError::Refused(pid, "the application was removed".into())),
             },
-            Ok(_) => return Err(silent(io::ErrorKind::InvalidData.into())),
+            Ok(_) => return Err(unexpected(instance)),
             // The machine is busy booting: it lives, and will answer when it is asked again.
             Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
                 continue

@@ -1,7 +1,6 @@
 //! `highball stop`.
 
-use crate::commands::{announce, ends_within, process, CommandError};
-use crate::control::asking::ask;
+use crate::commands::{announce, ask, ends_within, process, CommandError};
 use crate::control::messages::{Answer, Question};
 use crate::control::selection::{selected, the_whole};
 use crate::output::progress;
@@ -20,8 +19,7 @@ pub(crate) fn stop(selector: &Selector) -> Result<(), CommandError> {
     announce(instance);
     let pid = instance.status.pid;
     let process = process(pid)?;
-    let answer = ask(&instance.address, Question::Stop);
-    let drain_seconds = match answer.map_err(|error| CommandError::Silent(pid, error))? {
+    let drain_seconds = match ask(instance, Question::Stop)? {
         Answer::Stopping { drain_seconds, .. } => drain_seconds.min(LONGEST_DRAIN_SECONDS),
         Answer::Refused { why } => return Err(CommandError::Refused(pid, why)),
         _ => 0,

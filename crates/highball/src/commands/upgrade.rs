@@ -1,11 +1,12 @@
 //! `highball upgrade`.
 
-use crate::commands::{announce, ends_within, process, CommandError, LOOK_EVERY};
-use crate::control::asking::ask;
+use crate::commands::{announce, ask, ends_within, process, unexpected, CommandError, LOOK_EVERY};
+use crate::control::asking;
+use crate::control::finding::{ours_else_others, running};
 use crate::control::messages::{Answer, Question};
-use crate::control::selection::{everywhere, selected, the_whole};
+use crate::control::selection::{selected, the_whole};
 use crate::output::progress;
-use crate::status::report::UpgradeStatus;
+use crate::status::report::{Status, UpgradeStatus};
 use highball_config::Selector;
 use std::io;
 
@@ -15,38 +16,38 @@ pub(crate) fn upgrade(selector: &Selector) -> Result<(), CommandError> {
     let instance = the_whole(&found, selector)?;
     announce(instance);
     let pid = instance.status.pid;
-    let silent = |error| CommandError::Silent(pid, error);
     let process = process(pid)?;
-    let number = match ask(&instance.address, Question::Upgrade).map_err(silent)? {
+    let number = match ask(instance, Question::Upgrade)? {
         Answer::Upgrading { number, .. } => number,
         Answer::Refused { why } => return Err(CommandError::Refused(pid, why)),
-        _ => return Err(silent(io::ErrorKind::InvalidData.into())),
+        _ => return Err(unexpected(instance)),
     };
+    let is_successor = |status: &Status| status.predecessor == Some(pid);
     let mut before = String::new();
     loop {
-        let has_ended = ends_within(&process, LOOK_EVERY).map_err(silent)?;
-        let upgrade = match ask(&instance.address, Question::Status) {
+        let has_ended =
+            ends_within(&process, LOOK_EVERY).map_err(|error| CommandError::Silent(pid, error))?;
+        let upgrade = match asking::ask(&instance.address, Question::Status) {
             // A control socket that was named is the new process's by now.
-            Ok(Answer::Status(status)) if status.pid != pid && status.predecessor == Some(pid) => {
+            Ok(Answer::Status(status)) if status.pid != pid && is_successor(&status) => {
                 return print_succeeded(status.pid, &status.version);
             }
             Ok(Answer::Status(status)) => status.upgrade.filter(|upgrade| upgrade.number == number),
-            Ok(_) => return Err(silent(io::ErrorKind::InvalidData.into())),
+            Ok(_) => return Err(unexpected(instance)),
             Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
                 continue
             }
             // It has finished what it had, and is not asked any more.
-            Err(_) => match everywhere(|status| status.predecessor == Some(pid))
-                .iter()
-                .find(|one| one.status.predecessor == Some(pid))
-            {
+            Err(_) => match ours_else_others(|places| {
+                running(places, is_successor).into_iter().find(|one| is_successor(&one.status))
+            }) {
                 Some(successor) => return print_succeeded(successor.status.pid, &successor.status.version),
                 None if has_ended => return Err(CommandError::Ended(pid)),
                 None => continue,
             },
         };
         let Some(UpgradeStatus { state, pid: new, version, failure, .. }) = upgrade else {
-            return Err(silent(io::ErrorKind::InvalidData.into()));
+            return Err(unexpected(instance));
         };
         match (state.as_str(), new) {
             ("done", Some(new)) => return print_succeeded(new, &version.unwrap_or_default()),

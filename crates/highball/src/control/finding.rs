@@ -47,6 +47,12 @@ pub(crate) struct Looked {
     one_has_gone: bool,
 }
 
+/// What is found in the places of this user, or else, where root asks, in those of other users.
+pub(crate) fn ours_else_others<T>(mut find: impl FnMut(&ControlPlaces) -> Option<T>) -> Option<T> {
+    let ours = find(&ControlPlaces::of_commands());
+    ours.or_else(|| find(&ControlPlaces::of_others()))
+}
+
 /// Every server that answers. Sockets of dead ones are removed; what cannot be used is reported on standard error. Once one has
 /// answered that is `enough`, others that take long are not waited for.
 pub(crate) fn running(places: &ControlPlaces, enough: impl Fn(&Status) -> bool) -> Vec<Instance> {

@@ -1,8 +1,7 @@
 //! The instance that a command means.
 
 use crate::control::elsewhere;
-use crate::control::finding::{look_for, running, Instance};
-use crate::control::places::ControlPlaces;
+use crate::control::finding::{look_for, ours_else_others, Instance};
 use crate::output::complain;
 use crate::process::owner::user_name;
 use crate::status::report::{AppStatus, Status};
@@ -34,10 +33,8 @@ pub(crate) enum SelectionError {
 pub(crate) fn selected(selector: &Selector) -> Result<Vec<Instance>, SelectionError> {
     let is_certain = selector.port.is_some() || selector.app.is_some();
     let (mut seen, mut names, mut unanswered) = (Vec::new(), Vec::new(), Vec::new());
-    let mut places =
-        [ControlPlaces::of_commands as fn() -> ControlPlaces, ControlPlaces::of_others].into_iter();
-    let found = places.find_map(|places| {
-        let looked = look_for(&places(), |status| is_certain && matches(selector, status));
+    let found = ours_else_others(|places| {
+        let looked = look_for(places, |status| is_certain && matches(selector, status));
         let mut found = looked.found;
         unanswered.extend(looked.unanswered);
         seen.extend(found.iter().map(|instance| instance.status.pid));
@@ -63,15 +60,6 @@ pub(crate) fn selected(selector: &Selector) -> Result<Vec<Instance>, SelectionEr
 fn meant(selector: &AppSelector, names: &[String]) -> String {
     let name = did_you_mean(&selector.text, names.iter().map(String::as_str));
     name.map(|name| format!("; did you mean {name}?")).unwrap_or_default()
-}
-
-/// All instances that this user may ask: root those of all users.
-pub(crate) fn everywhere(enough: impl Fn(&Status) -> bool) -> Vec<Instance> {
-    let mut found = running(&ControlPlaces::of_commands(), &enough);
-    if !found.iter().any(|instance| enough(&instance.status)) {
-        found.extend(running(&ControlPlaces::of_others(), &enough));
-    }
-    found
 }
 
 /// Whether to believe that this is the server of a folder. Where root asks, another user may run a server only to report the
