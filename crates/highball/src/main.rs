@@ -32,7 +32,7 @@ use highball_config::Invocation;
 use highball_spawner::{exec, Role, READER, TABLE, WATCHER};
 use highball_supervisor::{become_mold, Client, Launcher, Predecessor};
 use output::{complain, print};
-use root::{at_root, certificate_watch, policy};
+use root::{certificate_watch, openers, policy, reading};
 use std::error::Error;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -70,8 +70,8 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    at_root::open_files_by(&launcher);
-    let asked = at_root::read_configuration(&launcher);
+    openers::open_files_by(&launcher);
+    let asked = reading::read_configuration(&launcher);
     let done = match asked {
         Ok(Invocation::Serve(settings)) => serve::serve(*settings, predecessor, launcher),
         Ok(Invocation::Doctor { json, settings }) => doctor::doctor(*settings, json),
@@ -113,7 +113,7 @@ fn serve_the_spawner() -> Option<ExitCode> {
         (Ok(None), Ok(None), Ok(None), Ok(None), Ok(None)) => None,
         (Ok(Some(socket)), ..) => Some(become_mold(socket)),
         (_, Ok(Some(socket)), ..) => Some(highball_tenant::serve(socket)),
-        (_, _, Ok(Some(socket)), ..) => Some(at_root::read_for_server(socket)),
+        (_, _, Ok(Some(socket)), ..) => Some(reading::read_for_server(socket)),
         (.., Ok(Some(socket)), _) => Some(policy::read_for_spawner(&socket)),
         (.., Ok(Some(socket))) => Some(certificate_watch::watch_for_server(socket)),
         _ => Some(ExitCode::FAILURE),

@@ -3,7 +3,7 @@
 
 use crate::certificates::{self, PemSource};
 use crate::configuration::Configuration;
-use crate::root::at_root;
+use crate::root::reading;
 use highball_config::{App, CertificateFiles, Invocation, Settings, User};
 use highball_front::Tls;
 use highball_spawner::channel::pair;
@@ -135,7 +135,7 @@ fn listen_to_watcher(tls: &Tls, spawner: &Client) -> io::Result<()> {
     let (ours, theirs) = pair()?;
     spawner.watch_certificates(theirs.as_fd())?;
     drop(theirs);
-    while let Some(sources) = at_root::passed::<Vec<PemSource>>(&ours)? {
+    while let Some(sources) = reading::passed::<Vec<PemSource>>(&ours)? {
         certificates::renew(tls, sources, false);
     }
     Ok(())
@@ -143,7 +143,7 @@ fn listen_to_watcher(tls: &Tls, spawner: &Client) -> io::Result<()> {
 
 /// Watches the files of root's configuration for the server, as root, until the server closes the socket.
 pub(crate) fn watch_for_server(socket: OwnedFd) -> ExitCode {
-    let Ok(Invocation::Serve(settings)) = at_root::read_here() else { return ExitCode::FAILURE };
+    let Ok(Invocation::Serve(settings)) = reading::read_here() else { return ExitCode::FAILURE };
     let socket = Arc::new(socket);
     for pairs in by_reader(&settings) {
         let socket = Arc::clone(&socket);
@@ -184,7 +184,7 @@ fn follow_for_server(pairs: Vec<Pair>, socket: &OwnedFd) {
     loop {
         if is_due {
             // A server that is busy gets it a moment later.
-            is_due = at_root::pass(socket, &watch.read()).is_err();
+            is_due = reading::pass(socket, &watch.read()).is_err();
         }
         if is_closed(socket, Some(&pause)) {
             return;

@@ -2,18 +2,20 @@
 //! it is at something. A user can hold up its own; then the asking ends after a while, and that process is replaced. Those
 //! that are idle for long are ended: with many users, all of them together would take much memory.
 
+use highball_front::open_access_logs_by;
 use highball_spawner::channel::{pair, receive, send, Received};
 use highball_spawner::Role;
-use highball_supervisor::{checkpoint, Client};
+use highball_supervisor::{checkpoint, Client, Launcher};
 use highball_tenant::Answer;
 use highball_users::User;
 use rustix::net::sockopt::{set_socket_timeout, Timeout};
 use rustix::process::Signal;
 use std::collections::HashMap;
+use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 use tokio::task::spawn_blocking;
@@ -34,9 +36,34 @@ const IDLE_VARIABLE: &str = "HIGHBALL_OPENER_IDLE_SECONDS";
 const PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
+/// The processes that open files for this one.
+static OPENERS: OnceLock<Openers> = OnceLock::new();
+
+/// Has files opened by processes that may, where this one is not root.
+pub(crate) fn open_files_by(launcher: &Launcher) {
+    if let Launcher::Spawner(spawner) = launcher {
+        let openers = OPENERS.get_or_init(|| Openers::new(Arc::clone(spawner)));
+        highball_tenant::open_by(openers);
+        let spawner = Arc::clone(spawner);
+        open_access_logs_by(Box::new(move |path| spawner.open_log(path).map(File::from)));
+    }
+}
+
+/// The application at this path is this user's.
+pub(super) fn know(path: &Path, uid: u32) {
+    OPENERS.get().inspect(|openers| openers.know(path, uid));
+}
+
+/// Ends the processes that open files, and that are idle for long.
+pub(crate) async fn end_idle() {
+    if let Some(openers) = OPENERS.get() {
+        openers.end_idle().await;
+    }
+}
+
 /// All openers.
 #[derive(Debug)]
-pub(crate) struct Openers {
+struct Openers {
     spawner: Arc<Client>,
     /// An application of each user, by which the spawner knows the user.
     apps: Mutex<HashMap<u32, PathBuf>>,
@@ -46,12 +73,12 @@ pub(crate) struct Openers {
 }
 
 impl Openers {
-    pub(crate) fn new(spawner: Arc<Client>) -> Openers {
+    fn new(spawner: Arc<Client>) -> Openers {
         Openers { spawner, apps: Mutex::default(), users: Mutex::default(), started: Notify::new() }
     }
 
     /// The application at this path is this user's.
-    pub(crate) fn know(&self, path: &Path, uid: u32) {
+    fn know(&self, path: &Path, uid: u32) {
         lock(&self.apps).insert(uid, path.to_owned());
     }
 
@@ -69,7 +96,7 @@ impl Openers {
     }
 
     /// Ends those that are idle for long. It looks at none where there are none.
-    pub(crate) async fn end_idle(&'static self) {
+    async fn end_idle(&'static self) {
         let idle_time = idle_time();
         loop {
             if !self.has_some() {

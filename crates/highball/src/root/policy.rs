@@ -8,7 +8,7 @@ use crate::output::complain;
 use crate::process::event_loop::event_loop;
 use crate::process::pidfile::Pidfile;
 use crate::process::{service_notification, started_path};
-use crate::root::at_root::{pass_at_last, passed, read_configuration, variable};
+use crate::root::reading::{pass_at_last, passed, read_configuration, variable};
 use highball_config::{asks_to_serve, root_table, Bind, RootTable, RunsAs, Settings, TableApp, User};
 use highball_front as front;
 use highball_spawner::policy::{Policy, Refusal, Runner, Successor};

@@ -37,7 +37,7 @@ use crate::certificates::acme;
 use crate::configuration::Configuration;
 use crate::process::event_loop::event_loop;
 use crate::process::pidfile::Pidfile;
-use crate::root::{at_root, certificate_watch};
+use crate::root::{at_root, certificate_watch, openers};
 use crate::serve::handover::{Candidate, Handover, News};
 use crate::serve::readiness::Readiness;
 use crate::serve::wiring::{tell_front, tell_supervisor, ControlHandler};
@@ -193,7 +193,7 @@ impl Server {
         let runtime = event_loop()?;
         let outcome = runtime.block_on(async {
             tokio::spawn(watchdog::keep_alive(to_front.downgrade(), launcher.clone()));
-            tokio::spawn(at_root::end_idle_openers());
+            tokio::spawn(openers::end_idle());
             let configured = configuration.clone();
             let telling =
                 tokio::spawn(tell_front(notices, to_front.clone(), configured, readiness, candidate.clone()));

@@ -4,7 +4,7 @@ use super::{Common, CHANNEL_CAPACITY};
 use crate::apps::cgroups;
 use crate::apps::source::{mold_source, one_too_many};
 use crate::certificates;
-use crate::root::{at_root, policy};
+use crate::root::{at_root, policy, reading};
 use highball_config::{App, Changes, Invocation, Limits, Named, Settings};
 use highball_front::{geometry, Command};
 use highball_spawner::ServiceState;
@@ -57,7 +57,7 @@ pub(super) async fn reload_on_hangup(server: &Common) {
         }
         let (launcher, tls) = (launcher.clone(), tls.clone());
         let mut reading = spawn_blocking(move || {
-            let read = at_root::read_configuration(&launcher);
+            let read = reading::read_configuration(&launcher);
             if let (Some(tls), Ok(Invocation::Serve(new))) = (tls, &read) {
                 certificates::replace(&tls, at_root::read_certificates(new, &launcher));
             }
