@@ -5,17 +5,17 @@
 //! answer; of these one of the source that has the most, and of these the oldest. Each step has a time limit. So neither idle
 //! connections nor those that send or read slowly keep a health check or a command out.
 
+mod source;
+
 use highball_front::Seldom;
 use rustix::io::Errno;
+pub(crate) use source::{CallerSource, Listens};
 use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::io;
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::sync::Notify;
 use tokio::task::yield_now;
 use tokio::time::{sleep, timeout};
@@ -38,62 +38,6 @@ const FRESH_TIME: Duration = Duration::from_millis(100);
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// The log says at most this often that no connection could be accepted.
 const LOG_MS: u64 = 60_000;
-
-/// Who is at the other end, as far as that is known at no cost: a limit for one does not limit others.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum CallerSource {
-    /// An address; of IPv6, the network of 64 bits that a site has at least.
-    Address(IpAddr),
-    /// A user of this machine, by a Unix socket.
-    User(u32),
-    /// The kernel does not say.
-    Unknown,
-}
-
-impl CallerSource {
-    fn of_address(address: SocketAddr) -> CallerSource {
-        CallerSource::Address(match address.ip().to_canonical() {
-            IpAddr::V6(ip) if !ip.is_loopback() => {
-                let [a, b, c, d, ..] = ip.segments();
-                Ipv6Addr::from([a, b, c, d, 0, 0, 0, 0]).into()
-            }
-            ip => ip,
-        })
-    }
-
-    fn of_user(stream: &UnixStream) -> CallerSource {
-        stream.peer_cred().map_or(CallerSource::Unknown, |user| CallerSource::User(user.uid()))
-    }
-}
-
-/// A listener of which the connections come.
-pub(crate) trait Listens {
-    /// A connection.
-    type Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static;
-
-    fn poll_accept(&self, context: &mut Context<'_>) -> Poll<io::Result<(Self::Stream, CallerSource)>>;
-}
-
-impl Listens for TcpListener {
-    type Stream = TcpStream;
-
-    fn poll_accept(&self, context: &mut Context<'_>) -> Poll<io::Result<(TcpStream, CallerSource)>> {
-        let accepted = TcpListener::poll_accept(self, context);
-        accepted.map_ok(|(stream, address)| (stream, CallerSource::of_address(address)))
-    }
-}
-
-impl Listens for UnixListener {
-    type Stream = UnixStream;
-
-    fn poll_accept(&self, context: &mut Context<'_>) -> Poll<io::Result<(UnixStream, CallerSource)>> {
-        let accepted = UnixListener::poll_accept(self, context);
-        accepted.map_ok(|(stream, _)| {
-            let source = CallerSource::of_user(&stream);
-            (stream, source)
-        })
-    }
-}
 
 /// How far a connection has come. Those that come first here make room first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -350,6 +294,7 @@ fn is_about_one_client(error: &io::Error) -> bool {
 mod tests {
     use super::*;
     use tokio::io::duplex;
+    use tokio::net::{TcpListener, TcpStream};
 
     const HERE: CallerSource = CallerSource::User(1);
     const THERE: CallerSource = CallerSource::User(2);
