@@ -5,8 +5,8 @@
 
 use super::machines::{self, Machine};
 use crate::output::{complain, print};
+use crate::process::environment::variable;
 use crate::process::started_path::{self, started_path};
-use crate::root::reading::variable;
 use highball_config::BindProtocol::{self, FastCgi, Http};
 use highball_config::{absolute, utf_8, App, Bind, BindAddress, ConfigError, Deployment};
 use highball_text::is_hidden;

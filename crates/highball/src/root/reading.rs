@@ -5,6 +5,7 @@ use crate::apps::source::is_given_as_object;
 use crate::certificates::{self, PemSources};
 use crate::development::developer_key;
 use crate::output::complain;
+use crate::process::environment::variable;
 use crate::root::openers;
 use highball_config::{AskRuby, Callbacks, ConfigError, Invocation, Settings};
 use highball_front::developer_key::SECRET_BYTES;
@@ -99,11 +100,6 @@ pub(crate) fn read_configuration(launcher: &Launcher) -> Result<Invocation, Unre
         Read::NoServer => Err(io::Error::from(io::ErrorKind::InvalidData).into()),
         Read::Wrong(text, code) => Err(UnreadConfiguration::Reported(text, code)),
     }
-}
-
-/// A variable of this process. Bytes that are no text are replaced: what was given must not count as not given.
-pub(crate) fn variable(name: &str) -> Option<String> {
-    std::env::var_os(name).map(|value| value.to_string_lossy().into_owned())
 }
 
 pub(crate) fn read_here() -> Result<Invocation, ConfigError> {
