@@ -77,13 +77,11 @@ fn main() -> ExitCode {
         Ok(Invocation::Doctor { json, settings }) => doctor::doctor(*settings, json),
         Ok(Invocation::Config(deployment)) => config::config(&deployment),
         Ok(Invocation::Init { dry_run, folder, unit }) => done(init::init(&folder, &unit, dry_run)),
-        Ok(Invocation::Status { json, check, selector }) => {
-            done(commands::status::status(json, check, &selector))
-        }
-        Ok(Invocation::Restart { selector }) => done(commands::restart::restart(&selector)),
-        Ok(Invocation::Refork { selector }) => done(commands::restart::refork(&selector)),
-        Ok(Invocation::Upgrade { selector }) => done(commands::upgrade::upgrade(&selector)),
-        Ok(Invocation::Stop { selector }) => done(commands::stop::stop(&selector)),
+        Ok(Invocation::Status { json, check, selector }) => done(commands::status(json, check, &selector)),
+        Ok(Invocation::Restart { selector }) => done(commands::restart(&selector)),
+        Ok(Invocation::Refork { selector }) => done(commands::refork(&selector)),
+        Ok(Invocation::Upgrade { selector }) => done(commands::upgrade(&selector)),
+        Ok(Invocation::Stop { selector }) => done(commands::stop(&selector)),
         Ok(Invocation::Bench { arguments }) => done(benchmark::run(arguments)),
         Ok(Invocation::Memory { json, gc, selector }) => done(memory::memory(json, gc, &selector)),
         Ok(Invocation::Top { display, selector }) => done(top::top(display, &selector)),

@@ -1,10 +1,15 @@
 //! The commands that ask a running server: `status`, `stop`, `restart` (and `refork`), `upgrade`. `highball memory` and `highball top`
 //! fail with the same errors.
 
-pub(crate) mod restart;
-pub(crate) mod status;
-pub(crate) mod stop;
-pub(crate) mod upgrade;
+mod restart;
+mod status;
+mod stop;
+mod upgrade;
+
+pub(crate) use restart::{refork, restart};
+pub(crate) use status::status;
+pub(crate) use stop::stop;
+pub(crate) use upgrade::upgrade;
 
 use crate::control::asking;
 use crate::control::finding::Instance;
