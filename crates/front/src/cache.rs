@@ -29,6 +29,8 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
+use highball_link::CacheReport;
+
 pub(crate) use answer::StoredAnswer;
 pub(crate) use body::Bytes;
 use fill::State;
@@ -108,21 +110,6 @@ pub(crate) struct AppCache {
     recorded: Cell<u64>,
     hits: Cell<u64>,
     misses: Cell<u64>,
-}
-
-/// How things are with the response cache of an application.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct CacheReport {
-    /// Requests that it has answered.
-    pub hits: u64,
-    /// Requests that went to the application.
-    pub misses: u64,
-    /// Stored answers.
-    pub answers: usize,
-    /// What they take, in bytes,
-    pub bytes: u64,
-    /// and the most that they may.
-    pub max_bytes: u64,
 }
 
 impl AppCache {
@@ -364,7 +351,7 @@ impl AppCache {
         CacheReport {
             hits: self.hits.get(),
             misses: self.misses.get(),
-            answers: self.store.borrow().count(),
+            responses: self.store.borrow().count(),
             bytes: self.memory.used(),
             max_bytes: self.memory.limit(),
         }

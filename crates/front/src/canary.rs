@@ -5,9 +5,9 @@
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+use highball_link::FrontAppEvent;
 use tokio::time::timeout;
 
-use crate::messages::AppEvent;
 use crate::request::own_request::{self, Asked};
 use crate::route::app_state::AppState;
 use crate::shared::Shared;
@@ -33,7 +33,7 @@ pub(crate) async fn ask(worker: u32, app: Rc<AppState>, shared: Rc<Shared>) {
         let rest = process.probe_timeout.saturating_sub(began.elapsed());
         let _ = timeout(WARM_UP_TIME.min(rest / WARM_UP_PART), warm_up).await;
     }
-    app.send(AppEvent::CanaryAnswered { worker, answer });
+    app.send(FrontAppEvent::CanaryAnswered { worker, answer });
 }
 
 async fn answer_of(

@@ -25,6 +25,8 @@ mod wake;
 mod worker;
 mod workers;
 
+use highball_link::{FrontAppEvent, QueueLoad, WorkerRequests};
+use highball_ring::RequestTimes;
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::time::Duration;
@@ -34,8 +36,7 @@ use highball_config::{App, Limits};
 use crate::clock::now_us;
 use crate::exchange::{Body, Exchange, Place};
 use crate::message::refusal::Refusal;
-use crate::messages::{AppEvent, WorkerReport};
-use crate::refusals::failure::{received_us, Load};
+use crate::refusals::failure::received_us;
 pub(crate) use events::AppEvents;
 use generations::Generations;
 use stall::LoopTime;
@@ -118,10 +119,10 @@ impl Dispatcher {
     }
 
     /// What keeps requests waiting.
-    pub(crate) fn load(&self) -> Load {
+    pub(crate) fn load(&self) -> QueueLoad {
         let oldest = self.queue.iter().map(|exchange| received_us(&exchange.borrow().request.head)).min();
         let serving = self.workers.iter().filter(|worker| worker.state == DispatchState::Serving);
-        Load {
+        QueueLoad {
             waiting: self.queue.len(),
             oldest: oldest.map(|at| Duration::from_micros(now_us().saturating_sub(at))).unwrap_or_default(),
             workers: serving.map(|worker| (worker.number, worker.requests(REQUESTS_NAMED))).collect(),
@@ -129,8 +130,8 @@ impl Dispatcher {
     }
 
     /// How things are with each worker.
-    pub(crate) fn report(&self) -> Vec<WorkerReport> {
-        let report = |worker: &Worker| WorkerReport {
+    pub(crate) fn report(&self) -> Vec<WorkerRequests> {
+        let report = |worker: &Worker| WorkerRequests {
             worker: worker.number,
             threads: worker.threads as usize,
             serves: worker.standing(self.is_crashing) == Standing::Serves,
@@ -138,9 +139,14 @@ impl Dispatcher {
             in_flight: worker.busy_threads() as usize,
             placed: worker.unclaimed.len(),
             served: worker.served,
-            times: worker.ring.request_times(),
         };
         self.workers.iter().map(report).collect()
+    }
+
+    /// How their threads have spent their time with requests.
+    pub(crate) fn request_times(&self) -> RequestTimes {
+        let times = self.workers.iter().map(|worker| worker.ring.request_times());
+        times.fold(RequestTimes::default(), |sum, times| sum + times)
     }
 
     // --- Requests ----------------------------------------------------------------------------------
@@ -175,7 +181,7 @@ impl Dispatcher {
     fn tell_if_wanted(&mut self) {
         if !self.queue.is_empty() && !self.wanted && !self.is_served() {
             self.wanted = true;
-            self.events.send(AppEvent::Wanted);
+            self.events.send(FrontAppEvent::Wanted);
         }
     }
 

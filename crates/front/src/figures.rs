@@ -1,121 +1,8 @@
-//! What is counted and measured of requests, for metrics. The event loop adds to plain numbers, which takes some
-//! nanoseconds a request; a report has a copy of them.
+//! When the steps of a request were, for what is counted and measured ([`Figures`]).
 
-use std::time::Duration;
+use highball_link::Figures;
 
 use crate::message::request_head::Method;
-
-/// Methods as labels, by [`Method`].
-const METHODS: [&str; 9] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "other"];
-
-/// Classes of statuses as labels. `left`: the client left before its answer was there.
-const CLASSES: [&str; 6] = ["1xx", "2xx", "3xx", "4xx", "5xx", "left"];
-
-/// The status by which the access log says that the client left.
-const CLIENT_LEFT: u16 = 499;
-
-/// The limit of the first bucket; each of the others has twice the limit of the one before, up to 65.5 s.
-const FIRST_BUCKET_US: u64 = 250;
-const BUCKETS: usize = 19;
-
-/// Requests by method and class of status.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct RequestCounts([[u64; CLASSES.len()]; METHODS.len()]);
-
-impl RequestCounts {
-    pub(crate) fn add(&mut self, method: Method, status: u16) {
-        let class = match status {
-            CLIENT_LEFT => 5,
-            100..=599 => usize::from(status / 100) - 1,
-            _ => 4,
-        };
-        self.0[method as usize][class] += 1;
-    }
-
-    /// Method, class and number of requests, where there were some.
-    pub fn iter(&self) -> impl Iterator<Item = (&'static str, &'static str, u64)> + '_ {
-        let rows = METHODS.iter().zip(&self.0);
-        let all = rows
-            .flat_map(|(method, row)| CLASSES.iter().zip(row).map(move |(class, n)| (*method, *class, *n)));
-        all.filter(|(_, _, count)| *count > 0)
-    }
-}
-
-/// How long something took: a histogram.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Times {
-    /// The last one has no limit.
-    buckets: [u64; BUCKETS + 1],
-    sum_us: u64,
-}
-
-impl Times {
-    pub(crate) fn add(&mut self, us: u64) {
-        let above = us.saturating_sub(1) / FIRST_BUCKET_US;
-        let bucket = (u64::BITS - above.leading_zeros()) as usize;
-        self.buckets[bucket.min(BUCKETS)] += 1;
-        self.sum_us += us;
-    }
-
-    /// The limit of each bucket but for the last, and the number up to it.
-    pub fn buckets(&self) -> impl Iterator<Item = (Duration, u64)> + '_ {
-        let mut sum = 0;
-        self.buckets[..BUCKETS].iter().enumerate().map(move |(index, count)| {
-            sum += count;
-            (Duration::from_micros(FIRST_BUCKET_US << index), sum)
-        })
-    }
-
-    /// How many there were.
-    pub fn count(&self) -> u64 {
-        self.buckets.iter().sum()
-    }
-
-    /// How long they took together.
-    pub fn sum(&self) -> Duration {
-        Duration::from_micros(self.sum_us)
-    }
-}
-
-/// What is counted of an application.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Figures {
-    /// Requests that were answered.
-    pub requests: RequestCounts,
-    /// Time in the queue.
-    pub queue_time: Times,
-    /// Time from the end of that to the end of the answer.
-    pub service_time: Times,
-    /// Time from the request's head to the first byte of the answer.
-    pub first_byte_time: Times,
-    /// Requests that were shed: refused, as the queue was full.
-    pub shed: u64,
-    /// Workers that were ready to serve.
-    pub workers_started: u64,
-    /// Workers that have ended after they retired,
-    pub workers_retired: u64,
-    /// those that were killed on purpose,
-    pub workers_killed: u64,
-    /// and those that ended otherwise.
-    pub workers_crashed: u64,
-}
-
-impl Figures {
-    /// A request was answered.
-    pub(crate) fn add(&mut self, method: Method, status: u16, moments: Moments) {
-        self.requests.add(method, status);
-        let Moments { received_us, queued_us, placed_us, first_us, ended_us, .. } = moments;
-        if placed_us > 0 {
-            self.queue_time.add(placed_us.saturating_sub(queued_us));
-        }
-        if first_us > 0 {
-            self.first_byte_time.add(first_us.saturating_sub(received_us));
-        }
-        if ended_us > 0 {
-            self.service_time.add(ended_us.saturating_sub(placed_us));
-        }
-    }
-}
 
 /// When the steps of a request were, in microseconds of CLOCK_MONOTONIC; 0: not yet.
 #[derive(Debug, Clone, Copy, Default)]
@@ -137,39 +24,31 @@ pub(crate) struct Moments {
     pub(crate) ended_us: u64,
 }
 
+impl Moments {
+    /// Adds a request that was answered with this status.
+    pub(crate) fn add_to(self, figures: &mut Figures, method: Method, status: u16) {
+        figures.requests.add(method as usize, status);
+        let Moments { received_us, queued_us, placed_us, first_us, ended_us, .. } = self;
+        if placed_us > 0 {
+            figures.queue_time.add(placed_us.saturating_sub(queued_us));
+        }
+        if first_us > 0 {
+            figures.first_byte_time.add(first_us.saturating_sub(received_us));
+        }
+        if ended_us > 0 {
+            figures.service_time.add(ended_us.saturating_sub(placed_us));
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use highball_link::METHODS;
 
     #[test]
-    fn times_are_in_the_bucket_of_the_next_limit() {
-        let mut times = Times::default();
-        for us in [0, 250, 251, 500, 501, 65_536_000, 65_536_001, u64::from(u32::MAX)] {
-            times.add(us);
-        }
-        let buckets: Vec<(Duration, u64)> = times.buckets().collect();
-        assert_eq!(buckets[0], (Duration::from_micros(250), 2));
-        assert_eq!(buckets[1], (Duration::from_micros(500), 4));
-        assert_eq!(buckets[2], (Duration::from_millis(1), 5));
-        assert_eq!(buckets[18], (Duration::from_micros(65_536_000), 6));
-        assert_eq!(times.count(), 8);
-        assert_eq!(
-            times.sum(),
-            Duration::from_micros(250 + 251 + 500 + 501 + 131_072_001 + u64::from(u32::MAX))
-        );
-    }
-
-    #[test]
-    fn labels_are_few_whatever_clients_send() {
-        let mut counts = RequestCounts::default();
-        for (method, status) in
-            [(Method::Get, 200), (Method::Other, 204), (Method::Other, 999), (Method::Get, 499)]
-        {
-            counts.add(method, status);
-        }
-        let found: Vec<_> = counts.iter().collect();
-        let expected = [("GET", "2xx", 1), ("GET", "left", 1), ("other", "2xx", 1), ("other", "5xx", 1)];
-        assert_eq!(found, expected);
-        assert_eq!(METHODS[Method::Trace as usize], "TRACE");
+    fn methods_have_their_labels() {
+        let labels = [Method::Get, Method::Trace, Method::Other].map(|method| METHODS[method as usize]);
+        assert_eq!(labels, ["GET", "TRACE", "other"]);
     }
 }

@@ -46,7 +46,6 @@ use crate::compression::room::AppRoom;
 use crate::message::answer::{AnswerEvent, AnswerEvents, FilePart};
 use crate::message::conditions::{self, content_range, Verdict};
 use crate::message::request_head::{known_key, Head, Method};
-pub use assets::{AssetDigest, AssetPipeline, Assets, PlainAsset};
 use compressed::{Compressed, CompressedFiles};
 pub(crate) use finder::Finder;
 use found_file::{Content, FoundFile, Representation};

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use highball_config::{BindProtocol, Settings};
+use highball_link::{AppCommand, FrontCommand, FrontEvent};
 use rustix::io::Errno;
 use tokio::sync::mpsc::{Receiver, UnboundedSender};
 use tokio::task::spawn_local;
@@ -13,13 +14,12 @@ use tokio::task::spawn_local;
 use crate::canary;
 use crate::clock::{self, now_ms, Seldom, TICK};
 use crate::connection;
-use crate::developer_key::DeveloperKey;
 use crate::dispatch::DispatchState;
 use crate::https::Https;
-use crate::messages::{AppCommand, Command, Event, Opening, Unanswered};
 use crate::protocol::Protocol;
+use crate::refusals::failure::Developers;
 use crate::route::app_state::AppState;
-use crate::shared::{Counted, Leaving, Shared};
+use crate::shared::{Counted, Leaving, Opening, Shared, Unanswered};
 use crate::transport::listener::{Acceptor, Listener};
 use crate::transport::stream::{Peer, Stream};
 use crate::transport::tls::Tls;
@@ -31,25 +31,25 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// The log says at most this often that a connection could not be accepted, in ms.
 const LOG_MS: u64 = 60_000;
 
-/// Serves on these listeners, from the start or from [`Command::Open`], until the sender of `commands` is dropped.
+/// Serves on these listeners, from the start or from [`FrontCommand::Open`], until the sender of `commands` is dropped.
 /// Takes this thread. Returns what was not answered from when it was to stop.
 ///
 /// # Errors
 /// The event loop cannot be set up.
 pub fn run(
     settings: Arc<Settings>,
-    key: Arc<DeveloperKey>,
+    developers: Developers,
     tls: Option<Arc<Tls>>,
     listeners: Vec<Listener>,
     opening: Opening,
-    commands: Receiver<Command>,
-    events: UnboundedSender<Event>,
+    commands: Receiver<FrontCommand>,
+    events: UnboundedSender<FrontEvent>,
 ) -> io::Result<Unanswered> {
     // All clients depend on this thread, and each opener on a single user.
     highball_tenant::never_ask_on_this_thread();
     let https_port = listeners.iter().find_map(Listener::https_port);
     let https = tls.map(|tls| Https::new(tls, https_port, &settings.tls));
-    let shared = Rc::new(Shared::new(settings, key, https, events, listeners.len(), opening));
+    let shared = Rc::new(Shared::new(settings, developers, https, events, listeners.len(), opening));
     turn::run(&shared.turn, async {
         for listener in listeners {
             spawn_local(accept_all(listener.open()?, Rc::clone(&shared)));
@@ -62,26 +62,26 @@ pub fn run(
     })?
 }
 
-async fn obey(mut commands: Receiver<Command>, shared: &Rc<Shared>) {
+async fn obey(mut commands: Receiver<FrontCommand>, shared: &Rc<Shared>) {
     while let Some(command) = commands.recv().await {
         match command {
-            Command::Open => drop(shared.open.send_replace(true)),
-            Command::HandOver { kept } => shared.leave(Leaving::HandedOver, kept),
-            Command::AnnounceStop => shared.stop_soon(),
-            Command::Drain => shared.leave(Leaving::Stopping, Vec::new()),
-            Command::ReopenLogs => shared.reopen_logs(),
-            Command::Report(reply) => {
+            FrontCommand::Open => drop(shared.open.send_replace(true)),
+            FrontCommand::HandOver { kept } => shared.leave(Leaving::HandedOver, kept),
+            FrontCommand::AnnounceStop => shared.stop_soon(),
+            FrontCommand::Drain => shared.leave(Leaving::Stopping, Vec::new()),
+            FrontCommand::ReopenLogs => shared.reopen_logs(),
+            FrontCommand::Report(reply) => {
                 // The command that asked may have ended.
                 let _ = reply.send(shared.report());
             }
-            Command::ListRequests { most, to } => {
+            FrontCommand::ListRequests { most, to } => {
                 let requests = shared.apps.borrow().iter().map(|app| app.running(most)).collect();
                 let _ = to.send(requests); // as above
             }
-            Command::AddApp(app) => shared.add_app(app),
-            Command::ChangeApp(app) => shared.change_app(app),
-            Command::RemoveApp(app) => shared.remove_app(app),
-            Command::ToApp(id, command) => {
+            FrontCommand::AddApp(app) => shared.add_app(app),
+            FrontCommand::ChangeApp(app) => shared.change_app(app),
+            FrontCommand::RemoveApp(app) => shared.remove_app(app),
+            FrontCommand::ToApp(id, command) => {
                 let app = shared.apps.borrow().get(id);
                 match app {
                     Some(app) => obey_for(&app, command, shared),
@@ -95,9 +95,9 @@ async fn obey(mut commands: Receiver<Command>, shared: &Rc<Shared>) {
 /// Obeys what concerns one application.
 fn obey_for(app: &Rc<AppState>, command: AppCommand, shared: &Rc<Shared>) {
     match command {
-        AppCommand::Booted { public, headers, assets } => app.booted(public, &headers, assets),
+        AppCommand::Booted(reported) => app.booted(&reported),
         AppCommand::OpenSite { root } => app.open_site(root),
-        AppCommand::Failed(failure) => app.failed(failure),
+        AppCommand::Failed(diagnosis) => app.failed(&diagnosis, shared.pages),
         AppCommand::Abandon => app.abandon(),
         AppCommand::AddWorker(new) => {
             app.served();

@@ -17,14 +17,14 @@
 //! - [`refusals`]: every answer that is an error of the front's own, and what is known of a request that got one;
 //! - `https`: sending clients to HTTPS, and keeping them there, and names that get a certificate when a client asks for one;
 //!   `location`: where redirects lead;
-//! - [`figures`]: what is counted and measured of requests;
+//! - `figures`: what is counted and measured of requests;
 //! - `running`: the requests that are under way, for operators;
 //! - `access_log`; [`line_buffer`], which any log can use;
 //! - `canary`: the requests that a worker of a new release has to answer before clients reach it;
 //! - `front`, `turn`, `shared`, `clock`, `heap`, [`http_syntax`]: the event loop, and what all of it stands on.
 //!
-//! The front does not know the supervisor. It takes [`Command`]s and sends [`Event`]s ([`messages`]); the binary passes them
-//! to and fro. No two modules import each other in a circle.
+//! The front does not know the supervisor. It takes [`FrontCommand`](highball_link::FrontCommand)s and sends [`FrontEvent`](highball_link::FrontEvent)s;
+//! the binary passes them to and fro. No two modules import each other in a circle.
 
 #![cfg_attr(test, allow(clippy::disallowed_methods))] // the files are a test's own
 
@@ -40,7 +40,7 @@ mod connection;
 pub mod developer_key;
 mod dispatch;
 pub mod exchange;
-pub mod figures;
+mod figures;
 pub mod files;
 mod front;
 mod heap;
@@ -49,7 +49,6 @@ mod https;
 pub mod line_buffer;
 mod location;
 pub mod message;
-pub mod messages;
 pub mod protocol;
 pub mod refusals;
 mod request;
@@ -63,17 +62,14 @@ mod turn;
 
 pub use access_log::{open_access_logs_by, open_log_of_root, OpenLogBy};
 pub use basic_auth::count_users;
-pub use cache::CacheReport;
 pub use clock::Seldom;
 pub use dispatch::geometry::geometry;
 pub use exchange::spool_room::{spool_problem, SPOOL_REMEDY};
 pub use front::run;
-pub use highball_ring::RequestTimes;
-pub use messages::*;
-pub use refusals::failure::{DevelopmentPages, Failure};
-pub use running::{RequestStage, RunningRequest, RunningRequests};
+pub use refusals::failure::{Developers, DevelopmentPages};
+pub use shared::{Opening, Unanswered};
 pub use transport::activated::{activate, activated_count, close_other_activated};
 pub use transport::listener::{adopt, bind, over, BindError, Listener, SocketPath};
 pub use transport::tls::authority::{Authority, AuthorityError, AuthorityFiles, Delegate, Issuer};
 pub use transport::tls::certificate::{Certificate, CertificateError, CertificateOwner, Flaw, Pem};
-pub use transport::tls::{CertificateReport, SetupError, Tls, TlsReport};
+pub use transport::tls::{SetupError, Tls};

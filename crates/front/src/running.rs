@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use highball_config::AppId;
+use highball_link::{RequestStage, RunningRequest};
 use highball_ring::request::{Fixed, FIXED_BYTES};
 use highball_secrets::path_without_tokens;
 
@@ -14,102 +14,40 @@ const PATH_CHARACTERS: usize = 300;
 /// The same for other texts of a client.
 const WORD_CHARACTERS: usize = 64;
 
-/// The requests of an application.
-#[derive(Debug, Clone)]
-pub struct RunningRequests {
-    /// The application's number.
-    pub app: AppId,
-    /// The oldest ones, the very oldest first.
-    pub oldest: Vec<RunningRequest>,
-    /// The number of all others.
-    pub more: usize,
-}
-
-/// A request that has no answer yet, or not all of it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RunningRequest {
-    /// How far it has come.
-    pub stage: RequestStage,
-    /// The worker that has it, and the number by which that worker knows it.
-    pub at: Option<(u32, u64)>,
-    /// The method.
-    pub method: String,
-    /// The path, without what may be a token. A query is only `?…`.
-    pub path: String,
-    /// The address of its client.
-    pub client: String,
-    /// Time since its first byte.
-    pub age: Duration,
-    /// Bytes of its body,
-    pub body_bytes: u64,
-    /// and of its answer's body, as far as that has come.
-    pub answer_bytes: u64,
-}
-
-/// How far a request has come.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RequestStage {
-    /// It waits for a worker.
-    Queued,
-    /// A worker has it, and has not begun it.
-    Placed,
-    /// A worker is at it.
-    Running,
-    /// A worker sends its answer.
-    Answering,
-    /// A worker is at it, and no client waits for the answer any more.
-    Abandoned,
-}
-
-impl RequestStage {
-    /// The word for it.
-    pub fn name(self) -> &'static str {
-        match self {
-            RequestStage::Queued => "queued",
-            RequestStage::Placed => "placed",
-            RequestStage::Running => "running",
-            RequestStage::Answering => "answering",
-            RequestStage::Abandoned => "abandoned",
+/// The request of a head block, at this time ([`crate::clock::now_us`]).
+pub(crate) fn running_request(
+    block: &[u8],
+    now_us: u64,
+    stage: RequestStage,
+    at: Option<(u32, u64)>,
+    answer_bytes: u64,
+) -> RunningRequest {
+    let fixed = block.first_chunk::<FIXED_BYTES>().map(Fixed::decode);
+    let [mut method, mut prefix, mut path, mut client] = [const { String::new() }; 4];
+    let mut has_query = false;
+    for (name, value) in fields(block) {
+        let text = |most| cut(&String::from_utf8_lossy(value), most);
+        match name {
+            "REQUEST_METHOD" => method = text(WORD_CHARACTERS),
+            "SCRIPT_NAME" => prefix = text(PATH_CHARACTERS),
+            "PATH_INFO" => path = text(PATH_CHARACTERS),
+            "REMOTE_ADDR" => client = text(WORD_CHARACTERS),
+            "QUERY_STRING" => has_query = !value.is_empty(),
+            _ => {}
         }
     }
-}
-
-impl RunningRequest {
-    /// From a request's head block, at this time ([`crate::clock::now_us`]).
-    pub(crate) fn of(
-        block: &[u8],
-        now_us: u64,
-        stage: RequestStage,
-        at: Option<(u32, u64)>,
-        answer_bytes: u64,
-    ) -> RunningRequest {
-        let fixed = block.first_chunk::<FIXED_BYTES>().map(Fixed::decode);
-        let [mut method, mut prefix, mut path, mut client] = [const { String::new() }; 4];
-        let mut has_query = false;
-        for (name, value) in fields(block) {
-            let text = |most| cut(&String::from_utf8_lossy(value), most);
-            match name {
-                "REQUEST_METHOD" => method = text(WORD_CHARACTERS),
-                "SCRIPT_NAME" => prefix = text(PATH_CHARACTERS),
-                "PATH_INFO" => path = text(PATH_CHARACTERS),
-                "REMOTE_ADDR" => client = text(WORD_CHARACTERS),
-                "QUERY_STRING" => has_query = !value.is_empty(),
-                _ => {}
-            }
-        }
-        let path = cut(&path_without_tokens(&format!("{prefix}{path}")), PATH_CHARACTERS);
-        RunningRequest {
-            stage,
-            at,
-            method,
-            path: path + if has_query { "?…" } else { "" },
-            client,
-            age: Duration::from_micros(
-                now_us.saturating_sub(fixed.as_ref().map_or(0, |fixed| fixed.received_us)),
-            ),
-            body_bytes: fixed.map_or(0, |fixed| fixed.body_bytes),
-            answer_bytes,
-        }
+    let path = cut(&path_without_tokens(&format!("{prefix}{path}")), PATH_CHARACTERS);
+    RunningRequest {
+        stage,
+        at,
+        method,
+        path: path + if has_query { "?…" } else { "" },
+        client,
+        age: Duration::from_micros(
+            now_us.saturating_sub(fixed.as_ref().map_or(0, |fixed| fixed.received_us)),
+        ),
+        body_bytes: fixed.map_or(0, |fixed| fixed.body_bytes),
+        answer_bytes,
     }
 }
 
@@ -133,7 +71,7 @@ mod tests {
 
     #[test]
     fn a_block_that_is_none_is_a_request_without_a_name() {
-        let request = RunningRequest::of(b"", 0, RequestStage::Queued, None, 0);
+        let request = running_request(b"", 0, RequestStage::Queued, None, 0);
         assert_eq!((request.method.as_str(), request.path.as_str()), ("", ""));
     }
 }

@@ -6,6 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use highball_config::{App, AppId, Settings};
+use highball_link::{
+    AppCommand, Diagnosis, FrontAppEvent, FrontEvent, FrontReport, NewWorker, RequestCounts, ServerRequests,
+};
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::{watch, Notify};
 
@@ -19,12 +22,11 @@ use crate::compression::room::Room;
 use crate::developer_key::DeveloperKey;
 use crate::dispatch::AppEvents;
 use crate::exchange::spool_room::SpoolRoom;
-use crate::figures::RequestCounts;
 use crate::heap::Heap;
 use crate::http_syntax::DateCache;
 use crate::https::Https;
 use crate::message::request_id::RequestIds;
-use crate::messages::{AppCommand, AppEvent, Event, NewWorker, Opening, Report, Unanswered};
+use crate::refusals::failure::{Developers, DevelopmentPages};
 use crate::route::app_state::AppState;
 use crate::route::apps::Apps;
 use crate::transport::listener::Acceptor;
@@ -48,12 +50,36 @@ pub(crate) enum Leaving {
     Stopping,
 }
 
+/// When the front begins to accept connections.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Opening {
+    /// From the start: what comes before there are workers waits for them.
+    AtOnce,
+    /// At [`FrontCommand::Open`](highball_link::FrontCommand).
+    OnCommand,
+}
+
+/// Requests that were not answered as a whole, from when the front was to stop.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Unanswered {
+    /// Their clients took too long to send them: they got 408.
+    pub incomplete: usize,
+    /// Their clients have left before the end of the answer.
+    pub left: usize,
+    /// Their answers were cut off: the client took nothing, or the application failed.
+    pub cut_off: usize,
+    /// They were not finished when the front ended.
+    pub in_flight: usize,
+}
+
 /// The front's state.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) settings: Arc<Settings>,
     /// By which developers show who they are.
     pub(crate) key: Arc<DeveloperKey>,
+    /// Makes the pages about a failure, for developers.
+    pub(crate) pages: fn(&Diagnosis) -> DevelopmentPages,
     /// For clients with TLS.
     pub(crate) https: Option<Https>,
     pub(crate) apps: RefCell<Apps>,
@@ -112,15 +138,15 @@ pub(crate) struct Shared {
     dismissed: Cell<usize>,
     hijacked: Cell<usize>,
     acceptors: Cell<usize>,
-    events: UnboundedSender<Event>,
+    events: UnboundedSender<FrontEvent>,
 }
 
 impl Shared {
     pub(crate) fn new(
         settings: Arc<Settings>,
-        key: Arc<DeveloperKey>,
+        developers: Developers,
         https: Option<Https>,
-        events: UnboundedSender<Event>,
+        events: UnboundedSender<FrontEvent>,
         acceptors: usize,
         opening: Opening,
     ) -> Self {
@@ -129,7 +155,8 @@ impl Shared {
         let loop_share: Rc<LoopShare> = Rc::default();
         let spool_room = SpoolRoom::new(&limits.spool_dir, limits.spool_bytes);
         let shared = Shared {
-            key,
+            key: developers.key,
+            pages: developers.pages,
             https,
             apps: RefCell::default(),
             turn: Rc::default(),
@@ -220,9 +247,9 @@ impl Shared {
     /// Answers a command for an application that was removed and has finished: the supervisor may not know that yet.
     pub(crate) fn answer_for_forgotten(&self, app: AppId, command: AppCommand) {
         let event = match command {
-            AppCommand::RetireWorker { worker } => AppEvent::WorkerIdle { worker, is_stuck: false },
+            AppCommand::RetireWorker { worker } => FrontAppEvent::WorkerIdle { worker, is_stuck: false },
             AppCommand::AddCanary(NewWorker { worker, .. }) => {
-                AppEvent::CanaryAnswered { worker, answer: Err("the application was removed".into()) }
+                FrontAppEvent::CanaryAnswered { worker, answer: Err("the application was removed".into()) }
             }
             _ => return,
         };
@@ -330,10 +357,9 @@ impl Shared {
     }
 
     /// How things are.
-    pub(crate) fn report(&self) -> Report {
+    pub(crate) fn report(&self) -> FrontReport {
         self.spool_room.look_later();
-        Report {
-            apps: self.apps.borrow().iter().map(|app| app.report()).collect(),
+        let server = ServerRequests {
             is_stopping: self.is_stopping(),
             accepts: !self.is_draining(),
             unrouted: self.unrouted.borrow().clone(),
@@ -346,7 +372,8 @@ impl Shared {
             buffer_bytes: self.budgets.buffers.used(),
             max_buffer_bytes: self.budgets.buffers.limit(),
             log_problem: self.access_log.as_ref().and_then(|log| log.problem()),
-        }
+        };
+        FrontReport { server, apps: self.apps.borrow().iter().map(|app| app.report()).collect() }
     }
 
     // --- Counting --------------------------------------------------------------------------------------
@@ -399,7 +426,7 @@ impl Shared {
     fn tell_if_drained(&self) {
         if self.is_draining() && self.acceptors.get() == 0 && self.connections.get() == 0 {
             // The receiver is gone when the program is ending.
-            let _ = self.events.send(Event::Drained);
+            let _ = self.events.send(FrontEvent::Drained);
         }
     }
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
 
-use highball_front::{AppEvent, Event};
+use highball_link::{FrontAppEvent, FrontEvent};
 use highball_ring::entry::{MAX_POSITION, REPLACE_FROM};
 use highball_ring::frame::Kind;
 use support::{eventually, frame, the_app, Client, FakeWorker, Front, Job};
@@ -185,12 +185,13 @@ fn what_a_retiring_worker_has_not_begun_goes_to_others_in_its_order() {
         new.claim().answer("in order");
         assert_eq!(client.answer().text(), "in order");
     }
-    let is_idle = |event: &Event| matches!(event, Event::OfApp(_, AppEvent::WorkerIdle { .. }));
+    let is_idle =
+        |event: &FrontEvent| matches!(event, FrontEvent::OfApp(_, FrontAppEvent::WorkerIdle { .. }));
     assert!(!front.events().iter().any(is_idle), "it has not finished");
     stuck.job.answer("the last");
     assert_eq!(stuck.client.answer().text(), "the last");
     assert!(
-        matches!(front.app_event(), AppEvent::WorkerIdle { worker, is_stuck: false } if worker == old.number)
+        matches!(front.app_event(), FrontAppEvent::WorkerIdle { worker, is_stuck: false } if worker == old.number)
     );
     front.get("/");
     new.claim().answer("");
@@ -517,7 +518,7 @@ fn a_worker_whose_ring_ends_soon_is_to_be_replaced_and_serves_until_it_is() {
         assert_eq!(client.answer().text(), "still");
     }
     assert!(
-        matches!(front.app_event(), AppEvent::RingEndsSoon { worker: number } if number == worker.number)
+        matches!(front.app_event(), FrontAppEvent::RingEndsSoon { worker: number } if number == worker.number)
     );
     assert!(front.events().is_empty(), "once");
 }

@@ -8,7 +8,8 @@ use std::net::TcpStream;
 use std::time::Duration;
 
 use highball_config::Bind;
-use highball_front::{adopt, AppEvent, Command, Event, Opening};
+use highball_front::{adopt, Opening};
+use highball_link::{FrontAppEvent, FrontCommand, FrontEvent};
 use support::{eventually, Client, FakeWorker, Front};
 
 #[test]
@@ -23,8 +24,8 @@ fn everything_that_was_asked_is_answered() {
     let mut pipelined = front.connect();
     pipelined.send("GET /1 HTTP/1.1\r\nHost: a\r\n\r\nGET /2 HTTP/1.1\r\nHost: a\r\n\r\n");
     let mut idle = front.connect();
-    front.until("all are there", |report| report.connections == 5 && report.apps[0].queue == 2);
-    front.tell(Command::Drain);
+    front.until("all are there", |report| report.server.connections == 5 && report.apps[0].queue == 2);
+    front.tell(FrontCommand::Drain);
     eventually("the port is closed", || TcpStream::connect(("127.0.0.1", front.port)).is_err());
     arriving.send("dy");
     front.until("the last has arrived", |report| report.apps[0].queue == 3);
@@ -44,8 +45,8 @@ fn everything_that_was_asked_is_answered() {
     worker.claim().answer("its last");
     assert_eq!(idle.answer().field("connection"), Some("close"));
     drop((begun, queued, arriving));
-    assert!(matches!(front.event(), Event::Drained));
-    assert_eq!(front.report().connections, 0);
+    assert!(matches!(front.event(), FrontEvent::Drained));
+    assert_eq!(front.report().server.connections, 0);
 }
 
 #[test]
@@ -53,12 +54,12 @@ fn what_is_in_the_backlog_is_served() {
     let front = Front::with(|settings| settings.limits.connections = 10);
     let _serving = front.worker(1).serve(1, |job| job.answer("served"));
     let mut clients: Vec<Client> = (0..400).map(|_| front.get("/")).collect();
-    front.tell(Command::Drain);
+    front.tell(FrontCommand::Drain);
     for client in &mut clients {
         assert_eq!(client.answer().text(), "served");
     }
     drop(clients);
-    assert!(matches!(front.event(), Event::Drained));
+    assert!(matches!(front.event(), FrontEvent::Drained));
 }
 
 #[test]
@@ -69,10 +70,10 @@ fn idle_connections_do_not_hold_up_the_end() {
     worker.claim().answer("");
     used.answer();
     let mut silent = front.connect();
-    front.until("both are there", |report| report.connections == 2);
-    front.tell(Command::Drain);
+    front.until("both are there", |report| report.server.connections == 2);
+    front.tell(FrontCommand::Drain);
     assert!(used.has_ended() && silent.has_ended());
-    assert!(matches!(front.event(), Event::Drained));
+    assert!(matches!(front.event(), FrontEvent::Drained));
 }
 
 #[test]
@@ -82,7 +83,7 @@ fn what_was_handed_over_has_time_for_one_more_answer() {
     let mut used = front.get("/");
     worker.claim().answer("");
     used.answer();
-    front.tell(Command::HandOver { kept: Vec::new() });
+    front.tell(FrontCommand::HandOver { kept: Vec::new() });
     eventually("the port is closed", || TcpStream::connect(("127.0.0.1", front.port)).is_err());
     // Longer than an idle connection has while the server stops.
     used.stays_quiet(Duration::from_millis(1500));
@@ -91,28 +92,28 @@ fn what_was_handed_over_has_time_for_one_more_answer() {
     let last = used.answer();
     assert_eq!((last.text(), last.field("connection")), ("its last", Some("close")));
     assert!(used.has_ended());
-    assert!(matches!(front.event(), Event::Drained));
+    assert!(matches!(front.event(), FrontEvent::Drained));
 }
 
 #[test]
 fn what_was_handed_over_and_asks_for_nothing_ends_with_the_time_for_draining() {
     let front = Front::with(|settings| settings.drain_timeout = Duration::from_millis(300));
     let mut idle = front.connect();
-    front.until("it is there", |report| report.connections == 1);
-    front.tell(Command::HandOver { kept: Vec::new() });
+    front.until("it is there", |report| report.server.connections == 1);
+    front.tell(FrontCommand::HandOver { kept: Vec::new() });
     assert!(idle.has_ended());
-    assert!(matches!(front.event(), Event::Drained));
+    assert!(matches!(front.event(), FrontEvent::Drained));
 }
 
 #[test]
 fn a_stop_after_the_handing_over_waits_no_longer_for_idle_connections() {
     let front = Front::start();
     let mut idle = front.connect();
-    front.until("it is there", |report| report.connections == 1);
-    front.tell(Command::HandOver { kept: Vec::new() });
-    front.tell(Command::Drain);
+    front.until("it is there", |report| report.server.connections == 1);
+    front.tell(FrontCommand::HandOver { kept: Vec::new() });
+    front.tell(FrontCommand::Drain);
     assert!(idle.has_ended());
-    assert!(matches!(front.event(), Event::Drained));
+    assert!(matches!(front.event(), FrontEvent::Drained));
 }
 
 #[test]
@@ -130,18 +131,18 @@ fn a_socket_that_another_front_accepts_from_is_left_to_it() {
     worker.claim().answer("old");
     assert_eq!(client.answer().text(), "old");
 
-    front.tell(Command::HandOver { kept: vec![address] });
+    front.tell(FrontCommand::HandOver { kept: vec![address] });
     drop(client);
-    assert!(matches!(front.event(), Event::Drained));
+    assert!(matches!(front.event(), FrontEvent::Drained));
     // This one is not accepted before the new front gets the command.
     let mut client = Client::unix(&path);
     client.get("/");
     let worker = new.worker(1);
-    new.tell(Command::Open);
+    new.tell(FrontCommand::Open);
     worker.claim().answer("new");
     assert_eq!(client.answer().text(), "new");
-    new.tell(Command::Drain);
-    assert!(matches!(new.event(), Event::Drained));
+    new.tell(FrontCommand::Drain);
+    assert!(matches!(new.event(), FrontEvent::Drained));
     assert!(!path.exists());
 }
 
@@ -154,8 +155,8 @@ fn one_that_never_opened_leaves_the_socket_as_it_is() {
     let shared = listener.share().unwrap();
     let front = Front::on(vec![listener], Opening::AtOnce);
     let new = Front::on(vec![adopt(&bind, shared).unwrap()], Opening::OnCommand);
-    new.tell(Command::Drain);
-    assert!(matches!(new.event(), Event::Drained));
+    new.tell(FrontCommand::Drain);
+    assert!(matches!(new.event(), FrontEvent::Drained));
     drop(new);
     let worker = front.worker(1);
     let mut client = Client::unix(&path);
@@ -173,11 +174,11 @@ fn hijacked_connections_end_when_their_time_is_over() {
     let mut job = worker.claim();
     let mut application = job.hijack();
     job.end();
-    front.until("it is hijacked", |report| report.hijacked == 1);
-    front.tell(Command::Drain);
+    front.until("it is hijacked", |report| report.server.hijacked == 1);
+    front.tell(FrontCommand::Drain);
     assert!(client.has_ended());
     assert_eq!(application.read(&mut [0; 1]).unwrap(), 0);
-    assert!(matches!(front.event(), Event::Drained));
+    assert!(matches!(front.event(), FrontEvent::Drained));
 }
 
 #[test]
@@ -194,14 +195,14 @@ fn a_worker_that_retires_waits_for_the_connections_that_it_has_taken_over() {
     };
     let (mut client, mut application) = take_over(&front, &worker);
     let (mut others_client, mut others_application) = {
-        front.until("it is hijacked", |report| report.hijacked == 1);
+        front.until("it is hijacked", |report| report.server.hijacked == 1);
         front.retire(&worker);
         take_over(&front, &other)
     };
     // It learns of its end only after the connection's.
     assert!(client.has_ended());
     assert_eq!(application.read(&mut [0; 1]).unwrap(), 0);
-    assert!(matches!(front.app_event(), AppEvent::WorkerIdle { .. }));
+    assert!(matches!(front.app_event(), FrontAppEvent::WorkerIdle { .. }));
     // The other worker's goes on.
     others_application.write_all(b"x").unwrap();
     assert_eq!(others_client.read_exact(1), b"x");
@@ -215,18 +216,18 @@ fn hijacked_connections_count() {
     let mut job = worker.claim();
     let application = job.hijack();
     job.end();
-    front.until("it is hijacked", |report| report.hijacked == 1);
-    front.tell(Command::Drain);
+    front.until("it is hijacked", |report| report.server.hijacked == 1);
+    front.tell(FrontCommand::Drain);
     eventually("the port is closed", || TcpStream::connect(("127.0.0.1", front.port)).is_err());
-    assert_eq!(front.report().hijacked, 1);
+    assert_eq!(front.report().server.hijacked, 1);
     assert!(front.events().is_empty());
     drop((application, client));
-    assert!(matches!(front.event(), Event::Drained));
+    assert!(matches!(front.event(), FrontEvent::Drained));
 }
 
 #[test]
 fn without_clients_the_end_is_at_once() {
     let front = Front::start();
-    front.tell(Command::Drain);
-    assert!(matches!(front.event(), Event::Drained));
+    front.tell(FrontCommand::Drain);
+    assert!(matches!(front.event(), FrontEvent::Drained));
 }

@@ -7,7 +7,8 @@ use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 use highball_config::Bind;
-use highball_front::{Command, Event, Opening};
+use highball_front::Opening;
+use highball_link::{FrontCommand, FrontEvent};
 use rustix::net::{shutdown, Shutdown};
 use rustix::time::{clock_gettime, ClockId};
 use support::{eventually, Client, Front};
@@ -43,6 +44,6 @@ fn a_listener_that_fails_for_good_holds_up_neither_the_event_loop_nor_the_end() 
     assert_eq!(client.answer().text(), "by the other");
     eventually("the front sleeps", is_at_rest);
     drop(client);
-    front.tell(Command::Drain);
-    assert!(matches!(front.event(), Event::Drained));
+    front.tell(FrontCommand::Drain);
+    assert!(matches!(front.event(), FrontEvent::Drained));
 }

@@ -2,7 +2,7 @@
 
 mod support;
 
-use highball_front::{AppCommand, AppEvent, Command};
+use highball_link::{AppCommand, FrontAppEvent, FrontCommand};
 use support::{set_apps, the_app, Client, FakeWorker, Front, Job};
 
 /// Both generations have one worker with one thread, and this client has met the new one.
@@ -29,7 +29,7 @@ fn admit(front: &Front, canary: &FakeWorker) {
 
 fn canary_answered(front: &Front) -> Result<u16, String> {
     loop {
-        if let AppEvent::CanaryAnswered { answer, .. } = front.app_event() {
+        if let FrontAppEvent::CanaryAnswered { answer, .. } = front.app_event() {
             return answer;
         }
     }
@@ -104,7 +104,7 @@ fn when_the_new_generation_is_withdrawn_the_old_one_answers_all() {
     let front = Front::start();
     let (old, new, mut client) = two_generations(&front);
     front.retire(&new);
-    assert!(matches!(front.app_event(), AppEvent::WorkerIdle { .. }));
+    assert!(matches!(front.app_event(), FrontAppEvent::WorkerIdle { .. }));
     // That it has no worker does not mean that none will come.
     client.get("/");
     front.until("it waits", |report| report.apps[0].queue == 1);
@@ -239,7 +239,7 @@ fn when_the_server_stops_connections_do_not_wait_for_new_workers_that_will_not_c
     let busy = old.claim();
     client.get("/");
     let job = new.claim();
-    front.tell(Command::Drain);
+    front.tell(FrontCommand::Drain);
     front.remove(&new);
     drop(job);
     // It was begun, and may be repeated: by the old one, since there is no other.

@@ -46,7 +46,7 @@ fn a_hijacked_connection_that_the_application_does_not_read_blocks_no_other() {
     let mut job = greedy.claim();
     let application = job.hijack();
     job.end();
-    front.until("it is hijacked", |report| report.hijacked == 1);
+    front.until("it is hijacked", |report| report.server.hijacked == 1);
     // More than all the buffers on the way hold, and the application does not read it.
     std::thread::spawn(move || client.send("x".repeat(64 << 20)));
     let good = front.worker(1).serve(1, |job| job.answer("good"));

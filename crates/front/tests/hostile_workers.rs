@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use highball_front::{AppCommand, AppEvent};
+use highball_link::{AppCommand, FrontAppEvent, NewWorker, WorkerRing};
 use highball_ring::entry::{EntryState, Word};
 use highball_ring::frame::{Kind, IS_FILE};
 use highball_ring::layout::{CONSUMED, ENTRIES_AT, FRONT_ASLEEP, READY, WRITTEN};
@@ -27,7 +27,7 @@ fn breach(name: &str, misbehave: impl FnOnce(&mut Job, &FakeWorker)) -> (String,
     let mut job = bad.claim();
     let good = front.worker(1).serve(1, |job| job.answer("good"));
     misbehave(&mut job, &bad);
-    let AppEvent::WorkerBroken { worker, why } = front.app_event() else { panic!("{name}: not broken") };
+    let FrontAppEvent::WorkerBroken { worker, why } = front.app_event() else { panic!("{name}: not broken") };
     assert_eq!(worker, bad.number);
     let (answer, _) = client.rest();
     assert_eq!(front.get("/").answer().text(), "good", "{name}");
@@ -129,7 +129,7 @@ fn a_file_that_was_announced_is_all_that_comes() {
     client.send("GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nRange: bytes=5-\r\n\r\n");
     let announced = head_payload(200, IS_FILE, &[("content-length", "10")]);
     worker.claim().raw(&frame(Kind::Head, &announced)).file(&file, u64::MAX - 4, 10);
-    let AppEvent::WorkerBroken { why, .. } = front.app_event() else { panic!("not broken") };
+    let FrontAppEvent::WorkerBroken { why, .. } = front.app_event() else { panic!("not broken") };
     assert!(why.contains("a file beyond the end of all files"), "{why}");
 }
 
@@ -207,7 +207,7 @@ fn an_answer_to_what_was_not_begun_is_a_breach_and_the_request_goes_elsewhere() 
     let answer = [head(200, &[]), frame(Kind::End, b"")].concat();
     bad.ring.write(0, 0, &answer);
     bad.ring.publish(0, answer.len() as u32);
-    assert!(matches!(front.app_event(), AppEvent::WorkerBroken { .. }));
+    assert!(matches!(front.app_event(), FrontAppEvent::WorkerBroken { .. }));
     front.worker(1).claim().answer("by another, although it is a POST");
     assert_eq!(client.answer().text(), "by another, although it is a POST");
 }
@@ -322,11 +322,11 @@ fn a_worker_without_its_descriptor_socket_is_broken_and_the_body_goes_elsewhere(
     let geometry = highball_front::geometry(&front.settings.limits, 1);
     let (ring, fds) = highball_ring::create(geometry).unwrap();
     drop(fds);
-    let new = highball_front::NewWorker { worker: 100, generation: 1, threads: 1, ring };
+    let new = NewWorker { worker: 100, generation: 1, ring: WorkerRing { threads: 1, end: ring } };
     front.tell_app(AppCommand::AddWorker(new));
     let mut client = front.connect();
     client.post("/", &[b'x'; 200_000]);
-    assert!(matches!(front.app_event(), AppEvent::WorkerBroken { worker: 100, .. }));
+    assert!(matches!(front.app_event(), FrontAppEvent::WorkerBroken { worker: 100, .. }));
     let job = front.worker(1).claim();
     assert_eq!(job.body.len(), 200_000);
     job.answer("by another");

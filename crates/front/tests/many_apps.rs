@@ -5,13 +5,13 @@ mod support;
 
 use std::io::Read;
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use highball_config::{AccessLog, App};
 use highball_front::developer_key::DeveloperKey;
-use highball_front::{AppCommand, AppEvent, AppFailure, Command, Event};
+use highball_link::{AppCommand, Booted, FrontAppEvent, FrontCommand, FrontEvent};
 use support::{app_of, eventually, set_apps, Answer, Client, FakeWorker, Front, Job};
 
 /// A front with applications at these hosts, below these prefixes.
@@ -34,9 +34,9 @@ fn say_where(app: usize) -> impl Fn(Job) + Send + Sync {
 }
 
 /// The event of this application that comes next, and is no other's.
-fn event_of(front: &Front, app: usize) -> AppEvent {
+fn event_of(front: &Front, app: usize) -> FrontAppEvent {
     match front.event() {
-        Event::OfApp(id, event) if id == front.id(app) => event,
+        FrontEvent::OfApp(id, event) if id == front.id(app) => event,
         other => panic!("not of application {app}: {other:?}"),
     }
 }
@@ -47,7 +47,7 @@ fn hijack(front: &Front, worker: &FakeWorker, host: &str) -> (Client, UnixStream
     let mut job = worker.claim();
     let application = job.hijack();
     job.end();
-    front.until("it is hijacked", |report| report.hijacked == 1);
+    front.until("it is hijacked", |report| report.server.hijacked == 1);
     (client, application)
 }
 
@@ -136,7 +136,7 @@ fn a_misbehaving_worker_of_one_does_not_affect_another() {
     assert_eq!(client.answer().status, 502);
     assert_eq!(of_other.answer().text(), "1 |/");
     assert!(
-        matches!(event_of(&front, 0), AppEvent::WorkerBroken { worker, .. } if worker == misbehaving.number)
+        matches!(event_of(&front, 0), FrontAppEvent::WorkerBroken { worker, .. } if worker == misbehaving.number)
     );
     assert_eq!(front.get_from("b", "/").answer().text(), "1 |/");
 }
@@ -147,7 +147,7 @@ fn one_that_did_not_boot_is_no_matter_to_another() {
     let _other = front.worker_for(1, 1).serve(1, say_where(1));
     let mut waiting = front.get_from("a", "/");
     front.until("it waits", |report| report.apps[0].queue == 1);
-    front.tell_of(0, AppCommand::Failed(AppFailure { development: None, public: PathBuf::new() }));
+    front.tell_of(0, AppCommand::Failed(Arc::default()));
     assert_eq!(waiting.answer().status, 503);
     assert_eq!(front.get_from("a", "/").answer().status, 503);
     assert_eq!(front.get_from("b", "/").answer().text(), "1 |/");
@@ -185,21 +185,21 @@ fn one_that_is_removed_finishes_what_it_has_begun() {
     let job = worker.claim();
     let mut waiting = front.get_from("a", "/waiting");
     front.until("it waits", |report| report.apps[0].queue == 1);
-    front.tell(Command::RemoveApp(front.id(0)));
+    front.tell(FrontCommand::RemoveApp(front.id(0)));
     eventually("it is not reached any more", || front.get_from("a", "/").answer().status == 404);
     assert!(front.events().is_empty());
     job.answer("first");
     assert_eq!(client.answer().text(), "first");
     worker.claim().answer("second");
     assert_eq!(waiting.answer().text(), "second");
-    assert!(matches!(event_of(&front, 0), AppEvent::Drained));
+    assert!(matches!(event_of(&front, 0), FrontAppEvent::Drained));
     assert_eq!(front.report().apps.len(), 1);
     // The connection is still good, for others.
     client.get_from("b", "/");
     assert_eq!(client.answer().text(), "1 |/");
     // Who has not heard of that yet is not left waiting.
     front.tell_of(0, AppCommand::RetireWorker { worker: worker.number });
-    assert!(matches!(event_of(&front, 0), AppEvent::WorkerIdle { .. }));
+    assert!(matches!(event_of(&front, 0), FrontAppEvent::WorkerIdle { .. }));
 }
 
 #[test]
@@ -210,10 +210,10 @@ fn one_that_is_removed_lets_go_of_connections_that_it_has_taken_over() {
     });
     let worker = front.worker_for(0, 1);
     let (mut client, mut application) = hijack(&front, &worker, "a");
-    front.tell(Command::RemoveApp(front.id(0)));
+    front.tell(FrontCommand::RemoveApp(front.id(0)));
     assert!(client.has_ended());
     assert_eq!(application.read(&mut [0; 1]).unwrap(), 0);
-    assert!(matches!(event_of(&front, 0), AppEvent::Drained));
+    assert!(matches!(event_of(&front, 0), FrontAppEvent::Drained));
 }
 
 #[test]
@@ -221,9 +221,9 @@ fn no_request_waits_for_a_removed_one_without_workers() {
     let front = two();
     let mut waiting = front.get_from("a", "/");
     front.until("it waits", |report| report.apps[0].queue == 1);
-    front.tell(Command::RemoveApp(front.id(0)));
+    front.tell(FrontCommand::RemoveApp(front.id(0)));
     assert_eq!(waiting.answer().status, 404);
-    assert!(matches!(event_of(&front, 0), AppEvent::Drained));
+    assert!(matches!(event_of(&front, 0), FrontAppEvent::Drained));
 }
 
 #[test]
@@ -237,8 +237,8 @@ fn while_the_server_stops_no_request_waits_for_one_that_does_not_serve() {
         client.send(format!("GET / HTTP/1.1\r\nHost: {host}\r\n"));
         client
     });
-    front.until("they are there", |report| report.connections == 3);
-    front.tell(Command::Drain);
+    front.until("they are there", |report| report.server.connections == 3);
+    front.tell(FrontCommand::Drain);
     front.tell_of(0, AppCommand::Abandon);
     assert_eq!(waiting.answer().status, 503);
     let answers = late.each_mut().map(|client| {
@@ -261,8 +261,8 @@ fn a_request_whose_body_comes_later_does_not_wait_either() {
         client
     };
     let (mut of_removed, mut of_failed) = (upload("a"), upload("b"));
-    front.tell(Command::RemoveApp(front.id(0)));
-    front.tell_of(1, AppCommand::Failed(AppFailure { development: None, public: PathBuf::new() }));
+    front.tell(FrontCommand::RemoveApp(front.id(0)));
+    front.tell_of(1, AppCommand::Failed(Arc::default()));
     eventually("it is not reached any more", || front.get_from("a", "/").answer().status == 404);
     of_removed.send("ab");
     of_failed.send("ab");
@@ -278,17 +278,17 @@ fn one_can_be_added_and_move_while_others_serve() {
         let model = (*front.settings.apps[1]).clone();
         Arc::new(App { hosts, prefix: prefix.into(), ..model })
     };
-    front.tell(Command::ChangeApp(app(&["c"], "/x")));
+    front.tell(FrontCommand::ChangeApp(app(&["c"], "/x")));
     eventually("it has moved", || front.get_from("b", "/").answer().status == 404);
     assert_eq!(front.get_from("c", "/x/y").answer().text(), "1 /x|/y");
     assert_eq!(front.get_from("a", "/").answer().text(), "0 |/");
 
     let id = highball_config::AppId(9_999);
-    front.tell(Command::AddApp(Arc::new(App { id, ..(*app(&["b"], "")).clone() })));
+    front.tell(FrontCommand::AddApp(Arc::new(App { id, ..(*app(&["b"], "")).clone() })));
     let mut client = front.get_from("b", "/");
     front.until("it waits for the new one", |report| report.apps[2].queue == 1);
     assert_eq!(front.get_from("a", "/").answer().text(), "0 |/");
-    front.tell(Command::RemoveApp(id));
+    front.tell(FrontCommand::RemoveApp(id));
     assert_eq!(client.answer().status, 404);
 }
 
@@ -304,7 +304,7 @@ fn one_that_is_asleep_is_wanted_once_and_its_request_waits() {
     front.until("both wait", |report| report.apps[0].queue == 2);
     let wanted: Vec<_> = front.events();
     assert!(
-        matches!(wanted[..], [Event::OfApp(id, AppEvent::Wanted)] if id == front.id(0)),
+        matches!(wanted[..], [FrontEvent::OfApp(id, FrontAppEvent::Wanted)] if id == front.id(0)),
         "sent once: {wanted:?}"
     );
     let worker = front.worker_for(0, 1);
@@ -317,7 +317,7 @@ fn one_that_is_asleep_is_wanted_once_and_its_request_waits() {
     let _third = front.get_from("a", "/3");
     front.until("it waits", |report| report.apps[0].queue == 1);
     let wanted = front.events();
-    assert!(matches!(wanted[..], [Event::OfApp(_, AppEvent::Wanted)]), "{wanted:?}");
+    assert!(matches!(wanted[..], [FrontEvent::OfApp(_, FrontAppEvent::Wanted)]), "{wanted:?}");
 }
 
 #[test]
@@ -328,7 +328,7 @@ fn what_a_worker_leaves_behind_that_is_sent_to_sleep_wakes_the_application() {
     front.until("it is placed", |report| report.apps[0].workers[0].placed == 1);
     front.tell_of(0, AppCommand::RetireWorker { worker: worker.number });
     eventually("it is wanted", || {
-        front.events().iter().any(|event| matches!(event, Event::OfApp(_, AppEvent::Wanted)))
+        front.events().iter().any(|event| matches!(event, FrontEvent::OfApp(_, FrontAppEvent::Wanted)))
     });
     front.worker_for(0, 1).claim().answer("awake");
     assert_eq!(client.answer().text(), "awake");
@@ -347,9 +347,9 @@ fn an_idle_one_may_sleep() {
     client.stays_quiet(Duration::from_millis(600));
     assert!(front.events().is_empty(), "it is at a request");
     job.answer("");
-    assert!(matches!(event_of(&front, 0), AppEvent::Idle));
+    assert!(matches!(event_of(&front, 0), FrontAppEvent::Idle));
     // The event is sent again as long as it still serves.
-    assert!(matches!(event_of(&front, 0), AppEvent::Idle));
+    assert!(matches!(event_of(&front, 0), FrontAppEvent::Idle));
 }
 
 #[test]
@@ -389,7 +389,7 @@ fn files_lie_below_the_prefix() {
     write(&public.join("shop/b.txt"), "not meant");
     write(&site.join("index.html"), "the page");
     write(&site.join("sub/index.html"), "another");
-    front.tell_of(0, AppCommand::Booted { public: Some(public), headers: Vec::new(), assets: None });
+    front.tell_of(0, AppCommand::Booted(Arc::new(Booted { public: Some(public), ..Booted::default() })));
     front.tell_of(1, AppCommand::OpenSite { root: site });
     for (path, expected) in [
         ("/shop/a.txt", "a file"),
@@ -442,7 +442,7 @@ fn what_came_before_it_booted_is_looked_up_among_its_files() {
     posted.send("POST /shop/a.txt HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n");
     let queued = |app: usize| front.report().apps[app].queue;
     eventually("they wait", || (queued(0), queued(1)) == (3, 1));
-    front.tell_of(0, AppCommand::Booted { public: Some(public), headers: Vec::new(), assets: None });
+    front.tell_of(0, AppCommand::Booted(Arc::new(Booted { public: Some(public), ..Booted::default() })));
     front.tell_of(1, AppCommand::OpenSite { root: site });
     assert_eq!(early[0].answer().text(), "a file");
     assert_eq!(early[2].answer().text(), "the page");
@@ -465,7 +465,7 @@ fn in_development() -> (Front, impl Drop) {
         app_of(settings, 2).prestart = false;
     });
     let serving = front.worker_for(0, 1).serve(1, say_where(0));
-    front.tell_of(1, AppCommand::Failed(AppFailure { development: None, public: PathBuf::new() }));
+    front.tell_of(1, AppCommand::Failed(Arc::default()));
     (front, serving)
 }
 

@@ -80,7 +80,7 @@ fn idle_connections_take_little_memory() {
     let _first: Vec<_> = (0..10).map(|_| connect_and_ask()).collect();
     let before = private_bytes();
     let _clients: Vec<_> = (0..CONNECTIONS).map(|_| connect_and_ask()).collect();
-    front.until("all are there", |report| report.connections == CONNECTIONS + 10);
+    front.until("all are there", |report| report.server.connections == CONNECTIONS + 10);
     let each = private_bytes().saturating_sub(before) / CONNECTIONS as u64;
     assert!(each < 10_000, "{each} bytes for each");
 }

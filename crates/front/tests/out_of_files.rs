@@ -63,9 +63,9 @@ fn the_front_lives_without_file_descriptors() {
         uploading.send(vec![b'x'; 200_000]);
         assert_eq!(uploading.answer().status, 500);
         drop((rest, uploading));
-        front.until("its descriptor is free", |report| report.connections == 1);
+        front.until("its descriptor is free", |report| report.server.connections == 1);
         uploading = front.connect();
-        front.until("it is there", |report| report.connections == 2);
+        front.until("it is there", |report| report.server.connections == 2);
         rest = Rest::take();
     }
 

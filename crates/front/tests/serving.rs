@@ -38,7 +38,7 @@ fn a_connection_is_kept_for_one_request_after_the_other() {
         worker.claim().answer(text);
         assert_eq!(client.answer().text(), text);
     }
-    assert_eq!(front.report().connections, 1);
+    assert_eq!(front.report().server.connections, 1);
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn a_chunked_body_is_whole_before_a_worker_sees_it() {
     let worker = front.worker(1);
     let mut client = front.connect();
     client.send("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n");
-    front.until("the connection is there", |report| report.connections == 1);
+    front.until("the connection is there", |report| report.server.connections == 1);
     assert!(worker.try_claim().is_none());
     client.send("6;x=y\r\n there!\r\n0\r\nTrailer: t\r\n\r\n".replace("6;", "7;"));
     let job = worker.claim();
@@ -149,7 +149,9 @@ fn a_chunked_body_of_any_size_arrives_whole() {
     assert!(job.spooled && job.body == body);
     job.answer("");
     assert_eq!(client.answer().status, 200);
-    front.until("no spool file is left", |report| report.spool_bytes == 0 && report.buffer_bytes == 0);
+    front.until("no spool file is left", |report| {
+        report.server.spool_bytes == 0 && report.server.buffer_bytes == 0
+    });
 }
 
 #[test]
@@ -316,7 +318,7 @@ fn clients_may_take_only_so_long() {
     worker.claim().answer("");
     assert_eq!(pipelining.answer().status, 200);
     assert_eq!(pipelining.answer().status, 408);
-    front.until("all are gone", |report| report.connections == 0);
+    front.until("all are gone", |report| report.server.connections == 0);
 }
 
 #[test]
@@ -414,7 +416,7 @@ fn beyond_the_limit_connections_wait() {
     assert_eq!(one.answer().text(), "first");
     worker.claim().answer("after all");
     assert_eq!(third.answer().text(), "after all");
-    assert_eq!(front.report().connections, 2);
+    assert_eq!(front.report().server.connections, 2);
     second.answer("in time");
     assert_eq!(two.answer().text(), "in time");
 }
@@ -434,12 +436,12 @@ fn at_the_limit_the_connection_that_has_been_idle_for_the_longest_time_gives_way
     ask(&mut new);
     assert!(clients[0].has_ended());
     [&mut clients[1], &mut new].into_iter().for_each(ask);
-    front.until("the limit is kept", |report| report.connections == 3);
+    front.until("the limit is kept", |report| report.server.connections == 3);
     // However many come.
     for _ in 0..200 {
         ask(&mut front.connect());
     }
-    front.until("the limit is kept", |report| report.connections <= 3);
+    front.until("the limit is kept", |report| report.server.connections <= 3);
 }
 
 #[test]
@@ -469,7 +471,7 @@ fn every_listener_learns_of_room_for_a_connection() {
     for _ in 0..2 {
         let mut by_tcp = front.connect();
         by_tcp.send("GET / HTTP");
-        front.until("it is there", |report| report.connections == 1);
+        front.until("it is there", |report| report.server.connections == 1);
         let mut by_path = Client::unix(&path);
         by_path.get("/");
         drop(by_tcp);

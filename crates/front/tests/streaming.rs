@@ -58,7 +58,7 @@ fn an_answer_goes_on_where_others_hold_all_the_memory() {
     let mut slow = front.get("/");
     let (job, for_slow) = (worker.claim(), body.clone());
     let answering = std::thread::spawn(move || job.answer_bytes(&for_slow));
-    front.until("no memory is left", |report| report.buffer_bytes >= report.max_buffer_bytes);
+    front.until("no memory is left", |report| report.server.buffer_bytes >= report.server.max_buffer_bytes);
     let mut other = front.get("/");
     worker.claim().answer_bytes(&body[..MIB / 4]);
     assert!(other.answer().body == body[..MIB / 4]);
@@ -82,14 +82,16 @@ fn slow_clients_share_a_budget_of_memory() {
     });
     let most = Cell::new(0);
     front.until("the worker has answered all of them", |report| {
-        most.set(report.buffer_bytes.max(most.get()));
+        most.set(report.server.buffer_bytes.max(most.get()));
         answered.load(Ordering::Relaxed) == 6
     });
     assert!(most.get() < 2 * MIB as u64, "{} bytes in memory", most.get());
-    front.until("the rest is in files", |report| report.spool_bytes > MIB as u64);
+    front.until("the rest is in files", |report| report.server.spool_bytes > MIB as u64);
     slow.iter_mut().for_each(|client| assert!(client.answer().body == body));
     drop(serving);
-    front.until("all is given back", |report| report.buffer_bytes == 0 && report.spool_bytes == 0);
+    front.until("all is given back", |report| {
+        report.server.buffer_bytes == 0 && report.server.spool_bytes == 0
+    });
 }
 
 /// Where there is no memory, bodies go to the disk, and where there is no room there, they are refused.
@@ -109,7 +111,7 @@ fn uploads_share_budgets_of_memory_and_of_the_disk() {
         })
         .collect();
     front.until("the second one is on the disk", |report| {
-        report.buffer_bytes == 600_000 && report.spool_bytes == 600_000
+        report.server.buffer_bytes == 600_000 && report.server.spool_bytes == 600_000
     });
     let mut refused = front.connect();
     refused.post("/", &body);
@@ -125,7 +127,9 @@ fn uploads_share_budgets_of_memory_and_of_the_disk() {
         job.answer("stored");
         assert_eq!(client.answer().text(), "stored");
     }
-    front.until("all is given back", |report| report.buffer_bytes == 0 && report.spool_bytes == 0);
+    front.until("all is given back", |report| {
+        report.server.buffer_bytes == 0 && report.server.spool_bytes == 0
+    });
 }
 
 /// With patience for each, forty clients would hold the only worker for ten seconds.
@@ -274,7 +278,7 @@ fn a_full_hijack_gets_the_connection_and_what_was_sent_behind_the_request() {
     let mut application = job.hijack();
     job.end();
     front.until("the thread is free", |report| {
-        report.apps[0].workers[0].in_flight == 0 && report.hijacked == 1
+        report.apps[0].workers[0].in_flight == 0 && report.server.hijacked == 1
     });
     client.send("application");
     let mut read = [0; 18];
@@ -288,7 +292,7 @@ fn a_full_hijack_gets_the_connection_and_what_was_sent_behind_the_request() {
     drop(application);
     assert_eq!(client.rest(), (b"good bye".to_vec(), true));
     drop(client);
-    front.until("it is gone", |report| report.connections == 0 && report.hijacked == 0);
+    front.until("it is gone", |report| report.server.connections == 0 && report.server.hijacked == 0);
 }
 
 #[test]
@@ -329,7 +333,7 @@ fn a_client_that_says_nothing_learns_that_the_application_has_left() {
     drop(application);
     assert_eq!(client.rest(), (b"HTTP/1.1 200 OK\r\n\r\nbye".to_vec(), true));
     // The client keeps its side open, and the front must not wait for ever.
-    front.until("it is gone", |report| report.connections == 0);
+    front.until("it is gone", |report| report.server.connections == 0);
 }
 
 #[test]
@@ -340,9 +344,9 @@ fn the_application_learns_that_the_client_has_left() {
     let mut job = worker.claim();
     let mut application = job.hijack();
     job.end();
-    front.until("it is hijacked", |report| report.hijacked == 1);
+    front.until("it is hijacked", |report| report.server.hijacked == 1);
     drop(client);
     assert_eq!(application.read(&mut [0; 1]).unwrap(), 0);
     drop(application);
-    front.until("it is gone", |report| report.connections == 0);
+    front.until("it is gone", |report| report.server.connections == 0);
 }

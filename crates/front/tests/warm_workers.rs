@@ -2,7 +2,7 @@
 
 mod support;
 
-use highball_front::{AppCommand, AppEvent, Event};
+use highball_link::{AppCommand, FrontAppEvent, FrontEvent};
 use support::{FakeWorker, Front};
 
 fn name_warm(front: &Front, requests: u64) {
@@ -11,7 +11,7 @@ fn name_warm(front: &Front, requests: u64) {
 
 fn named(front: &Front) -> u32 {
     loop {
-        if let AppEvent::WorkerWarm { worker } = front.app_event() {
+        if let FrontAppEvent::WorkerWarm { worker } = front.app_event() {
             return worker;
         }
     }
@@ -19,7 +19,7 @@ fn named(front: &Front) -> u32 {
 
 fn is_named(front: &Front) -> bool {
     front.report(); // what was answered before has been counted
-    front.events().iter().any(|event| matches!(event, Event::OfApp(_, AppEvent::WorkerWarm { .. })))
+    front.events().iter().any(|event| matches!(event, FrontEvent::OfApp(_, FrontAppEvent::WorkerWarm { .. })))
 }
 
 /// The only one that is free answers a request.

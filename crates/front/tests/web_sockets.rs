@@ -6,7 +6,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-use highball_front::{AppEvent, Command};
+use highball_link::{FrontAppEvent, FrontCommand};
 use support::{Client, FakeWorker, Front};
 
 /// A close frame with status 1012.
@@ -28,11 +28,11 @@ fn ask(front: &Front) -> Client {
 
 /// The worker takes over the connection that it is given next.
 fn take_over(front: &Front, worker: &FakeWorker) -> UnixStream {
-    let before = front.report().hijacked;
+    let before = front.report().server.hijacked;
     let mut job = worker.claim();
     let mut application = job.hijack();
     job.end();
-    front.until("it is taken over", |report| report.hijacked > before);
+    front.until("it is taken over", |report| report.server.hijacked > before);
     application.write_all(ACCEPTED).unwrap();
     application
 }
@@ -68,7 +68,7 @@ fn the_close_handshake_goes_through_to_the_application() {
     application.write_all(&RESTARTED).unwrap();
     drop(application);
     assert_eq!(client.rest(), (Vec::new(), true), "nothing follows a close frame");
-    assert!(matches!(front.app_event(), AppEvent::WorkerIdle { .. }));
+    assert!(matches!(front.app_event(), FrontAppEvent::WorkerIdle { .. }));
 }
 
 #[test]
@@ -100,7 +100,7 @@ fn a_frame_without_an_end_is_cut_off_at_the_end_of_the_time() {
     front.retire(&worker);
     assert_eq!(client.rest(), (Vec::new(), true));
     assert_eq!(application.read(&mut [0; 1]).unwrap(), 0);
-    assert!(matches!(front.app_event(), AppEvent::WorkerIdle { .. }));
+    assert!(matches!(front.app_event(), FrontAppEvent::WorkerIdle { .. }));
 }
 
 /// Neither side answers the close frame.
@@ -109,7 +109,7 @@ fn the_handshake_has_a_limit() {
     let front = front(Duration::from_millis(500));
     let worker = front.worker(1);
     let (mut client, mut application) = web_socket(&front, &worker);
-    front.tell(Command::Drain);
+    front.tell(FrontCommand::Drain);
     assert_eq!(client.rest(), (RESTARTED.to_vec(), true));
     assert_eq!(application.read(&mut [0; 1]).unwrap(), 0);
 }
@@ -129,7 +129,7 @@ fn an_application_that_never_pauses_is_closed_between_two_frames() {
         }
     });
     assert_eq!(client.read_exact(frame.len()), frame);
-    front.tell(Command::Drain);
+    front.tell(FrontCommand::Drain);
     let (sent, ended) = client.rest();
     assert!(ended);
     let (frames, close) = sent.split_at(sent.len() - RESTARTED.len());
@@ -171,11 +171,11 @@ fn they_are_shared_out_by_number() {
         let clients: Vec<_> = workers.iter().map(|_| ask(&front)).collect();
         let applications: Vec<_> = workers.iter().map(|worker| take_over(&front, worker)).collect();
         open.extend(clients.into_iter().zip(applications));
-        assert_eq!(front.report().hijacked, round * 3);
+        assert_eq!(front.report().server.hijacked, round * 3);
     }
     // Where one has ended, the next begins.
     drop(open.remove(1));
-    front.until("its end", |report| report.hijacked == 8);
+    front.until("its end", |report| report.server.hijacked == 8);
     let _client = ask(&front);
     let _application = take_over(&front, &workers[1]);
 }

@@ -50,25 +50,33 @@ impl Tuning {
     }
 }
 
+/// The Ruby of an application, and how Highball tunes it. Without Ruby, nothing is known.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RubyRuntime {
+    /// The version: `3.1.2`.
+    pub ruby: Option<String>,
+    /// The compiler.
+    #[serde(default)]
+    pub jit: Option<Box<Tuning>>,
+    /// The garbage collector.
+    #[serde(default)]
+    pub gc: Option<Box<Tuning>>,
+    /// The library that serves its malloc.
+    #[serde(default)]
+    pub allocator: Option<Box<Tuning>>,
+    /// The cache of compiled Ruby files.
+    #[serde(default)]
+    pub boot_cache: Option<Box<Tuning>>,
+}
+
 /// What a mold reports about the application it has loaded.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 pub struct Booted {
     /// Process id of the mold.
     pub pid: i32,
-    /// The Ruby version, for example `3.1.2`; `None` for a static site.
-    pub ruby: Option<String>,
-    /// Ruby's compiler; `None` for a static site.
-    #[serde(default)]
-    pub jit: Option<Box<Tuning>>,
-    /// Ruby's garbage collector, as Highball has it work; `None`: as for `jit`.
-    #[serde(default)]
-    pub gc: Option<Box<Tuning>>,
-    /// What serves its malloc; `None`: as for `jit`.
-    #[serde(default)]
-    pub allocator: Option<Box<Tuning>>,
-    /// The cache of compiled Ruby files; `None`: as for `jit`.
-    #[serde(default)]
-    pub boot_cache: Option<Box<Tuning>>,
+    /// Its Ruby; empty for a static site.
+    #[serde(flatten)]
+    pub runtime: RubyRuntime,
     /// The Rack release, for example `2.2.6`; `None` for a static site.
     pub rack: Option<String>,
     /// The framework and its version, for example `Rails 6.1.7` or `Rack`.
@@ -102,9 +110,8 @@ pub struct Assets {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct AssetPipeline {
     /// How names get their digests.
-    pub scheme: DigestScheme,
-    /// What goes into the digests beside the contents.
-    pub version: String,
+    #[serde(flatten)]
+    pub digest: AssetDigest,
     /// Where files are looked for, in this order.
     #[serde(with = "highball_text::exact")]
     pub folders: Vec<PathBuf>,
@@ -114,18 +121,24 @@ pub struct AssetPipeline {
     pub plain: BTreeMap<String, PlainAsset>,
 }
 
-/// How an asset pipeline makes digests.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum DigestScheme {
-    /// As Sprockets does.
-    Sprockets,
-    /// As Propshaft does.
-    Propshaft,
+/// How a pipeline makes the digests in names. Both put them before the extension, behind a `-`, as hexadecimal digits.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(tag = "scheme", rename_all = "snake_case")]
+pub enum AssetDigest {
+    /// Sprockets: the SHA-256 of the content; or, if it has a version, of that and the former. Names may lack it.
+    Sprockets {
+        /// The environment's version; empty for none.
+        version: String,
+    },
+    /// Propshaft: the first eight digits of the SHA-1 of the content and its version.
+    Propshaft {
+        /// The load path's version.
+        version: String,
+    },
 }
 
 /// When an asset pipeline gives a file out as it is.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Deserialize)]
 pub struct PlainAsset {
     /// Only if it is UTF-8 without a byte order mark and without carriage returns.
     pub text: bool,

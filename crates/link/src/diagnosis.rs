@@ -9,7 +9,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 /// Why an application did not boot, or did not answer.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Diagnosis {
     /// The short name of the cause, which never changes: `missing_gem`, `syntax_error`… `exception` where the cause is
     /// not known.

@@ -1,17 +1,42 @@
-//! What front, supervisor and binary tell each other, declared once. Front and supervisor do not know each other.
+//! What front, supervisor and binary tell each other, declared once. Front and supervisor do not know each other: the binary
+//! passes commands and events on.
 //!
 //! In reading order:
 //!
-//! - `step`: the steps of a boot; `boot`: what an application reports when it has booted;
-//! - `ruby`: what a Ruby process reports about itself;
-//! - `diagnosis`: why a boot or a request failed, and what to do about it.
+//! - [`FrontCommand`], [`AppCommand`]: commands for the front (`to_front`);
+//! - [`FrontEvent`], [`FrontAppEvent`]: events from the front (`to_supervisor`); [`RequestFailure`]: a request that the front asks
+//!   a diagnosis for;
+//! - [`ServerReport`], [`AppReport`], [`WorkerReport`]: how a server is doing (`report`), with [`Figures`] for metrics and
+//!   [`KernelLimitsReport`]; [`RunningRequests`]: its requests at this moment;
+//! - [`Booted`]: what an application reports when it has booted; [`Step`]: the steps until then;
+//! - [`RubyHeap`], [`RubyError`], [`ThreadPlace`]: what a Ruby process reports about itself;
+//! - [`Diagnosis`]: why a boot or a request failed, and what to do about it.
 
 mod boot;
 mod diagnosis;
+mod figures;
+mod kernel_limits;
+mod report;
+mod request_failure;
 mod ruby;
+mod running;
 mod step;
+mod to_front;
+mod to_supervisor;
 
-pub use boot::{AssetPipeline, Assets, Booted, DigestScheme, Finding, PlainAsset, Tuning};
+pub use boot::{AssetDigest, AssetPipeline, Assets, Booted, Finding, PlainAsset, RubyRuntime, Tuning};
 pub use diagnosis::{Diagnosis, Excerpt, FailedRequest};
+pub use figures::{Figures, RequestCounts, Times, METHODS};
+pub use kernel_limits::{KernelLimitsReport, CPU_MAX, MEMORY_MAX};
+pub use report::{
+    AppProcesses, AppReport, AppRequests, Availability, CacheReport, CertificateReport, CrashLoopReport,
+    DomainReport, FrontReport, MachineMemory, MemoryReport, MoldReport, OverrunReport, ReforkReport,
+    RequestTimesReport, RestartCount, RestartReport, ServerProcesses, ServerReport, ServerRequests,
+    SizingReport, SupervisorReport, TlsReport, UpgradeReport, WorkerProcess, WorkerReport, WorkerRequests,
+};
+pub use request_failure::{FailureCause, QueueLoad, RawRequest, RequestFailure};
 pub use ruby::{RubyError, RubyHeap, ThreadPlace};
+pub use running::{RequestStage, RunningRequest, RunningRequests};
 pub use step::Step;
+pub use to_front::{AppCommand, FrontCommand, NewWorker, WorkerRing};
+pub use to_supervisor::{FrontAppEvent, FrontEvent, Overrun, ReportedLoad};

@@ -145,8 +145,8 @@ fn what_was_not_used_for_longest_makes_room() {
         store(&cache, &get(&format!("/{number}"), ""), MINUTE, &[0; 5_000]);
         hit(look_up(&cache, &get("/0", ""), 0));
     }
-    let CacheReport { answers, bytes, .. } = cache.report();
-    assert!(bytes <= 100_000 && answers > 10, "{answers} in {bytes} bytes");
+    let CacheReport { responses, bytes, .. } = cache.report();
+    assert!(bytes <= 100_000 && responses > 10, "{responses} in {bytes} bytes");
     hit(look_up(&cache, &get("/29", ""), 0));
     fill(look_up(&cache, &get("/1", ""), 0));
     // One that is sent holds its memory.
@@ -188,7 +188,7 @@ fn of_one_uri_the_most_used_stay() {
         store(&cache, &get("/", &format!("X-A: {number}\r\n")), MINUTE, b"");
         hit(look_up(&cache, &get("/", ""), 0));
     }
-    assert_eq!(cache.report().answers, 64);
+    assert_eq!(cache.report().responses, 64);
 }
 
 /// A store does what a list does.
@@ -223,7 +223,7 @@ fn a_store_forgets_in_the_order_of_use() {
                 model.retain(|other| other / 5 != number / 5);
             }
         }
-        assert_eq!(cache.report().answers, model.len());
+        assert_eq!(cache.report().responses, model.len());
     }
 }
 

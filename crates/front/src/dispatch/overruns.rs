@@ -3,6 +3,7 @@
 
 use std::rc::Rc;
 
+use highball_link::{FrontAppEvent, Overrun};
 use highball_ring::Ticket;
 
 use super::overrun::OverrunNews;
@@ -13,7 +14,6 @@ use super::Dispatcher;
 use crate::clock::now_ms;
 use crate::exchange::response::Progress;
 use crate::exchange::{Exchange, Place};
-use crate::messages::{AppEvent, TimedOutRequest};
 use crate::refusals::failure::method_and_path;
 
 impl Dispatcher {
@@ -51,7 +51,7 @@ impl Dispatcher {
             let is_silent = worker.silence.look(at_work, now_ms);
             let begins_none = worker.stall.look(seen, now_ms, patience_ms);
             if begins_none || (is_silent && !worker.stall.is_stalled()) {
-                self.events.send(AppEvent::WorkerUnresponsive { worker: worker.number });
+                self.events.send(FrontAppEvent::WorkerUnresponsive { worker: worker.number });
             }
             worker.is_on_trial = worker.stall.is_on_trial(now_ms);
         }
@@ -79,9 +79,9 @@ impl Dispatcher {
                 self.events.send(match news {
                     OverrunNews::TimedOut(ticket) => {
                         let exchange = worker.slots[usize::from(ticket.slot)].as_ref();
-                        AppEvent::RequestTimedOut(Box::new(timed_out(worker.number, ticket, exchange)))
+                        FrontAppEvent::RequestTimedOut(timed_out(worker.number, ticket, exchange))
                     }
-                    OverrunNews::Stuck => AppEvent::WorkerStuck { worker: worker.number },
+                    OverrunNews::Stuck => FrontAppEvent::WorkerStuck { worker: worker.number },
                 });
             }
         }
@@ -91,7 +91,7 @@ impl Dispatcher {
     }
 }
 
-fn timed_out(worker: u32, ticket: Ticket, exchange: Option<&Rc<Exchange>>) -> TimedOutRequest {
+fn timed_out(worker: u32, ticket: Ticket, exchange: Option<&Rc<Exchange>>) -> Overrun {
     let request = exchange.map(|exchange| method_and_path(&exchange.borrow().request.head));
-    TimedOutRequest { worker, ticket: ticket.pack(), request: request.unwrap_or_default() }
+    Overrun { worker, ticket: ticket.pack(), request: request.unwrap_or_default() }
 }

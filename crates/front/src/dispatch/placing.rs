@@ -3,13 +3,14 @@
 use std::os::fd::AsFd;
 use std::rc::Rc;
 
+use highball_link::FrontAppEvent;
+
 use super::worker::{DispatchState, Worker};
 use super::{fail, Dispatcher};
 use crate::clock::now_us;
 use crate::exchange::{Body, Exchange, Place};
 use crate::message::refusal::Refusal;
 use crate::message::request_head::patch_body;
-use crate::messages::AppEvent;
 
 /// What became of an attempt to place a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -134,7 +135,7 @@ impl Dispatcher {
                 drop(inner);
                 worker.placed(ticket, Rc::clone(exchange), spooled);
                 if worker.ring.ends_soon() && !std::mem::replace(&mut worker.ends_soon, true) {
-                    self.events.send(AppEvent::RingEndsSoon { worker: worker.number });
+                    self.events.send(FrontAppEvent::RingEndsSoon { worker: worker.number });
                 }
                 Placing::Done
             }
@@ -161,7 +162,7 @@ impl Dispatcher {
             let has_finished = (worker.is_idle() || is_stuck) && worker.hijacked == 0;
             if worker.state == DispatchState::Retiring && has_finished {
                 worker.state = DispatchState::Retired;
-                self.events.send(AppEvent::WorkerIdle { worker: worker.number, is_stuck });
+                self.events.send(FrontAppEvent::WorkerIdle { worker: worker.number, is_stuck });
             }
         }
     }

@@ -2,13 +2,15 @@
 
 use std::rc::Rc;
 
+use highball_link::{RequestStage, RunningRequest};
+
 use super::worker::Worker;
 use super::Dispatcher;
 use crate::clock::now_us;
 use crate::exchange::response::Progress;
 use crate::exchange::{Exchange, Place};
 use crate::refusals::failure::received_us;
-use crate::running::{RequestStage, RunningRequest};
+use crate::running::running_request;
 
 impl Dispatcher {
     /// The oldest requests, at most `most`, and the number of all others. Texts are made for the oldest alone: a queue may
@@ -40,7 +42,7 @@ impl Dispatcher {
                 (stage, Some((number, ticket.pack())))
             }
         };
-        RunningRequest::of(&inner.request.head, now_us, stage, at, inner.response.body_bytes)
+        running_request(&inner.request.head, now_us, stage, at, inner.response.body_bytes)
     }
 }
 

@@ -5,6 +5,7 @@ use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+use highball_link::{NewWorker, WorkerRing};
 use highball_ring::{FrontRing, Ticket};
 use tokio::io::unix::AsyncFd;
 
@@ -14,7 +15,6 @@ use super::silence::Silence;
 use super::stall::Stall;
 use crate::exchange::spool::SpoolFile;
 use crate::exchange::Exchange;
-use crate::messages::NewWorker;
 use crate::refusals::failure::method_and_path;
 
 /// Overdue ticks without beginning a request after which a worker counts as unresponsive: stopped by a signal, or
@@ -91,7 +91,7 @@ pub(crate) struct Worker {
     pub(crate) served: u64,
     /// The supervisor knows that its ring ends soon.
     pub(crate) ends_soon: bool,
-    /// The number that it had served when the count for [`crate::messages::Command::NameWarmWorker`] began.
+    /// The number that it had served when the count for [`highball_link::AppCommand::NameWarmWorker`] began.
     pub(crate) counted_from: u64,
     /// Keeps the ring's eventfd in epoll: it ends the front's sleep, and nothing else has to happen.
     _wake: AsyncFd<OwnedFd>,
@@ -99,7 +99,7 @@ pub(crate) struct Worker {
 
 impl Worker {
     pub(crate) fn new(new: NewWorker, state: DispatchState, wake: AsyncFd<OwnedFd>) -> Self {
-        let NewWorker { worker: number, generation, threads, ring } = new;
+        let NewWorker { worker: number, generation, ring: WorkerRing { threads, end: ring } } = new;
         let slots = ring.geometry().slots as usize;
         Worker {
             number,

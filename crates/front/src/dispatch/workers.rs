@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use highball_link::{FrontAppEvent, NewWorker};
 use highball_ring::RingError;
 
 use super::placing::Placing;
@@ -10,16 +11,15 @@ use super::{fail, wake, Dispatcher};
 use crate::exchange::response::Progress;
 use crate::exchange::Exchange;
 use crate::message::refusal::Refusal;
-use crate::messages::{AppEvent, NewWorker};
 
 impl Dispatcher {
     /// Adds a worker. `false`: it cannot be used, and the supervisor knows.
     pub(crate) fn add_worker(&mut self, new: NewWorker, state: DispatchState) -> bool {
-        match wake::watch(&new.ring) {
+        match wake::watch(&new.ring.end) {
             Ok(wake) => self.workers.push(Worker::new(new, state, wake)),
             Err(error) => {
                 let why = format!("its ring cannot be watched: {error}");
-                self.events.send(AppEvent::WorkerBroken { worker: new.worker, why });
+                self.events.send(FrontAppEvent::WorkerBroken { worker: new.worker, why });
                 return false;
             }
         }
@@ -70,7 +70,7 @@ impl Dispatcher {
         if worker.state == DispatchState::Serving && worker.served - worker.counted_from >= requests {
             let number = worker.number;
             self.warm_after = None;
-            self.events.send(AppEvent::WorkerWarm { worker: number });
+            self.events.send(FrontAppEvent::WorkerWarm { worker: number });
         }
     }
 
@@ -128,7 +128,7 @@ impl Dispatcher {
         let number = worker.number;
         worker.slots = slots.iter().map(|_| None).collect();
         self.note_generations();
-        self.events.send(AppEvent::WorkerBroken { worker: number, why: breach.to_string() });
+        self.events.send(FrontAppEvent::WorkerBroken { worker: number, why: breach.to_string() });
         self.repeat_or_fail(number, slots, true);
     }
 

@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
+use highball_link::Assets;
 use highball_users::User;
 
-use super::assets::Assets;
 use super::encode_extra_fields;
 use super::fingerprint;
 use super::folder::{Folder, Names};
@@ -47,12 +47,14 @@ impl Finder {
 
     /// The same with the assets of a Rails application.
     #[must_use]
-    pub(crate) fn with_assets(mut self, assets: Assets, follow_symlinks: bool) -> Self {
+    pub(crate) fn with_assets(mut self, assets: &Assets, follow_symlinks: bool) -> Self {
         let prefix = assets.prefix.trim_matches('/');
         if !prefix.is_empty() {
             let prefix = [prefix.as_bytes(), b"/"].concat();
-            self.pipeline =
-                assets.pipeline.map(|rules| Pipeline::new(prefix.clone(), rules, follow_symlinks));
+            self.pipeline = assets
+                .pipeline
+                .as_ref()
+                .map(|rules| Pipeline::new(prefix.clone(), rules.clone(), follow_symlinks));
             self.assets = Some(prefix);
         }
         self

@@ -8,10 +8,11 @@ use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use highball_link::{AssetDigest, AssetPipeline, PlainAsset};
 use highball_tenant::About;
 use highball_users::User;
 
-use super::assets::{AssetDigest, AssetPipeline, PlainAsset};
+use super::assets::depends_on_content;
 use super::fingerprint::IMMUTABLE;
 use super::folder::Folder;
 use super::found_file::{Content, FoundFile, Representation, SMALL_BYTES};
@@ -77,7 +78,7 @@ impl Pipeline {
             return None;
         }
         let file = open(&self.folders, &self.rules, &asked, now_ms)?;
-        let content_decides = asked.digest.is_some() || plain.depends_on_content();
+        let content_decides = asked.digest.is_some() || depends_on_content(plain);
         let found = Representation::of(file, if content_decides { READ_BYTES } else { SMALL_BYTES }, reads);
         if content_decides {
             let facts = self.facts_of(&found, plain, now_ms)?;
@@ -98,7 +99,7 @@ impl Pipeline {
         let digest = &self.rules.digest;
         let file = match &found.content {
             Content::Bytes(bytes) => return Some(Facts::of(bytes, digest, plain)),
-            Content::File(_) if plain.depends_on_content() && found.length > TEXT_BYTES => return None,
+            Content::File(_) if depends_on_content(plain) && found.length > TEXT_BYTES => return None,
             Content::File(_) if found.length > DIGESTED_BYTES => return None,
             Content::File(file) => file,
         };
@@ -142,7 +143,7 @@ fn open(
                 is_there = true;
             } else if *name == *asked.stem {
                 may_have_index = true; // `stem/index.extension` is found after `stem.extension`
-            } else if rules.may_be_meant(name, asked) {
+            } else if may_be_meant(name, asked, rules) {
                 return None;
             }
         }
@@ -156,19 +157,17 @@ fn open(
     None
 }
 
-impl AssetPipeline {
-    /// Whether the pipeline might choose the file `name` for this request, too: `logo.png.erb` or `logo.jpeg` for
-    /// `logo.jpg`, but not `logo.svg`.
-    fn may_be_meant(&self, name: &[u8], asked: &AskedAsset<'_>) -> bool {
-        let Some(extension) = name.strip_prefix(asked.stem).and_then(|rest| rest.strip_prefix(b".")) else {
-            return false;
-        };
-        let Ok(extension) = std::str::from_utf8(extension) else { return true };
-        match self.types.get(extension) {
-            Some(known) => Some(known) == self.types.get(asked.extension),
-            // An extension without a type is part of the name, and means nothing to the pipeline.
-            None => !self.plain.contains_key(extension),
-        }
+/// Whether the pipeline might choose the file `name` for this request, too: `logo.png.erb` or `logo.jpeg` for
+/// `logo.jpg`, but not `logo.svg`.
+fn may_be_meant(name: &[u8], asked: &AskedAsset<'_>, rules: &AssetPipeline) -> bool {
+    let Some(extension) = name.strip_prefix(asked.stem).and_then(|rest| rest.strip_prefix(b".")) else {
+        return false;
+    };
+    let Ok(extension) = std::str::from_utf8(extension) else { return true };
+    match rules.types.get(extension) {
+        Some(known) => Some(known) == rules.types.get(asked.extension),
+        // An extension without a type is part of the name, and means nothing to the pipeline.
+        None => !rules.plain.contains_key(extension),
     }
 }
 

@@ -7,9 +7,10 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
+use highball_link::{AssetDigest, PlainAsset};
 use highball_tenant::{about, About};
 
-use super::assets::{AssetDigest, PlainAsset};
+use super::assets::{allows, depends_on_content, Hasher};
 use super::folder::SETTLED;
 use super::FRESH_MS;
 
@@ -30,14 +31,14 @@ pub(super) struct Facts {
 
 impl Facts {
     pub(super) fn of(content: &[u8], digest: &AssetDigest, plain: &PlainAsset) -> Self {
-        let mut hasher = digest.begin();
+        let mut hasher = Hasher::of(digest);
         hasher.take(content);
-        Facts { digest: digest.end(hasher), is_plain: plain.allows(content) }
+        Facts { digest: hasher.digits(digest), is_plain: allows(plain, content) }
     }
 
     /// The same of a large file.
     pub(super) fn by_reading(file: &File, known: &Known, digest: &AssetDigest) -> io::Result<Self> {
-        let mut hasher = digest.begin();
+        let mut hasher = Hasher::of(digest);
         let mut text = Vec::new();
         let mut chunk = vec![0; CHUNK_BYTES];
         let mut offset = 0;
@@ -47,12 +48,12 @@ impl Facts {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
             hasher.take(&chunk[..length]);
-            if known.plain.depends_on_content() {
+            if depends_on_content(&known.plain) {
                 text.extend_from_slice(&chunk[..length]);
             }
             offset += length as u64;
         }
-        Ok(Facts { digest: digest.end(hasher), is_plain: known.plain.allows(&text) })
+        Ok(Facts { digest: hasher.digits(digest), is_plain: allows(&known.plain, &text) })
     }
 }
 

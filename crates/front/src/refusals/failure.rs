@@ -2,13 +2,16 @@
 //! developers, and for the log.
 
 use std::cell::Cell;
+use std::sync::Arc;
 use std::time::Duration;
 
+use highball_link::{Diagnosis, FailureCause, QueueLoad, RawRequest, RequestFailure};
 use highball_ring::env_keys::{KEYS, OTHER};
 use highball_ring::request::{Fields, Fixed, FIXED_BYTES};
 use highball_secrets::path_without_tokens;
 
 use crate::clock::Seldom;
+use crate::developer_key::DeveloperKey;
 use crate::exchange::{Body, Inner};
 use crate::message::refusal::Refusal;
 
@@ -17,47 +20,23 @@ const SHED_LOG_MS: u64 = 1000;
 
 /// A request that got an error, and why.
 #[derive(Debug)]
-pub struct Failure {
+pub(crate) struct Failure {
     /// Why, and what the client gets.
-    pub refusal: Refusal,
+    pub(crate) refusal: Refusal,
     /// What the worker says of the exception, in JSON (`PROTOCOL.md` of `highball-ring`, Failures). It is not believed.
-    pub exception: Vec<u8>,
+    pub(crate) exception: Vec<u8>,
     /// Whether a second worker had been asked.
-    pub repeated: bool,
+    pub(crate) repeated: bool,
     /// The id of the request, if requests get one.
-    pub request_id: Option<String>,
+    pub(crate) request_id: Option<String>,
     /// What keeps requests waiting.
-    pub load: Load,
-    /// What was asked for.
-    pub request: ReceivedRequest,
-}
-
-/// What keeps requests waiting.
-#[derive(Debug, Clone, Default)]
-pub struct Load {
-    /// Requests in the queue.
-    pub waiting: usize,
-    /// How long the oldest of them has been there.
-    pub oldest: Duration,
-    /// The workers that serve, by number, and some requests that they are at: `GET /report`.
-    pub workers: Vec<(u32, Vec<String>)>,
-}
-
-/// What was asked for, as the client has sent it: with all its secrets.
-#[derive(Debug, Clone, Default)]
-pub struct ReceivedRequest {
-    /// The method.
-    pub method: String,
-    /// The path, and the query behind it.
-    pub target: String,
-    /// The header fields: `Accept-Language`.
-    pub fields: Vec<(String, String)>,
-    /// The body, if it was kept in memory.
-    pub body: Vec<u8>,
+    pub(crate) load: QueueLoad,
+    /// What was asked for, with all its secrets.
+    pub(crate) request: RawRequest,
 }
 
 /// The whole diagnosis.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct DevelopmentPages {
     /// For browsers.
     pub html: Vec<u8>,
@@ -71,9 +50,18 @@ pub struct DevelopmentPages {
     pub id: String,
 }
 
+/// How developers are known, and what they get.
+#[derive(Debug, Clone)]
+pub struct Developers {
+    /// Proves that a browser is a developer's.
+    pub key: Arc<DeveloperKey>,
+    /// Makes the pages about a failure.
+    pub pages: fn(&Diagnosis) -> DevelopmentPages,
+}
+
 impl Failure {
     /// Describes the failure of the current request and answer.
-    pub(crate) fn of(refusal: Refusal, inner: &mut Inner, load: Load) -> Failure {
+    pub(crate) fn of(refusal: Refusal, inner: &mut Inner, load: QueueLoad) -> Failure {
         let body = match std::mem::take(&mut inner.request.body) {
             Body::Memory(buffered) => buffered.into_bytes(),
             Body::None | Body::Spooled(_) => Vec::new(),
@@ -84,8 +72,22 @@ impl Failure {
             repeated: inner.request.repeated,
             request_id: None,
             load,
-            request: ReceivedRequest::of(&inner.request.head, body),
+            request: received_request(&inner.request.head, body),
         }
+    }
+
+    /// The same, for the supervisor to explain.
+    pub(crate) fn for_supervisor(self) -> RequestFailure {
+        let Failure { refusal, exception, repeated, load, request, request_id: _ } = self; // the id is among the fields
+        let cause = match refusal {
+            Refusal::AppRaised => FailureCause::Raised(exception),
+            Refusal::WorkerDied { worker } => FailureCause::WorkerDied { worker },
+            Refusal::BadResponse { why } => FailureCause::BadAnswer { why },
+            Refusal::QueueFull { .. } => FailureCause::QueueFull(load),
+            Refusal::WorkerTimeout { worker } => FailureCause::TimedOut { worker },
+            other => FailureCause::Other(other.why()),
+        };
+        RequestFailure { status: refusal.status(), cause, repeated, request }
     }
 
     /// Logs what the client gets, and why. (The worker has logged an exception already.)
@@ -113,20 +115,18 @@ impl Failure {
     }
 }
 
-impl ReceivedRequest {
-    /// From a head block that was written for a worker.
-    fn of(block: &[u8], body: Vec<u8>) -> ReceivedRequest {
-        let mut request = ReceivedRequest { body, ..ReceivedRequest::default() };
-        for (name, value) in fields(block) {
-            let value = String::from_utf8_lossy(value).into_owned();
-            match name {
-                "REQUEST_METHOD" => request.method = value,
-                "REQUEST_URI" => request.target = value,
-                _ => request.fields.extend(field_name(name).map(|name| (name, value))),
-            }
+/// The request of a head block that was written for a worker, with all its secrets.
+fn received_request(block: &[u8], body: Vec<u8>) -> RawRequest {
+    let mut request = RawRequest { body, ..RawRequest::default() };
+    for (name, value) in fields(block) {
+        let value = String::from_utf8_lossy(value).into_owned();
+        match name {
+            "REQUEST_METHOD" => request.method = value,
+            "REQUEST_URI" => request.target = value,
+            _ => request.fields.extend(field_name(name).map(|name| (name, value))),
         }
-        request
     }
+    request
 }
 
 /// `HTTP_ACCEPT_LANGUAGE` as it stands in requests; `None` for what is not from the header.
@@ -189,7 +189,7 @@ pub(crate) struct ShedLog {
 
 impl ShedLog {
     /// One more was refused.
-    pub(crate) fn note(&self, load: &Load) {
+    pub(crate) fn note(&self, load: &QueueLoad) {
         self.refused.set(self.refused.get() + 1);
         if !self.logged.is_due(SHED_LOG_MS) {
             return;
@@ -224,7 +224,7 @@ mod tests {
         let block = block(
             "POST /shop/a?b=c HTTP/1.1\r\nHost: localhost\r\nX-Api-Key: k\r\nContent-Length: 2\r\n\r\n",
         );
-        let request = ReceivedRequest::of(&block, b"hi".to_vec());
+        let request = received_request(&block, b"hi".to_vec());
         assert_eq!((request.method.as_str(), request.target.as_str()), ("POST", "/shop/a?b=c"));
         for (name, value) in [("Host", "localhost"), ("X-Api-Key", "k"), ("Content-Length", "2")] {
             assert!(request.fields.contains(&(name.into(), value.into())), "{:?}", request.fields);

@@ -3,12 +3,12 @@
 use std::rc::Rc;
 use std::time::Duration;
 
+use highball_link::{Diagnosis, FrontAppEvent, QueueLoad};
 use tokio::sync::oneshot;
 
 use super::transaction::Transaction;
 use crate::message::refusal::Refusal;
-use crate::messages::AppEvent;
-use crate::refusals::failure::{DevelopmentPages, Failure, Load};
+use crate::refusals::failure::Failure;
 use crate::refusals::failure_pages::{Audience, Page};
 use crate::route::app_state::AppState;
 use crate::shared::Shared;
@@ -32,7 +32,7 @@ pub(crate) async fn page_of(
         (Audience::Unproven(form), _) => Some(Page::of_link(&refusal.in_words(), form)),
         (Audience::Developer(form), None) => app.page_of_failure(form),
         (Audience::Developer(form), Some(failure)) => {
-            explain(app, failure).await.map(|pages| Page::of(&pages, form))
+            explain(app, failure).await.map(|diagnosis| Page::of(&(shared.pages)(&diagnosis), form))
         }
     };
     match page {
@@ -43,14 +43,14 @@ pub(crate) async fn page_of(
 
 fn failure(app: &AppState, refusal: Refusal, transaction: &Transaction) -> Failure {
     let is_full = matches!(refusal, Refusal::QueueFull { .. });
-    let load = if is_full { app.dispatcher.borrow().load() } else { Load::default() };
+    let load = if is_full { app.dispatcher.borrow().load() } else { QueueLoad::default() };
     let id = transaction.request_id.as_ref().map(|id| id.as_str().to_owned());
     Failure { request_id: id, ..Failure::of(refusal, &mut transaction.exchange.borrow(), load) }
 }
 
 /// Asks the supervisor for a diagnosis.
-async fn explain(app: &AppState, failure: Failure) -> Option<DevelopmentPages> {
-    let (to, pages) = oneshot::channel();
-    app.send(AppEvent::PagesWanted(Box::new(failure), to));
-    tokio::time::timeout(PAGES_TIME, pages).await.ok()?.ok()
+async fn explain(app: &AppState, failure: Failure) -> Option<Diagnosis> {
+    let (to, diagnosis) = oneshot::channel();
+    app.send(FrontAppEvent::DiagnosisWanted(Box::new(failure.for_supervisor()), to));
+    tokio::time::timeout(PAGES_TIME, diagnosis).await.ok()?.ok()
 }

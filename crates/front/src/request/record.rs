@@ -81,8 +81,8 @@ impl Transaction {
         let Phase::Open { entry } = replace(&mut self.phase, Phase::Recorded) else { return };
         let moments = take(&mut self.exchange.borrow().moments);
         match &self.visit {
-            Some(app) => app.figures.borrow_mut().add(self.head.method, status, moments),
-            None => shared.unrouted.borrow_mut().add(self.head.method, status),
+            Some(app) => moments.add_to(&mut app.figures.borrow_mut(), self.head.method, status),
+            None => shared.unrouted.borrow_mut().add(self.head.method as usize, status),
         }
         let (Some(log), Some(entry)) = (self.access_log(shared), entry) else { return };
         let settings = self.visit.as_ref().map(|app| app.settings());

@@ -5,12 +5,12 @@ use std::fmt::Write;
 use std::hash::{BuildHasher, RandomState};
 use std::net::IpAddr;
 
+use highball_link::Availability;
 use highball_text::{visible_bytes, visible_path};
 
 use crate::developer_key::DeveloperKey;
 use crate::message::answer::AnswerEvents;
 use crate::message::request_head::Head;
-use crate::messages::Condition;
 use crate::refusals::failure_pages::Form;
 use crate::refusals::page::{Escaped, STYLE};
 use crate::route::app_state::AppState;
@@ -20,7 +20,7 @@ use crate::route::app_state::AppState;
 struct Listed {
     name: String,
     folder: String,
-    condition: Condition,
+    availability: Availability,
     /// Where it is reached, and whether that is this machine for every client; the likeliest first.
     links: Vec<(String, bool)>,
 }
@@ -128,22 +128,20 @@ impl Listed {
         Listed {
             name: settings.name.clone(),
             folder: visible_path(&settings.folder),
-            condition: app.condition(),
+            availability: app.availability(),
             links: hosts.into_iter().map(|host| (link(host), is_local(host))).collect(),
         }
     }
 }
 
-impl Condition {
-    fn word(self) -> &'static str {
-        match self {
-            Condition::Serving => "serving",
-            Condition::Crashing => "crashing",
-            Condition::Stuck => "stuck",
-            Condition::Booting => "booting",
-            Condition::Failed => "failed",
-            Condition::Asleep => "asleep",
-        }
+fn word(availability: Availability) -> &'static str {
+    match availability {
+        Availability::Serving => "serving",
+        Availability::Crashing => "crashing",
+        Availability::Stuck => "stuck",
+        Availability::Booting => "booting",
+        Availability::Failed => "failed",
+        Availability::Asleep => "asleep",
     }
 }
 
@@ -160,9 +158,9 @@ fn title(listed: &[Listed], asked: &Asked) -> String {
 }
 
 fn html(listed: &[Listed], asked: &Asked, key: &DeveloperKey, nonce: &str) -> String {
-    let boots = listed.iter().any(|app| app.condition == Condition::Booting);
+    let boots = listed.iter().any(|app| app.availability == Availability::Booting);
     let refresh = if boots { "<meta http-equiv=\"refresh\" content=\"2\">\n" } else { "" };
-    let sleeps = listed.iter().any(|app| app.condition == Condition::Asleep);
+    let sleeps = listed.iter().any(|app| app.availability == Availability::Asleep);
     let hint =
         if sleeps { "<p class=\"app\">One that is asleep boots when it is asked for.</p>\n" } else { "" };
     let title = title(listed, asked);
@@ -186,7 +184,7 @@ fn html(listed: &[Listed], asked: &Asked, key: &DeveloperKey, nonce: &str) -> St
 
 /// Its links are those by which a developer opens an application. (They are only shown to one who has opened one.)
 fn item(app: &Listed, key: &DeveloperKey) -> String {
-    let state = app.condition.word();
+    let state = word(app.availability);
     let opening = |(url, is_local): &(String, bool)| if *is_local { key.link(url) } else { url.clone() };
     let first = app.links.first().map(opening).unwrap_or_default();
     let mut text = format!(
@@ -206,7 +204,7 @@ fn text(listed: &[Listed], asked: &Asked) -> String {
     let width = listed.iter().map(|app| app.name.len()).max().unwrap_or_default();
     for app in listed {
         let links: Vec<&str> = app.links.iter().map(|(url, _)| url.as_str()).collect();
-        let (state, links) = (app.condition.word(), links.join(" "));
+        let (state, links) = (word(app.availability), links.join(" "));
         let _ = writeln!(text, "  {:width$}  {state:7}  {links}", app.name);
     }
     text
@@ -216,8 +214,8 @@ fn text(listed: &[Listed], asked: &Asked) -> String {
 mod tests {
     use super::*;
 
-    fn listed(name: &str, condition: Condition) -> Listed {
-        Listed { name: name.into(), folder: name.into(), condition, links: vec![(name.into(), false)] }
+    fn listed(name: &str, availability: Availability) -> Listed {
+        Listed { name: name.into(), folder: name.into(), availability, links: vec![(name.into(), false)] }
     }
 
     fn asked(host: &str, path: &str) -> Asked {
@@ -239,9 +237,9 @@ mod tests {
     fn everything_is_escaped() {
         let key = DeveloperKey::new([7; 32]);
         for evil in ["<script>x()</script>", "\"><img src=x>", "'onload='x()"] {
-            let with = html(&[listed(evil, Condition::Failed)], &asked(evil, evil), &key, "nonce");
+            let with = html(&[listed(evil, Availability::Failed)], &asked(evil, evil), &key, "nonce");
             let without =
-                html(&[listed("plain", Condition::Failed)], &asked("plain", "plain"), &key, "nonce");
+                html(&[listed("plain", Availability::Failed)], &asked("plain", "plain"), &key, "nonce");
             assert!(!with.contains(evil), "{evil}");
             assert_eq!(with.matches('<').count(), without.matches('<').count(), "{evil}");
         }
@@ -250,8 +248,8 @@ mod tests {
     #[test]
     fn the_page_is_looked_at_again_while_something_boots() {
         let key = DeveloperKey::new([7; 32]);
-        let page = |condition| html(&[listed("a", condition)], &asked("localhost", "/"), &key, "nonce");
-        assert!(page(Condition::Booting).contains("http-equiv=\"refresh\""));
-        assert!(!page(Condition::Serving).contains("http-equiv=\"refresh\""));
+        let page = |availability| html(&[listed("a", availability)], &asked("localhost", "/"), &key, "nonce");
+        assert!(page(Availability::Booting).contains("http-equiv=\"refresh\""));
+        assert!(!page(Availability::Serving).contains("http-equiv=\"refresh\""));
     }
 }

@@ -9,6 +9,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use highball_config::{AccessLog as LogPlace, App, AppId, Limits};
+use highball_link::{
+    AppRequests, Availability, Booted, Diagnosis, Figures, FrontAppEvent, FrontEvent, RunningRequests,
+};
 use tokio::sync::mpsc::UnboundedSender;
 use tracing::{error_span, Span};
 
@@ -21,15 +24,12 @@ use crate::clock::now_ms;
 use crate::compression::room::AppRoom;
 use crate::dispatch::{AppEvents, Dispatcher, Standing};
 use crate::exchange::Exchange;
-use crate::figures::Figures;
-use crate::files::{Assets, Finder, StaticFiles};
+use crate::files::{Finder, StaticFiles};
 use crate::message::refusal::Refusal;
-use crate::messages::{AppEvent, AppFailure, AppLoad, Condition, Event};
 use crate::refusals::error_pages::ErrorPages;
-use crate::refusals::failure::{Failure, ShedLog};
+use crate::refusals::failure::{DevelopmentPages, Failure, ShedLog};
 use crate::refusals::failure_pages::{Audience, Form, Page};
 use crate::route::load_meter::LoadMeter;
-use crate::running::RunningRequests;
 
 /// One application, as the front knows it.
 #[derive(Debug)]
@@ -42,7 +42,7 @@ pub(crate) struct AppState {
     /// It has booted at least once, and so has reported where its files are.
     has_booted: Cell<bool>,
     /// Set while the application that did not boot is not there.
-    failure: RefCell<Option<AppFailure>>,
+    failure: RefCell<Option<BootFailure>>,
     /// Its own pages for its visitors, where it may have some: `503.html`.
     error_pages: RefCell<Option<Rc<ErrorPages>>>,
     /// The threads that look for its files,
@@ -90,6 +90,14 @@ pub(crate) struct AppState {
     abandoned: Cell<bool>,
 }
 
+/// A boot that failed.
+#[derive(Debug)]
+struct BootFailure {
+    /// The pages about it for developers at this machine; `None` outside of development. Their requests then wait for the answer
+    /// to [`FrontAppEvent::Wanted`].
+    development: Option<DevelopmentPages>,
+}
+
 impl AppState {
     /// An application of which nothing is there yet; `log` is that of the server.
     pub(crate) fn new(
@@ -99,7 +107,7 @@ impl AppState {
         budgets: &Budgets,
         compression: AppRoom,
         logins: &PoolShare,
-        events: UnboundedSender<Event>,
+        events: UnboundedSender<FrontEvent>,
     ) -> Self {
         let pool = PoolShare::of(app.runs_as.another());
         let events = AppEvents { app: app.id, events };
@@ -201,7 +209,7 @@ impl AppState {
     }
 
     /// Sends an event of the application.
-    pub(crate) fn send(&self, event: AppEvent) {
+    pub(crate) fn send(&self, event: FrontAppEvent) {
         self.events.send(event);
     }
 
@@ -232,23 +240,18 @@ impl AppState {
 
     // --- Failure and sleep ---------------------------------------------------------------------------
 
-    /// It has booted; its static files are in the folder `public`, and get these header fields, and its asset pipeline's
-    /// are there.
-    pub(crate) fn booted(
-        &self,
-        public: Option<PathBuf>,
-        headers: &[(String, String)],
-        assets: Option<Box<Assets>>,
-    ) {
+    /// It has booted, and reports where its static files and assets are, and which header fields they get.
+    pub(crate) fn booted(&self, reported: &Booted) {
         *self.failure.borrow_mut() = None;
-        self.set_error_pages(public.as_deref());
+        self.set_error_pages(reported.public.as_deref());
         let settings = self.settings();
         let rules = &settings.static_files;
-        let folder = public.filter(|_| rules.enabled);
+        let folder = reported.public.clone().filter(|_| rules.enabled);
         let statics = folder.map(|root| {
-            let finder = Finder::new(root, headers, rules.follow_symlinks);
-            let finder = match assets {
-                Some(assets) => finder.with_assets(*assets, rules.follow_symlinks),
+            let headers: Vec<_> = reported.public_headers.clone().into_iter().collect();
+            let finder = Finder::new(root, &headers, rules.follow_symlinks);
+            let finder = match &reported.assets {
+                Some(assets) => finder.with_assets(assets, rules.follow_symlinks),
                 None => finder,
             };
             let statics = StaticFiles::new(finder, settings.runs_as.another(), &self.pool);
@@ -308,9 +311,10 @@ impl AppState {
     }
 
     /// It did not boot: the requests that wait for it are refused.
-    pub(crate) fn failed(&self, failure: AppFailure) {
-        self.set_error_pages(Some(&failure.public));
-        *self.failure.borrow_mut() = Some(failure);
+    pub(crate) fn failed(&self, diagnosis: &Diagnosis, pages: fn(&Diagnosis) -> DevelopmentPages) {
+        self.set_error_pages(Some(&diagnosis.folder.join("public")));
+        let development = self.settings().is_development().then(|| pages(diagnosis));
+        *self.failure.borrow_mut() = Some(BootFailure { development });
         self.dispatcher.borrow_mut().refuse_waiting(Refusal::AppFailed);
     }
 
@@ -341,26 +345,26 @@ impl AppState {
         span.in_scope(|| failure.log(limit, &self.shed_log));
     }
 
-    pub(crate) fn condition(&self) -> Condition {
+    pub(crate) fn availability(&self) -> Availability {
         let dispatcher = self.dispatcher.borrow();
         let is_site = self.statics.borrow().as_ref().is_some_and(|statics| statics.is_site());
         if is_site {
-            return Condition::Serving;
+            return Availability::Serving;
         }
         match dispatcher.standing() {
-            Some(Standing::Serves) => return Condition::Serving,
-            Some(Standing::Unproven) => return Condition::Crashing,
-            Some(Standing::Stuck) => return Condition::Stuck,
+            Some(Standing::Serves) => return Availability::Serving,
+            Some(Standing::Unproven) => return Availability::Crashing,
+            Some(Standing::Stuck) => return Availability::Stuck,
             None => {}
         }
         if self.failure.borrow().is_some() {
-            Condition::Failed
+            Availability::Failed
         } else if self.asleep.get() && !dispatcher.is_wanted() {
-            Condition::Asleep
+            Availability::Asleep
         } else if dispatcher.is_crashing {
-            Condition::Crashing
+            Availability::Crashing
         } else {
-            Condition::Booting
+            Availability::Booting
         }
     }
 
@@ -393,7 +397,7 @@ impl AppState {
             return;
         }
         let load = self.load.borrow_mut().tick(&dispatcher, now_ms);
-        load.into_iter().for_each(|load| self.events.send(AppEvent::Load(load)));
+        load.into_iter().for_each(|load| self.events.send(FrontAppEvent::Load(load)));
     }
 
     /// Notes when it can begin a request, or has just ended one.
@@ -410,7 +414,7 @@ impl AppState {
     /// Whether clients' requests are for its workers, of which there should be some.
     fn should_be_free(&self) -> bool {
         let is_site = self.statics.borrow().as_ref().is_some_and(|statics| statics.is_site());
-        !is_site && !matches!(self.condition(), Condition::Failed | Condition::Asleep)
+        !is_site && !matches!(self.availability(), Availability::Failed | Availability::Asleep)
     }
 
     /// Reports when Ruby has been idle for the time after which its processes may end.
@@ -425,7 +429,7 @@ impl AppState {
             // The supervisor may have reasons to keep the processes. It gets the event again when as much time has passed.
             self.busy_ms.set(now_ms);
             self.asleep.set(true);
-            self.events.send(AppEvent::Idle);
+            self.events.send(FrontAppEvent::Idle);
         }
     }
 
@@ -473,7 +477,7 @@ impl AppState {
     pub(crate) fn is_drained(&self) -> bool {
         let drained = self.is_leaving() && self.visits.get() == 0 && self.dispatcher.borrow().is_idle();
         if drained {
-            self.events.send(AppEvent::Drained);
+            self.events.send(FrontAppEvent::Drained);
         }
         drained
     }
@@ -494,18 +498,20 @@ impl AppState {
     /// Its state in a word, and whether it should get requests.
     pub(crate) fn state(&self, stuck_after: Option<Duration>) -> (&'static str, bool) {
         let is_stuck = stuck_after.is_some_and(|limit| self.busy_for() >= limit);
-        self.condition().state(self.has_served.get(), is_stuck)
+        self.availability().state(self.has_served.get(), is_stuck)
     }
 
-    pub(crate) fn report(&self) -> AppLoad {
+    pub(crate) fn report(&self) -> AppRequests {
         let dispatcher = self.dispatcher.borrow();
         let (workers, queue) = (dispatcher.report(), dispatcher.queue_length());
+        let request_times = dispatcher.request_times().into();
         let log_problem = self.own_log().and_then(|log| log.problem());
         drop(dispatcher);
         let cache = self.cache().map(|cache| cache.report());
-        AppLoad {
+        AppRequests {
             app: self.id,
-            condition: self.condition(),
+            availability: self.availability(),
+            request_times,
             has_served: self.has_served.get(),
             busy_for: self.busy_for(),
             workers,

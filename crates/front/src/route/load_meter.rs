@@ -3,8 +3,9 @@
 
 use std::time::Duration;
 
+use highball_link::ReportedLoad;
+
 use crate::dispatch::Dispatcher;
-use crate::messages::ReportedLoad;
 
 /// Ticks of a report.
 const TICKS: u32 = 2;

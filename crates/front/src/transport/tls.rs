@@ -15,6 +15,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use highball_link::TlsReport;
 use rustls::crypto::CryptoProvider;
 use rustls::server::ServerSessionMemoryCache;
 use rustls::ServerConfig;
@@ -92,36 +93,6 @@ impl Drop for UnderWay {
     fn drop(&mut self) {
         self.0.handshakes.under_way.fetch_sub(1, Ordering::Relaxed);
     }
-}
-
-/// How things are with TLS.
-#[derive(Debug, Clone, Default)]
-pub struct TlsReport {
-    /// The certificates: what they are for, and until when.
-    pub certificates: Vec<CertificateReport>,
-    /// Why newer files are not used, if so.
-    pub problem: Option<String>,
-    /// Handshakes that have been completed,
-    pub completed: u64,
-    /// that failed,
-    pub failed: u64,
-    /// that took too long,
-    pub timed_out: u64,
-    /// and that were turned away, as too many were under way.
-    pub refused: u64,
-}
-
-/// A certificate in use.
-#[derive(Debug, Clone)]
-pub struct CertificateReport {
-    /// Its file.
-    pub file: String,
-    /// The host names that it is for.
-    pub hosts: Vec<String>,
-    /// Seconds since 1970 at which it expires.
-    pub expires_at: u64,
-    /// Whether browsers refused it because of its dates when it was read.
-    pub is_out_of_date: bool,
 }
 
 /// Why there is no TLS.
@@ -278,10 +249,11 @@ impl Tls {
         TlsReport {
             certificates: self.served.report(),
             problem: self.problem.lock().unwrap_or_else(PoisonError::into_inner).clone(),
-            completed: count(&self.handshakes.completed),
-            failed: count(&self.handshakes.failed),
-            timed_out: count(&self.handshakes.timed_out),
-            refused: count(&self.handshakes.refused),
+            handshakes: count(&self.handshakes.completed),
+            failed_handshakes: count(&self.handshakes.failed),
+            slow_handshakes: count(&self.handshakes.timed_out),
+            refused_handshakes: count(&self.handshakes.refused),
+            domains: Vec::new(), // the binary keeps those
         }
     }
 }

@@ -15,7 +15,10 @@ use std::time::{Duration, Instant};
 
 use highball_config::{App, AppId, Bind, Invocation, Settings};
 use highball_front::developer_key::DeveloperKey;
-use highball_front::{AppCommand, AppEvent, Command, Event, Listener, NewWorker, Opening, Report};
+use highball_front::{Developers, DevelopmentPages, Listener, Opening};
+use highball_link::{
+    AppCommand, FrontAppEvent, FrontCommand, FrontEvent, FrontReport, NewWorker, WorkerRing,
+};
 use tokio::sync::{mpsc, oneshot};
 
 pub(crate) use client::{Answer, Client};
@@ -28,9 +31,9 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 pub(crate) struct Front {
     pub(crate) port: u16,
     pub(crate) settings: Arc<Settings>,
-    commands: Option<mpsc::Sender<Command>>,
+    commands: Option<mpsc::Sender<FrontCommand>>,
     /// Taken from the channel itself: what the front sends before a report is there when the report is.
-    events: RefCell<mpsc::UnboundedReceiver<Event>>,
+    events: RefCell<mpsc::UnboundedReceiver<FrontEvent>>,
     thread: Option<JoinHandle<()>>,
     workers: AtomicU32,
     folder: tempfile::TempDir,
@@ -69,15 +72,17 @@ impl Front {
         let (commands, commands_in) = mpsc::channel(16);
         let (from_front, events) = mpsc::unbounded_channel();
         let for_front = Arc::clone(&settings);
-        let key = Arc::new(DeveloperKey::new([7; 32]));
+        let developers =
+            Developers { key: Arc::new(DeveloperKey::new([7; 32])), pages: |_| DevelopmentPages::default() };
         let thread = std::thread::spawn(move || {
-            highball_front::run(for_front, key, None, listeners, opening, commands_in, from_front).unwrap();
+            highball_front::run(for_front, developers, None, listeners, opening, commands_in, from_front)
+                .unwrap();
         });
         let (events, workers) = (RefCell::new(events), AtomicU32::new(0));
         Front { port, settings, commands: Some(commands), events, thread: Some(thread), workers, folder }
     }
 
-    pub(crate) fn tell(&self, command: Command) {
+    pub(crate) fn tell(&self, command: FrontCommand) {
         self.commands.as_ref().unwrap().blocking_send(command).unwrap();
     }
 
@@ -88,20 +93,20 @@ impl Front {
 
     /// Sends a command about the application with this index in the settings.
     pub(crate) fn tell_of(&self, app: usize, command: AppCommand) {
-        self.tell(Command::ToApp(self.id(app), command));
+        self.tell(FrontCommand::ToApp(self.id(app), command));
     }
 
     pub(crate) fn id(&self, app: usize) -> AppId {
         self.settings.apps[app].id
     }
 
-    /// The next event of the front, but for [`AppEvent::Wanted`]: that depends on the timing.
-    pub(crate) fn event(&self) -> Event {
+    /// The next event of the front, but for [`FrontAppEvent::Wanted`]: that depends on the timing.
+    pub(crate) fn event(&self) -> FrontEvent {
         let deadline = Instant::now() + PATIENCE;
         loop {
             let event = self.events.borrow_mut().try_recv();
             match event {
-                Ok(Event::OfApp(_, AppEvent::Wanted | AppEvent::Load(_))) => {}
+                Ok(FrontEvent::OfApp(_, FrontAppEvent::Wanted | FrontAppEvent::Load(_))) => {}
                 Ok(event) => return event,
                 Err(_) => {
                     assert!(Instant::now() < deadline, "no event within {PATIENCE:?}");
@@ -112,28 +117,28 @@ impl Front {
     }
 
     /// The next event of an application, as above.
-    pub(crate) fn app_event(&self) -> AppEvent {
+    pub(crate) fn app_event(&self) -> FrontAppEvent {
         match self.event() {
-            Event::OfApp(_, event) => event,
-            Event::Drained => panic!("drained"),
+            FrontEvent::OfApp(_, event) => event,
+            FrontEvent::Drained => panic!("drained"),
         }
     }
 
     /// The events that the front has sent and the test has not taken, but for the load.
-    pub(crate) fn events(&self) -> Vec<Event> {
+    pub(crate) fn events(&self) -> Vec<FrontEvent> {
         let mut events = self.events.borrow_mut();
         let all = std::iter::from_fn(|| events.try_recv().ok());
-        all.filter(|event| !matches!(event, Event::OfApp(_, AppEvent::Load(_)))).collect()
+        all.filter(|event| !matches!(event, FrontEvent::OfApp(_, FrontAppEvent::Load(_)))).collect()
     }
 
-    pub(crate) fn report(&self) -> Report {
+    pub(crate) fn report(&self) -> FrontReport {
         let (to, report) = oneshot::channel();
-        self.tell(Command::Report(to));
+        self.tell(FrontCommand::Report(to));
         report.blocking_recv().unwrap()
     }
 
     /// Waits until the front's report is such. If it never is, the last report is in the message.
-    pub(crate) fn until(&self, what: &str, condition: impl Fn(&Report) -> bool) {
+    pub(crate) fn until(&self, what: &str, condition: impl Fn(&FrontReport) -> bool) {
         wait_while(what, || Some(self.report()).filter(|report| !condition(report)));
     }
 
@@ -178,7 +183,10 @@ impl Front {
         let worker = self.workers.fetch_add(1, Ordering::Relaxed) + 1;
         let geometry = highball_front::geometry(&self.settings.limits, threads);
         let (ring, fds) = highball_ring::create_from(geometry, position).unwrap();
-        (FakeWorker::new(worker, fds), NewWorker { worker, generation, threads, ring })
+        (
+            FakeWorker::new(worker, fds),
+            NewWorker { worker, generation, ring: WorkerRing { threads, end: ring } },
+        )
     }
 
     pub(crate) fn retire(&self, worker: &FakeWorker) {

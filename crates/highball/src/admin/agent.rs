@@ -16,8 +16,7 @@ use super::weight::{Gauge, Observed};
 use super::Sources;
 use crate::control::callers::Caller;
 use highball_config::AppId;
-use highball_front::figures::Times;
-use highball_front::{AppLoad, Report};
+use highball_link::{AppRequests, FrontReport, Times};
 use std::collections::BTreeMap;
 use std::io;
 use std::time::{Duration, Instant};
@@ -45,7 +44,7 @@ pub(crate) struct Agent(Mutex<Known>);
 #[derive(Debug, Default)]
 struct Known {
     /// When the front was asked last, and what it reported; `None`: it did not answer.
-    last: Option<(Instant, Option<Report>)>,
+    last: Option<(Instant, Option<FrontReport>)>,
     /// By application; `None`: all of them together.
     gauges: BTreeMap<Option<AppId>, Gauge>,
 }
@@ -111,10 +110,10 @@ impl Known {
         self.last = Some((now, report));
     }
 
-    fn observe(&mut self, report: &Report, now: Instant) {
+    fn observe(&mut self, report: &FrontReport, now: Instant) {
         let before = self.last.as_ref().and_then(|(at, report)| Some((now - *at, report.as_ref()?)));
-        let of_app = |load: &AppLoad| {
-            let same = |(elapsed, report): (Duration, &'_ Report)| {
+        let of_app = |load: &AppRequests| {
+            let same = |(elapsed, report): (Duration, &'_ FrontReport)| {
                 let earlier = report.apps.iter().find(|earlier| earlier.app == load.app)?;
                 Some(observed(load, Some((elapsed, earlier))))
             };
@@ -136,7 +135,7 @@ impl Known {
         let Some((_, Some(report))) = &self.last else {
             return down("the event loop of the server does not answer");
         };
-        match (report.accepts, report.is_stopping) {
+        match (report.server.accepts, report.server.is_stopping) {
             (false, _) => return "maint\n".into(),
             (true, true) => return "drain\n".into(),
             (true, false) => {}
@@ -166,7 +165,7 @@ fn down(why: &str) -> String {
 }
 
 /// What was observed of an application since an earlier report.
-fn observed(load: &AppLoad, earlier: Option<(Duration, &AppLoad)>) -> Observed {
+fn observed(load: &AppRequests, earlier: Option<(Duration, &AppRequests)>) -> Observed {
     let serving = || load.workers.iter().filter(|worker| worker.serves);
     let threads: usize = serving().map(|worker| worker.threads).sum();
     let now: usize = serving().map(|worker| worker.in_flight + worker.placed).sum();
@@ -207,27 +206,16 @@ fn time_and_number(new: &Times, old: &Times) -> (f64, f64) {
 mod tests {
     use super::*;
     use crate::control::callers::{CallerSource, Callers};
-    use highball_front::figures::Figures;
-    use highball_front::{Condition, WorkerReport};
+    use highball_link::{ServerRequests, WorkerRequests};
 
-    fn load(app: u32, in_flight: usize, queue: usize) -> AppLoad {
-        let worker = WorkerReport { threads: 4, serves: true, in_flight, ..WorkerReport::default() };
-        AppLoad {
-            app: AppId(app),
-            condition: Condition::Serving,
-            has_served: true,
-            busy_for: Duration::ZERO,
-            workers: vec![worker],
-            queue,
-            spool_bytes: 0,
-            log_problem: None,
-            cache: None,
-            figures: Figures::default(),
-        }
+    fn load(app: u32, in_flight: usize, queue: usize) -> AppRequests {
+        let worker = WorkerRequests { threads: 4, serves: true, in_flight, ..WorkerRequests::default() };
+        AppRequests { app: AppId(app), workers: vec![worker], queue, ..AppRequests::default() }
     }
 
-    fn report(apps: Vec<AppLoad>) -> Report {
-        Report { apps, accepts: true, ..Report::default() }
+    fn report(apps: Vec<AppRequests>) -> FrontReport {
+        let server = ServerRequests { accepts: true, ..ServerRequests::default() };
+        FrontReport { server, apps }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The text format of Prometheus, version 0.0.4: families of samples, each with its help and type.
 
-use highball_front::figures::Times;
+use highball_link::Times;
 use highball_text::visible_lines;
 use std::fmt::{Display, Write};
 

@@ -5,7 +5,7 @@
 
 use super::request::{Request, Response};
 use super::Sources;
-use highball_front::{AppLoad, Report};
+use highball_link::{AppRequests, FrontReport};
 use highball_text::json;
 use serde::Serialize;
 use std::time::Duration;
@@ -58,7 +58,7 @@ pub(super) async fn ready(sources: &Sources, request: &Request, name: Option<&st
             return Response::text(404, "there is no such application\n");
         }
     }
-    let why = why_not(report.is_stopping, &apps);
+    let why = why_not(report.server.is_stopping, &apps);
     let (code, status) = if why.is_none() { (200, "ready") } else { (503, "not ready") };
     Health { status, why, apps }.response(code, request)
 }
@@ -86,9 +86,9 @@ pub(super) fn why_not(is_stopping: bool, apps: &[AppHealth]) -> Option<String> {
 }
 
 /// All applications.
-pub(super) fn apps(sources: &Sources, report: &Report) -> Vec<AppHealth> {
+pub(super) fn apps(sources: &Sources, report: &FrontReport) -> Vec<AppHealth> {
     let settings = sources.configuration.now();
-    let named = |load: &AppLoad| {
+    let named = |load: &AppRequests| {
         let app = settings.apps.iter().find(|app| app.id == load.app)?;
         Some(AppHealth::of(app.name.clone(), load, settings.admin.stuck_after))
     };
@@ -96,7 +96,7 @@ pub(super) fn apps(sources: &Sources, report: &Report) -> Vec<AppHealth> {
 }
 
 impl AppHealth {
-    fn of(name: String, load: &AppLoad, stuck_after: Option<Duration>) -> AppHealth {
+    fn of(name: String, load: &AppRequests, stuck_after: Option<Duration>) -> AppHealth {
         let (state, is_ready) = load.state(stuck_after);
         let serving = || load.workers.iter().filter(|worker| worker.serves);
         AppHealth {
@@ -140,46 +140,34 @@ impl Health {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use highball_config::AppId;
-    use highball_front::figures::Figures;
-    use highball_front::Condition;
+    use highball_link::Availability;
 
-    fn app(condition: Condition, has_served: bool, busy_seconds: u64) -> AppHealth {
-        let load = AppLoad {
-            app: AppId(1),
-            condition,
-            has_served,
-            busy_for: Duration::from_secs(busy_seconds),
-            workers: Vec::new(),
-            queue: 0,
-            spool_bytes: 0,
-            log_problem: None,
-            cache: None,
-            figures: Figures::default(),
-        };
-        AppHealth::of("a".into(), &load, Some(Duration::from_secs(15)))
+    fn app(availability: Availability, has_served: bool, busy_seconds: u64) -> AppHealth {
+        let busy_for = Duration::from_secs(busy_seconds);
+        let requests = AppRequests { availability, has_served, busy_for, ..AppRequests::default() };
+        AppHealth::of("a".into(), &requests, Some(Duration::from_secs(15)))
     }
 
     #[test]
     fn one_that_boots_for_the_first_time_keeps_the_server_from_being_ready() {
-        let serving = || app(Condition::Serving, true, 0);
+        let serving = || app(Availability::Serving, true, 0);
         assert_eq!(why_not(false, &[serving()]), None);
-        let booting = why_not(false, &[serving(), app(Condition::Booting, false, 0)]);
+        let booting = why_not(false, &[serving(), app(Availability::Booting, false, 0)]);
         assert_eq!(booting.as_deref(), Some("booting: a"));
-        assert_eq!(why_not(false, &[serving(), app(Condition::Booting, true, 0)]), None);
+        assert_eq!(why_not(false, &[serving(), app(Availability::Booting, true, 0)]), None);
         assert_eq!(why_not(true, &[serving()]).as_deref(), Some("stopping"));
     }
 
     #[test]
     fn one_of_several_that_fails_or_is_stuck_does_not_matter_to_the_others() {
-        let failed = || app(Condition::Failed, true, 0);
-        let stuck = || app(Condition::Serving, true, 15);
-        assert_eq!(why_not(false, &[failed(), stuck(), app(Condition::Asleep, false, 0)]), None);
+        let failed = || app(Availability::Failed, true, 0);
+        let stuck = || app(Availability::Serving, true, 15);
+        assert_eq!(why_not(false, &[failed(), stuck(), app(Availability::Asleep, false, 0)]), None);
         assert_eq!(why_not(false, &[failed(), stuck()]).as_deref(), Some("failed: a; stuck: a"));
-        assert_eq!(why_not(false, &[app(Condition::Booting, true, 15)]).as_deref(), Some("stuck: a"));
-        assert_eq!(why_not(false, &[app(Condition::Stuck, true, 0)]).as_deref(), Some("stuck: a"));
-        let crashing = || app(Condition::Crashing, true, 0);
-        assert_eq!(why_not(false, &[crashing(), app(Condition::Serving, true, 0)]), None);
+        assert_eq!(why_not(false, &[app(Availability::Booting, true, 15)]).as_deref(), Some("stuck: a"));
+        assert_eq!(why_not(false, &[app(Availability::Stuck, true, 0)]).as_deref(), Some("stuck: a"));
+        let crashing = || app(Availability::Crashing, true, 0);
+        assert_eq!(why_not(false, &[crashing(), app(Availability::Serving, true, 0)]), None);
         assert_eq!(why_not(false, &[crashing(), failed()]).as_deref(), Some("failed: a; crashing: a"));
     }
 }

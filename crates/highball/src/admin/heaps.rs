@@ -6,9 +6,9 @@ use highball_config::AppId;
 use highball_link::RubyHeap;
 use highball_supervisor::{AskedHeap, Order};
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot, Mutex};
-use tokio::time::{timeout, timeout_at, Instant};
+use tokio::time::timeout;
 
 /// How long what was asked counts.
 const FRESH: Duration = Duration::from_secs(5);
@@ -49,14 +49,11 @@ impl Heaps {
         }
         if let Some(asked) = ask(supervisor).await {
             let mut heaps = BTreeMap::new();
-            let until = Instant::now() + ANSWER_TIME;
-            for AskedHeap { app, worker, answer, .. } in asked {
-                let Some(worker) = worker else { continue };
-                let answer = match answer {
-                    Ok(answer) => timeout_at(until, answer).await.ok().and_then(Result::ok).flatten(),
-                    Err(_) => None,
-                };
-                heaps.insert((app, worker), answer);
+            let began = Instant::now();
+            for asked in asked {
+                if let Some(worker) = asked.worker {
+                    heaps.insert((asked.app, worker), asked.heap(began, ANSWER_TIME).await.ok());
+                }
             }
             known.take(heaps);
             known.at = Some(Instant::now());

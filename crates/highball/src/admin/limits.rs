@@ -1,10 +1,10 @@
 //! Metrics of the limits that the kernel keeps applications within. There are samples of those that have such a limit.
 
 use super::exposition::Exposition;
-use crate::status::kernel_limits::{KernelLimitsStatus, CPU_MAX, MEMORY_MAX};
+use highball_link::{KernelLimitsReport, CPU_MAX, MEMORY_MAX};
 
 /// A metric: its name, type and help, and its value, if there is one.
-type Row = (&'static str, &'static str, &'static str, fn(&KernelLimitsStatus) -> Option<f64>);
+type Row = (&'static str, &'static str, &'static str, fn(&KernelLimitsReport) -> Option<f64>);
 
 /// The limits themselves.
 const LIMITS: [Row; 2] = [
@@ -73,7 +73,7 @@ const MEMORY: [Row; 3] = [
 ];
 
 /// Writes those of these applications.
-pub(super) fn limits(text: &mut Exposition, apps: &[(&str, &KernelLimitsStatus)]) {
+pub(super) fn limits(text: &mut Exposition, apps: &[(&str, &KernelLimitsReport)]) {
     write(text, apps, &LIMITS, |_| true);
     let help = "1: the kernel enforces the limit; 0: processes of the application run without it.";
     let mut family = text.family("highball_app_limit_enforced", "gauge", help);
@@ -88,9 +88,9 @@ pub(super) fn limits(text: &mut Exposition, apps: &[(&str, &KernelLimitsStatus)]
 
 fn write(
     text: &mut Exposition,
-    apps: &[(&str, &KernelLimitsStatus)],
+    apps: &[(&str, &KernelLimitsReport)],
     rows: &[Row],
-    has_samples: impl Fn(&KernelLimitsStatus) -> bool,
+    has_samples: impl Fn(&KernelLimitsReport) -> bool,
 ) {
     for (name, kind, help, of) in rows {
         let mut family = text.family(name, kind, help);
@@ -106,22 +106,22 @@ mod tests {
 
     #[test]
     fn limits_that_are_set_have_samples_and_their_use_where_they_are_kept() {
-        let burning = KernelLimitsStatus {
+        let burning = KernelLimitsReport {
             cpu_max: Some(1.5),
             cpu_ms: 2500,
             throttled_periods: 3,
-            ..KernelLimitsStatus::default()
+            ..KernelLimitsReport::default()
         };
-        let leaking = KernelLimitsStatus {
+        let leaking = KernelLimitsReport {
             memory_max_bytes: Some(1 << 20),
             memory_bytes: Some(4096),
             oom_kills: 2,
-            ..KernelLimitsStatus::default()
+            ..KernelLimitsReport::default()
         };
-        let not_kept = KernelLimitsStatus {
+        let not_kept = KernelLimitsReport {
             memory_max_bytes: Some(2 << 20),
             not_kept: vec![MEMORY_MAX.into()],
-            ..KernelLimitsStatus::default()
+            ..KernelLimitsReport::default()
         };
         let mut text = Exposition::default();
         limits(&mut text, &[("a", &burning), ("b", &leaking), ("c", &not_kept)]);

@@ -10,9 +10,9 @@ use crate::status::kernel_limits;
 use crate::status::processes::Taken;
 use crate::status::reports;
 use highball_config::{AppId, Settings};
-use highball_front::figures::{Figures, Times};
-use highball_front::{AppLoad, Report as FrontReport, TlsReport};
-use highball_supervisor::{AppReport, Report, RestartCount};
+use highball_link::{
+    AppProcesses, AppRequests, Figures, FrontReport, RestartCount, SupervisorReport, Times, TlsReport,
+};
 use std::collections::BTreeMap;
 
 const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -26,10 +26,10 @@ const PHASES: [&str; 8] =
 /// An application, as front and supervisor report it.
 struct App<'a> {
     name: String,
-    load: &'a AppLoad,
-    report: Option<&'a AppReport>,
+    load: &'a AppRequests,
+    report: Option<&'a AppProcesses>,
     /// Its phase, if the supervisor reports it.
-    phase: Option<&'static str>,
+    phase: Option<&'a str>,
 }
 
 /// Everything, or 503 where the front does not answer.
@@ -40,7 +40,7 @@ pub(super) async fn metrics(sources: &Sources) -> Response {
     let supervisor = sources.supervisor().await;
     let settings = sources.configuration.now();
     let of_apps = supervisor.as_ref().map(|report| &*report.apps).unwrap_or_default();
-    fn named<'a>(load: &'a AppLoad, settings: &Settings, of_apps: &'a [AppReport]) -> Option<App<'a>> {
+    fn named<'a>(load: &'a AppRequests, settings: &Settings, of_apps: &'a [AppProcesses]) -> Option<App<'a>> {
         let name = settings.apps.iter().find(|app| app.id == load.app)?.name.clone();
         let report = of_apps.iter().find(|report| report.id == load.app);
         let phase = report.map(|report| reports::phase(report, Some(load), settings.admin.stuck_after));
@@ -67,7 +67,7 @@ pub(super) async fn metrics(sources: &Sources) -> Response {
     Response::new(200, CONTENT_TYPE, text.text())
 }
 
-fn pids(report: Option<&Report>) -> Vec<i32> {
+fn pids(report: Option<&SupervisorReport>) -> Vec<i32> {
     let apps = report.iter().flat_map(|report| &report.apps);
     let pids = apps.flat_map(|app| {
         let workers = app.workers.iter().filter_map(|worker| worker.pid);
@@ -90,7 +90,7 @@ fn requests(text: &mut Exposition, front: &FrontReport, apps: &[App<'_>]) {
     }
     let help = "Requests for no application, or that could not be read.";
     let mut family = text.family("highball_http_unrouted_requests_total", "counter", help);
-    for (method, class, count) in front.unrouted.iter() {
+    for (method, class, count) in front.server.unrouted.iter() {
         family.sample(&[("method", method), ("status", class)], count);
     }
 }
@@ -127,7 +127,7 @@ fn each(
     kind: &str,
     help: &str,
     apps: &[App<'_>],
-    of: fn(&AppLoad) -> f64,
+    of: fn(&AppRequests) -> f64,
 ) {
     let mut family = text.family(name, kind, help);
     for App { name, load, .. } in apps {
@@ -150,16 +150,21 @@ fn load(text: &mut Exposition, front: &FrontReport, apps: &[App<'_>]) {
     });
     let help = "Time since the application last had a free thread, or ended an answer.";
     each(text, "highball_busy_seconds", "gauge", help, apps, |load| load.busy_for.as_secs_f64());
-    text.one("highball_connections", "gauge", "Open connections of clients.", front.connections);
+    text.one("highball_connections", "gauge", "Open connections of clients.", front.server.connections);
     let help = "Open connections that applications have taken over, such as WebSockets.";
-    text.one("highball_hijacked_connections", "gauge", help, front.hijacked);
-    text.one("highball_accepted_connections_total", "counter", "Connections of clients.", front.accepted);
-    text.one("highball_spool_bytes", "gauge", "Bytes in spool files.", front.spool_bytes);
+    text.one("highball_hijacked_connections", "gauge", help, front.server.hijacked);
+    text.one(
+        "highball_accepted_connections_total",
+        "counter",
+        "Connections of clients.",
+        front.server.accepted,
+    );
+    text.one("highball_spool_bytes", "gauge", "Bytes in spool files.", front.server.spool_bytes);
     text.one(
         "highball_buffer_bytes",
         "gauge",
         "Bytes of requests and answers in memory.",
-        front.buffer_bytes,
+        front.server.buffer_bytes,
     );
 }
 
@@ -173,7 +178,7 @@ fn workers(text: &mut Exposition, apps: &[App<'_>]) {
         }
     }
     let mut family = text.family("highball_workers_wanted", "gauge", "Workers that there should be.");
-    reports().for_each(|(name, report)| family.sample(&[("app", name)], report.wanted));
+    reports().for_each(|(name, report)| family.sample(&[("app", name)], report.workers_wanted));
     let mut family =
         text.family("highball_app_phase", "gauge", "1 for the phase of the application, 0 for the others.");
     for App { name, phase: now, .. } in apps.iter().filter(|app| app.phase.is_some()) {
@@ -211,7 +216,7 @@ fn workers(text: &mut Exposition, apps: &[App<'_>]) {
     }
 }
 
-fn restarts<'a>(text: &mut Exposition, reports: impl Iterator<Item = (&'a str, &'a AppReport)>) {
+fn restarts<'a>(text: &mut Exposition, reports: impl Iterator<Item = (&'a str, &'a AppProcesses)>) {
     let help = "Rolling restarts that have ended, by what asked for them and their outcome; a failed one leaves the version that was served.";
     let mut family = text.family("highball_restarts_total", "counter", help);
     for (name, report) in reports {
@@ -222,7 +227,7 @@ fn restarts<'a>(text: &mut Exposition, reports: impl Iterator<Item = (&'a str, &
 }
 
 fn memory(text: &mut Exposition, apps: &[App<'_>], taken: &BTreeMap<i32, Taken>) {
-    let kinds = |report: &AppReport| {
+    let kinds = |report: &AppProcesses| {
         let molds: Vec<i32> = report.mold.iter().filter_map(|mold| mold.pid).collect();
         [("mold", molds), ("worker", report.workers.iter().filter_map(|worker| worker.pid).collect())]
     };
@@ -291,9 +296,13 @@ fn certificates(text: &mut Exposition, report: &TlsReport) {
     first.iter().for_each(|(host, expiry)| family.sample(&[("host", host)], expiry));
     let mut family =
         text.family("highball_tls_handshakes_total", "counter", "TLS handshakes by their outcome.");
-    let TlsReport { completed, failed, timed_out, refused, .. } = report;
-    let outcomes =
-        [("completed", completed), ("failed", failed), ("timed_out", timed_out), ("refused", refused)];
+    let TlsReport { handshakes, failed_handshakes, slow_handshakes, refused_handshakes, .. } = report;
+    let outcomes = [
+        ("completed", handshakes),
+        ("failed", failed_handshakes),
+        ("timed_out", slow_handshakes),
+        ("refused", refused_handshakes),
+    ];
     outcomes.iter().for_each(|(outcome, count)| family.sample(&[("outcome", outcome)], count));
 }
 

@@ -33,6 +33,7 @@ use crate::status::reports;
 use agent::Agent;
 use heaps::Heaps;
 use highball_front as front;
+use highball_link::{FrontCommand, FrontReport, SupervisorReport};
 use highball_supervisor::{Launcher, Order};
 use request::{Request, Response, Wrong};
 use std::io;
@@ -96,7 +97,7 @@ impl Leaver {
 pub(crate) struct Sources {
     pub(crate) configuration: Configuration,
     /// The front ends with its last sender.
-    pub(crate) front: mpsc::WeakSender<front::Command>,
+    pub(crate) front: mpsc::WeakSender<FrontCommand>,
     pub(crate) supervisor: mpsc::WeakSender<Order>,
     pub(crate) tls: Option<Arc<front::Tls>>,
     pub(crate) processes: Arc<Processes>,
@@ -112,12 +113,12 @@ pub(crate) struct Sources {
 
 impl Sources {
     /// The front's report; `None`, where its event loop does not answer.
-    async fn front(&self) -> Option<front::Report> {
+    async fn front(&self) -> Option<FrontReport> {
         timeout(REPORT_TIME, reports::of_front(self.front.upgrade()?)).await.ok()?
     }
 
     /// The supervisor's report; `None`, where it does not answer.
-    async fn supervisor(&self) -> Option<highball_supervisor::Report> {
+    async fn supervisor(&self) -> Option<SupervisorReport> {
         timeout(REPORT_TIME, reports::of_supervisor(self.supervisor.upgrade()?)).await.ok()?
     }
 

@@ -6,8 +6,8 @@ use crate::control::finding::Instance;
 use crate::control::messages::{Answer, Question};
 use crate::control::selection::{is_selected, selected, the_only};
 use crate::output::{complain, progress};
-use crate::status::report::{AppStatus, ReforkStatus, RestartStatus};
 use highball_config::Selector;
+use highball_link::{AppReport, ReforkReport, RestartReport};
 use std::io;
 
 /// Restarts the selected application, or all of the selected instance, and waits for the result.
@@ -46,19 +46,19 @@ fn for_each_app(
     let instance = the_only(&found)?;
     announce(instance);
     let all = &instance.status.apps;
-    let is_meant = |app: &&AppStatus| selector.app.as_ref().is_none_or(|selector| is_selected(selector, app));
-    let (asleep, meant): (Vec<&AppStatus>, Vec<&AppStatus>) =
-        all.iter().filter(is_meant).partition(|app| app.phase == "asleep");
+    let is_meant = |app: &&AppReport| selector.app.as_ref().is_none_or(|selector| is_selected(selector, app));
+    let (asleep, meant): (Vec<&AppReport>, Vec<&AppReport>) =
+        all.iter().filter(is_meant).partition(|app| app.processes.phase == "asleep");
     for app in asleep {
         progress(format_args!("{} is asleep; its next request boots the current code", app.name));
     }
     if let ([app], true) = (&meant[..], selector.app.is_some() || all.len() == 1) {
-        return act(instance, app.id);
+        return act(instance, app.processes.id.0);
     }
     let mut failed = 0;
     for app in &meant {
         progress(format_args!("{}:", app.name));
-        if let Err(error) = act(instance, app.id) {
+        if let Err(error) = act(instance, app.processes.id.0) {
             complain(format_args!("{}: {error}", app.name));
             failed += 1;
         }
@@ -74,7 +74,7 @@ fn for_each_app(
 fn follow(
     instance: &Instance,
     app: u32,
-    report: impl Fn(i32, &AppStatus) -> Result<Option<String>, CommandError>,
+    report: impl Fn(i32, &AppReport) -> Result<Option<String>, CommandError>,
 ) -> Result<(), CommandError> {
     let pid = instance.status.pid;
     let silent = |error| CommandError::Silent(pid, error);
@@ -87,7 +87,7 @@ fn follow(
         }
         let state = match asked {
             Ok(Answer::Status(status)) if status.pid != pid => return Err(CommandError::Ended(pid)),
-            Ok(Answer::Status(status)) => match status.apps.iter().find(|one| one.id == app) {
+            Ok(Answer::Status(status)) => match status.apps.iter().find(|one| one.processes.id.0 == app) {
                 Some(app) => report(pid, app)?,
                 None => return Err(CommandError::Refused(pid, "the application was removed".into())),
             },
@@ -110,14 +110,14 @@ fn follow(
 }
 
 /// The state of the restart to this generation; `None`: it is done, and that was printed.
-fn report_on(generation: u32, pid: i32, status: &AppStatus) -> Result<Option<String>, CommandError> {
-    let is_it = |restart: &&RestartStatus| restart.generation == generation;
-    let Some(restart) = status.restarts.iter().find(is_it) else {
+fn report_on(generation: u32, pid: i32, status: &AppReport) -> Result<Option<String>, CommandError> {
+    let is_it = |restart: &&RestartReport| restart.generation == generation;
+    let Some(restart) = status.processes.restarts.iter().find(is_it) else {
         return Err(CommandError::Forgotten(generation));
     };
     match (restart.state.as_str(), &restart.failure) {
         ("done", _) => {
-            let RestartStatus { generation, seconds, .. } = restart;
+            let RestartReport { generation, seconds, .. } = restart;
             progress(format_args!("generation {generation} serves, after {seconds:.1} s (pid {pid})"));
             Ok(None)
         }
@@ -127,9 +127,9 @@ fn report_on(generation: u32, pid: i32, status: &AppStatus) -> Result<Option<Str
 }
 
 /// The state of this refork; `None`: it is done, and that was printed.
-fn report_on_refork(number: u32, pid: i32, status: &AppStatus) -> Result<Option<String>, CommandError> {
-    let refork = status.refork.as_ref().filter(|refork| refork.number == number);
-    let Some(ReforkStatus { state, seconds, failure, worker, .. }) = refork else {
+fn report_on_refork(number: u32, pid: i32, status: &AppReport) -> Result<Option<String>, CommandError> {
+    let refork = status.processes.refork.as_ref().filter(|refork| refork.number == number);
+    let Some(ReforkReport { state, seconds, failure, worker, .. }) = refork else {
         return Err(CommandError::ReforkForgotten);
     };
     match state.as_str() {
@@ -167,13 +167,14 @@ mod tests {
     #[test]
     fn a_restart_is_done_or_failed_or_somewhere() {
         let mut status = an_app();
-        let in_state = |status: &mut AppStatus, state: &str| status.restarts[0].state = state.into();
+        let in_state =
+            |status: &mut AppReport, state: &str| status.processes.restarts[0].state = state.into();
         assert!(matches!(report_on(2, 42, &status), Ok(None)));
         assert!(matches!(report_on(3, 42, &status), Err(CommandError::Forgotten(3))));
         in_state(&mut status, "probing");
         assert!(matches!(report_on(2, 42, &status), Ok(Some(state)) if state == "probing"));
         in_state(&mut status, "failed");
-        status.restarts[0].failure = Some("no luck\nat: a.rb:1".into());
+        status.processes.restarts[0].failure = Some("no luck\nat: a.rb:1".into());
         let error = report_on(2, 42, &status).unwrap_err().to_string();
         assert!(error.ends_with("is still serving.\nno luck\nat: a.rb:1"), "{error}");
     }

@@ -5,16 +5,16 @@ use crate::control::finding::{running, Instance};
 use crate::control::places::ControlPlaces;
 use crate::control::selection::{is_selected, of_user, selected, the_only};
 use crate::output::print;
-use crate::status::report::AppStatus;
 use crate::status::table::table;
 use highball_config::Selector;
+use highball_link::AppReport;
 use highball_text::json;
 
 /// Prints how the selected instance is doing. Without a selector, people are shown every
 /// instance; root those of all users. With `check`, it fails unless the selected applications serve.
 pub(crate) fn status(json: bool, check: bool, selector: &Selector) -> Result<(), CommandError> {
     let mut found = selected(selector)?;
-    let is_meant = |app: &AppStatus| selector.app.as_ref().is_none_or(|selector| is_selected(selector, app));
+    let is_meant = |app: &AppReport| selector.app.as_ref().is_none_or(|selector| is_selected(selector, app));
     let checked = if check { all_serve(&found, is_meant) } else { Ok(()) };
     if json {
         let one = the_only(&found)?;
@@ -31,12 +31,13 @@ pub(crate) fn status(json: bool, check: bool, selector: &Selector) -> Result<(),
 }
 
 /// Fails unless these applications answer requests: they serve, or are asleep and their next request boots them.
-fn all_serve(found: &[Instance], is_meant: impl Fn(&AppStatus) -> bool) -> Result<(), CommandError> {
+fn all_serve(found: &[Instance], is_meant: impl Fn(&AppReport) -> bool) -> Result<(), CommandError> {
     // A process that has a successor only finishes what it has.
-    let current = found.iter().map(|instance| &instance.status).filter(|status| status.successor.is_none());
+    let current =
+        found.iter().map(|instance| &instance.status).filter(|status| status.processes.successor.is_none());
     let meant = current.flat_map(|status| &status.apps).filter(|app| is_meant(app));
-    let others = meant.filter(|app| !matches!(&app.phase[..], "serving" | "asleep"));
-    let names: Vec<String> = others.map(|app| format!("{} is {}", app.name, app.phase)).collect();
+    let others = meant.filter(|app| !matches!(&app.processes.phase[..], "serving" | "asleep"));
+    let names: Vec<String> = others.map(|app| format!("{} is {}", app.name, app.processes.phase)).collect();
     if names.is_empty() {
         Ok(())
     } else {

@@ -6,8 +6,8 @@ use crate::control::finding::{ours_else_others, running};
 use crate::control::messages::{Answer, Question};
 use crate::control::selection::{selected, the_whole};
 use crate::output::progress;
-use crate::status::report::{Status, UpgradeStatus};
 use highball_config::Selector;
+use highball_link::{ServerReport, UpgradeReport};
 use std::io;
 
 /// Replaces the selected instance by a new process, and waits for the result.
@@ -22,7 +22,7 @@ pub(crate) fn upgrade(selector: &Selector) -> Result<(), CommandError> {
         Answer::Refused { why } => return Err(CommandError::Refused(pid, why)),
         _ => return Err(unexpected(instance)),
     };
-    let is_successor = |status: &Status| status.predecessor == Some(pid);
+    let is_successor = |status: &ServerReport| status.predecessor == Some(pid);
     let mut before = String::new();
     loop {
         let has_ended =
@@ -32,7 +32,7 @@ pub(crate) fn upgrade(selector: &Selector) -> Result<(), CommandError> {
             Ok(Answer::Status(status)) if status.pid != pid && is_successor(&status) => {
                 return print_succeeded(status.pid, &status.version);
             }
-            Ok(Answer::Status(status)) => status.upgrade.filter(|upgrade| upgrade.number == number),
+            Ok(Answer::Status(status)) => status.processes.upgrade.filter(|upgrade| upgrade.number == number),
             Ok(_) => return Err(unexpected(instance)),
             Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
                 continue
@@ -46,7 +46,7 @@ pub(crate) fn upgrade(selector: &Selector) -> Result<(), CommandError> {
                 None => continue,
             },
         };
-        let Some(UpgradeStatus { state, pid: new, version, failure, .. }) = upgrade else {
+        let Some(UpgradeReport { state, pid: new, version, failure, .. }) = upgrade else {
             return Err(unexpected(instance));
         };
         match (state.as_str(), new) {

@@ -3,7 +3,8 @@
 
 use crate::status::reports;
 use highball_config::AppId;
-use highball_supervisor::{AppOrder, AppReport, Order, ReplacementCause};
+use highball_link::AppProcesses;
+use highball_supervisor::{AppOrder, Order};
 use serde::{Deserialize, Serialize};
 use tokio::sync::{mpsc, oneshot};
 
@@ -65,13 +66,13 @@ async fn ask(
 
 async fn change_workers(
     more: i32,
-    report: &AppReport,
+    report: &AppProcesses,
     supervisor: &mpsc::Sender<Order>,
 ) -> Option<Result<String, String>> {
     if report.mold.is_none() && report.workers.is_empty() {
         return Some(Err(format!("the application has no workers; it is {}", report.phase)));
     }
-    let wanted = i32::from(report.wanted) + more;
+    let wanted = i32::from(report.workers_wanted) + more;
     if wanted < 1 {
         return Some(Err("this is the last worker; there is always one".into()));
     }
@@ -81,7 +82,7 @@ async fn change_workers(
 
 async fn replace_worker(
     worker: u32,
-    report: &AppReport,
+    report: &AppProcesses,
     supervisor: &mpsc::Sender<Order>,
 ) -> Option<Result<String, String>> {
     let Some(found) = report.workers.iter().find(|one| one.worker == worker) else {
@@ -90,7 +91,7 @@ async fn replace_worker(
     if found.state != "serving" {
         return Some(Err(format!("worker {worker} is {} already", found.state)));
     }
-    let order = AppOrder::ReplaceWorker { worker, cause: ReplacementCause::Asked };
+    let order = AppOrder::ReplaceWorker { worker };
     supervisor.send(Order::ToApp(report.id, order)).await.ok()?;
     Some(Ok(format!("worker {worker} is replaced: another one starts first, and it ends with its requests")))
 }

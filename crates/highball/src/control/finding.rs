@@ -6,7 +6,7 @@ use crate::control::messages::{Answer, Question};
 use crate::control::places::{ControlFolder, ControlPlaces};
 use crate::output::complain;
 use crate::process::event_loop::event_loop;
-use crate::status::report::Status;
+use highball_link::ServerReport;
 use highball_users::Place;
 use rustix::process::geteuid;
 use std::io;
@@ -30,7 +30,7 @@ const SETTLE_TIME: Duration = Duration::from_millis(500);
 #[derive(Debug)]
 pub(crate) struct Instance {
     pub(crate) address: ServerAddress,
-    pub(crate) status: Status,
+    pub(crate) status: ServerReport,
     /// The user that its process has; none where that is the one who asks.
     pub(crate) other_user: Option<u32>,
 }
@@ -55,21 +55,21 @@ pub(crate) fn ours_else_others<T>(mut find: impl FnMut(&ControlPlaces) -> Option
 
 /// Every server that answers. Sockets of dead ones are removed; what cannot be used is reported on standard error. Once one has
 /// answered that is `enough`, others that take long are not waited for.
-pub(crate) fn running(places: &ControlPlaces, enough: impl Fn(&Status) -> bool) -> Vec<Instance> {
+pub(crate) fn running(places: &ControlPlaces, enough: impl Fn(&ServerReport) -> bool) -> Vec<Instance> {
     let Looked { found, unanswered, .. } = look_for(places, enough);
     unanswered.into_iter().for_each(complain);
     found
 }
 
 /// The same; servers that do not answer are not reported, but returned.
-pub(crate) fn look_for(places: &ControlPlaces, enough: impl Fn(&Status) -> bool) -> Looked {
+pub(crate) fn look_for(places: &ControlPlaces, enough: impl Fn(&ServerReport) -> bool) -> Looked {
     let mut looked = Looked::default();
     // Another user could have root look again and again.
     let looks = if places.are_of_others() { 1 } else { LOOKS };
     for _ in 0..looks {
         looked = Looked::in_places(places, &enough);
         let is_there = |pid: i32| looked.found.iter().any(|instance| instance.status.pid == pid);
-        let mut successors = looked.found.iter().filter_map(|instance| instance.status.successor);
+        let mut successors = looked.found.iter().filter_map(|instance| instance.status.processes.successor);
         if !looked.one_has_gone && successors.all(is_there) {
             break;
         }
@@ -83,7 +83,7 @@ pub(crate) fn look_for(places: &ControlPlaces, enough: impl Fn(&Status) -> bool)
 }
 
 impl Looked {
-    fn in_places(places: &ControlPlaces, enough: &impl Fn(&Status) -> bool) -> Looked {
+    fn in_places(places: &ControlPlaces, enough: &impl Fn(&ServerReport) -> bool) -> Looked {
         let mut looked = Looked::default();
         let addresses = looked.addresses(places);
         match event_loop() {
@@ -160,7 +160,7 @@ impl Looked {
 /// others have little time left.
 async fn ask_all(
     addresses: Vec<ServerAddress>,
-    enough: &impl Fn(&Status) -> bool,
+    enough: &impl Fn(&ServerReport) -> bool,
 ) -> Vec<(ServerAddress, io::Result<(Answer, UCred)>)> {
     let (room, mut asked) = (Arc::new(Semaphore::new(AT_ONCE)), JoinSet::new());
     for address in addresses {
@@ -197,7 +197,7 @@ fn note_successors(found: &mut [Instance]) {
         let is_it =
             |instance: &&mut Instance| instance.status.pid == predecessor && instance.other_user == user;
         if let Some(instance) = found.iter_mut().find(is_it) {
-            instance.status.successor.get_or_insert(successor);
+            instance.status.processes.successor.get_or_insert(successor);
         }
     }
 }
@@ -227,14 +227,14 @@ mod tests {
     fn a_process_that_does_not_know_of_its_successor_yet_has_one() {
         let folder = tempfile::tempdir().unwrap();
         let instance = |pid: i32, predecessor: Option<i32>, other_user: Option<u32>| {
-            let status = Status { pid, predecessor, ..a_status() };
+            let status = ServerReport { pid, predecessor, ..a_status() };
             let place = Place::open_to_find(&folder.path().join(pid.to_string())).unwrap();
             Instance { address: ServerAddress { place, owner: None }, status, other_user }
         };
         // The last one says that it is the successor of another user's.
         let mut found = [instance(1, None, None), instance(2, Some(1), None), instance(3, Some(2), Some(7))];
         note_successors(&mut found);
-        let successors = found.map(|instance| instance.status.successor);
+        let successors = found.map(|instance| instance.status.processes.successor);
         assert_eq!(successors, [Some(2), None, None]);
     }
 }

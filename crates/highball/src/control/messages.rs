@@ -2,8 +2,7 @@
 
 use crate::control::actions::AppAction;
 use crate::status::overview::report::Overview;
-use crate::status::report::Status;
-use highball_link::RubyHeap;
+use highball_link::{RubyHeap, ServerReport};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -81,7 +80,7 @@ pub(crate) fn heap_time(gc: bool) -> Duration {
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(crate) enum Answer {
     /// How things are.
-    Status(Box<Status>),
+    Status(Box<ServerReport>),
     /// It restarts, or will when it is done with the restart before; `Status` shows its progress.
     Restarting {
         /// Its process id.

@@ -4,8 +4,8 @@ use crate::control::elsewhere;
 use crate::control::finding::{look_for, ours_else_others, Instance};
 use crate::output::complain;
 use crate::process::owner::user_name;
-use crate::status::report::{AppStatus, Status};
 use highball_config::{did_you_mean, AppSelector, Selector};
+use highball_link::{AppReport, ServerReport};
 use std::os::unix::fs::MetadataExt;
 use thiserror::Error;
 
@@ -81,13 +81,13 @@ fn may_claim(instance: &Instance, selector: &Selector) -> bool {
     believed
 }
 
-fn matches(selector: &Selector, status: &Status) -> bool {
+fn matches(selector: &Selector, status: &ServerReport) -> bool {
     selector.port.is_none_or(|port| status.ports.contains(&port))
         && selector.app.as_ref().is_none_or(|app| status.apps.iter().any(|one| is_selected(app, one)))
 }
 
-pub(crate) fn is_selected(selector: &AppSelector, app: &AppStatus) -> bool {
-    selector.is(&app.name, &app.app, &app.link)
+pub(crate) fn is_selected(selector: &AppSelector, app: &AppReport) -> bool {
+    selector.is(&app.name, &app.processes.folder, &app.link)
 }
 
 /// The selected instance, for a command that acts on all of its applications.
@@ -105,7 +105,7 @@ pub(crate) fn the_whole<'a>(
 
 /// The only one that serves. One that has been succeeded only finishes its requests, and takes no commands.
 pub(crate) fn the_only(found: &[Instance]) -> Result<&Instance, SelectionError> {
-    let mut serving = found.iter().filter(|instance| instance.status.successor.is_none());
+    let mut serving = found.iter().filter(|instance| instance.status.processes.successor.is_none());
     if let (Some(one), None) = (serving.next(), serving.next()) {
         return Ok(one);
     }
@@ -114,7 +114,8 @@ pub(crate) fn the_only(found: &[Instance]) -> Result<&Instance, SelectionError> 
     }
     let lines = found.iter().map(|instance| {
         let status = &instance.status;
-        let apps: Vec<String> = status.apps.iter().map(|app| app.app.display().to_string()).collect();
+        let apps: Vec<String> =
+            status.apps.iter().map(|app| app.processes.folder.display().to_string()).collect();
         let user = of_user(instance);
         format!("    {}  {}  (pid {}{user})", apps.join(" "), status.binds.join(" "), status.pid)
     });

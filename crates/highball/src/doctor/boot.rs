@@ -4,9 +4,9 @@ use super::check::{Check, CheckState};
 use crate::process::event_loop::event_loop;
 use highball_config::{App, LogFormat, Settings};
 use highball_front as front;
-use highball_link::{Booted, Diagnosis, Finding, Step, Tuning};
+use highball_link::{AppCommand, Booted, Diagnosis, Finding, FrontCommand, FrontEvent, Step, Tuning};
 use highball_supervisor::{
-    AppBlueprint, AppNotice, Blueprint, Launcher, MoldSource, Notice, Order, Outcome, Purpose, Supervisor,
+    AppBlueprint, Blueprint, Launcher, MoldSource, Notice, Order, Outcome, Purpose, Supervisor,
 };
 use std::error::Error;
 use std::sync::Arc;
@@ -50,12 +50,12 @@ pub(super) fn boot(
         let listen = async {
             while let Some(notice) = notices.recv().await {
                 let next = match notice {
-                    Notice::OfApp(_, AppNotice::AppBooted(app)) => {
-                        booted = Some(app);
+                    Notice::ToFront(FrontCommand::ToApp(_, AppCommand::Booted(app))) => {
+                        booted = Some(Arc::unwrap_or_clone(app));
                         continue;
                     }
-                    Notice::OfApp(_, AppNotice::WorkerReady(_)) => Order::Stop,
-                    Notice::Drain => Order::FrontDrained,
+                    Notice::ToFront(FrontCommand::ToApp(_, AppCommand::AddWorker(_))) => Order::Stop,
+                    Notice::ToFront(FrontCommand::Drain) => Order::FromFront(FrontEvent::Drained),
                     _ => continue,
                 };
                 let _ = order.send(next).await; // it has ended, and so will this
@@ -93,7 +93,7 @@ pub(super) fn journey(diagnosis: Option<&Diagnosis>) -> Vec<Check> {
 
 /// What was booted, and what will make trouble later.
 pub(super) fn application(booted: &Booted, settings: &Settings, app: &App) -> Vec<Check> {
-    let gems = [("Rack", &booted.rack), ("Ruby", &booted.ruby)];
+    let gems = [("Rack", &booted.rack), ("Ruby", &booted.runtime.ruby)];
     let gems = gems.iter().filter_map(|(name, version)| Some(format!(", {name} {}", version.as_ref()?)));
     let what = booted.framework.clone() + &gems.collect::<String>();
     let is_met = |finding: &&Finding| match finding.cause.as_str() {
@@ -103,12 +103,12 @@ pub(super) fn application(booted: &Booted, settings: &Settings, app: &App) -> Ve
         _ => true,
     };
     let findings = booted.findings.iter().filter(is_met).map(Check::warning);
-    let compiler = booted.jit.as_deref().filter(|_| !app.is_development()).map(compiler);
-    let collector = booted.gc.as_ref().filter(|_| !app.is_development());
+    let compiler = booted.runtime.jit.as_deref().filter(|_| !app.is_development()).map(compiler);
+    let collector = booted.runtime.gc.as_ref().filter(|_| !app.is_development());
     let collector = collector.map(|gc| Check::ok("gc", gc.of_collector()));
-    let allocator = booted.allocator.as_ref().filter(|_| !app.is_development());
+    let allocator = booted.runtime.allocator.as_ref().filter(|_| !app.is_development());
     let allocator = allocator.map(|allocator| Check::ok("allocator", allocator.of_allocator()));
-    let cache = booted.boot_cache.as_ref().filter(|_| !app.is_development());
+    let cache = booted.runtime.boot_cache.as_ref().filter(|_| !app.is_development());
     let cache = cache.map(|cache| Check::ok("boot_cache", cache.of_boot_cache()));
     let tuned = compiler.into_iter().chain(collector).chain(allocator).chain(cache);
     std::iter::once(Check::ok("application", what)).chain(tuned).chain(findings).collect()

@@ -3,9 +3,9 @@
 use super::check::{Check, CheckState};
 use crate::control::finding::Instance;
 use crate::control::selection::is_selected;
-use crate::status::kernel_limits::KernelLimitsStatus;
 use highball_cgroups::{outlook, REMEDY};
 use highball_config::{App, AppSelector};
+use highball_link::KernelLimitsReport;
 
 /// Names of the checks.
 const KEPT: &str = "limits";
@@ -29,10 +29,10 @@ pub(crate) fn checks(app: &App, selector: &AppSelector, running: &[Instance]) ->
     if let Some(limits) = apps.find_map(|one| one.kernel_limits.as_ref()) {
         return of_running(limits);
     }
-    let options = KernelLimitsStatus {
+    let options = KernelLimitsReport {
         cpu_max: wanted.cpu.map(|cpus| cpus.cpus()),
         memory_max_bytes: wanted.memory,
-        ..KernelLimitsStatus::default()
+        ..KernelLimitsReport::default()
     };
     let options = options.wanted().join(" and ");
     vec![match outlook(&[wanted]) {
@@ -47,7 +47,7 @@ pub(crate) fn checks(app: &App, selector: &AppSelector, running: &[Instance]) ->
 }
 
 /// What the server that runs reports.
-fn of_running(limits: &KernelLimitsStatus) -> Vec<Check> {
+fn of_running(limits: &KernelLimitsReport) -> Vec<Check> {
     let mut checks = Vec::new();
     if let Some(problem) = &limits.problem {
         let options = match &limits.not_kept[..] {
@@ -59,7 +59,7 @@ fn of_running(limits: &KernelLimitsStatus) -> Vec<Check> {
     checks.extend(out_of_memory(limits));
     checks.extend(throttled(limits));
     if checks.is_empty() {
-        checks.push(Check::ok(KEPT, limits.text(&KernelLimitsStatus::default())));
+        checks.push(Check::ok(KEPT, limits.text(&KernelLimitsReport::default())));
     }
     checks
 }
@@ -73,7 +73,7 @@ fn not_kept(what: &str, problem: &str) -> Check {
     Check { state: CheckState::Warning, remedy, ..Check::ok(NOT_KEPT, format!("{what}: {why}")) }
 }
 
-fn out_of_memory(limits: &KernelLimitsStatus) -> Option<Check> {
+fn out_of_memory(limits: &KernelLimitsReport) -> Option<Check> {
     let kills = limits.oom_kills;
     let memory_max = limits.memory_max_bytes.filter(|_| kills > 0)? >> 20;
     let what = format!(
@@ -86,9 +86,9 @@ fn out_of_memory(limits: &KernelLimitsStatus) -> Option<Check> {
     Some(Check { state: CheckState::Warning, remedy: Some(remedy.into()), ..Check::ok(OUT_OF_MEMORY, what) })
 }
 
-fn throttled(limits: &KernelLimitsStatus) -> Option<Check> {
+fn throttled(limits: &KernelLimitsReport) -> Option<Check> {
     let cpus = limits.cpu_max?;
-    let percent = limits.throttled_percent(&KernelLimitsStatus::default())?;
+    let percent = limits.throttled_percent(&KernelLimitsReport::default())?;
     if limits.periods < ENOUGH_PERIODS || percent <= MUCH_PERCENT {
         return None;
     }
@@ -104,37 +104,37 @@ fn throttled(limits: &KernelLimitsStatus) -> Option<Check> {
 mod tests {
     use super::*;
 
-    fn names(limits: &KernelLimitsStatus) -> Vec<String> {
+    fn names(limits: &KernelLimitsReport) -> Vec<String> {
         of_running(limits).into_iter().map(|check| check.name).collect()
     }
 
     #[test]
     fn what_happens_rarely_is_no_warning() {
-        let limits = KernelLimitsStatus {
+        let limits = KernelLimitsReport {
             cpu_max: Some(1.5),
             periods: 1000,
             throttled_periods: 250,
             memory_max_bytes: Some(512 << 20),
             memory_bytes: Some(310 << 20),
             memory_max_hits: 9,
-            ..KernelLimitsStatus::default()
+            ..KernelLimitsReport::default()
         };
         let checks = of_running(&limits);
         assert_eq!((checks[0].name.as_str(), checks[0].state), (KEPT, CheckState::Ok));
         assert_eq!(checks[0].what, "memory 310 of 512 MiB; CPU 1.5 cores, throttled 25% of the time");
-        let soon = KernelLimitsStatus { periods: 599, throttled_periods: 599, ..limits.clone() };
+        let soon = KernelLimitsReport { periods: 599, throttled_periods: 599, ..limits.clone() };
         assert_eq!(names(&soon), [KEPT]);
-        let much = KernelLimitsStatus { throttled_periods: 260, oom_kills: 1, ..limits };
+        let much = KernelLimitsReport { throttled_periods: 260, oom_kills: 1, ..limits };
         assert_eq!(names(&much), [OUT_OF_MEMORY, THROTTLED]);
     }
 
     #[test]
     fn what_is_not_kept_is_said_with_what_to_do() {
-        let limits = KernelLimitsStatus {
+        let limits = KernelLimitsReport {
             cpu_max: Some(0.5),
             not_kept: vec!["cpu_max".into()],
             problem: Some(format!("there is no version 2 of cgroups here. {REMEDY}")),
-            ..KernelLimitsStatus::default()
+            ..KernelLimitsReport::default()
         };
         let checks = of_running(&limits);
         assert_eq!(names(&limits), [NOT_KEPT]);

@@ -30,7 +30,7 @@ pub(super) fn address(bind: &Bind, running: &[Instance]) -> Check {
 /// Whether there is room for large request bodies: as the running server has it, or as it looks now.
 pub(super) fn spool_folder(settings: &Settings, running: &[Instance]) -> Option<Check> {
     let limits = &settings.limits;
-    let of_running = running.iter().find_map(|instance| instance.status.spool_problem.clone());
+    let of_running = running.iter().find_map(|instance| instance.status.requests.spool_problem.clone());
     let what = of_running.or_else(|| front::spool_problem(&limits.spool_dir, limits.spool_bytes))?;
     let remedy = format!("To have room for uploads, {}.", front::SPOOL_REMEDY);
     Some(Check { state: CheckState::Warning, remedy: Some(remedy), ..Check::ok("small_spool", what) })

@@ -3,8 +3,8 @@
 use super::check::{Check, CheckState};
 use crate::control::finding::Instance;
 use crate::control::selection::{is_selected, selected};
-use crate::status::report::AppStatus;
 use highball_config::{App, AppSelector, Selector};
+use highball_link::AppReport;
 use highball_text::visible_path;
 
 /// The servers that serve this application at the moment.
@@ -15,9 +15,9 @@ pub(super) fn instances(selector: &AppSelector) -> Vec<Instance> {
 /// What goes wrong in the servers that serve this application.
 pub(super) fn crashes(selector: &AppSelector, running: &[Instance]) -> Vec<Check> {
     let apps = running.iter().flat_map(|instance| &instance.status.apps);
-    let of_app = |app: &AppStatus| {
-        let ok = |what| Check { state: CheckState::Warning, ..Check::ok(&app.phase, what) };
-        match (&app.crash_loop, app.phase.as_str()) {
+    let of_app = |app: &AppReport| {
+        let ok = |what| Check { state: CheckState::Warning, ..Check::ok(&app.processes.phase, what) };
+        match (&app.processes.crash_loop, app.processes.phase.as_str()) {
             (Some(crashes), _) => {
                 let what = format!("in the running server, {}", crashes.what);
                 Some(Check {

@@ -8,8 +8,8 @@
 use super::check::{Check, CheckState};
 use crate::control::finding::Instance;
 use crate::control::selection::is_selected;
-use crate::status::report::RequestTimesStatus;
 use highball_config::{App, AppSelector};
+use highball_link::RequestTimesReport;
 use std::fmt;
 
 const NAME: &str = "threads";
@@ -30,8 +30,8 @@ struct Right {
 }
 
 impl Right {
-    fn of(times: &RequestTimesStatus) -> Right {
-        let RequestTimesStatus { computed_ms, beside_ms, waited_ms, .. } = *times;
+    fn of(times: &RequestTimesReport) -> Right {
+        let RequestTimesReport { computed_ms, beside_ms, waited_ms, .. } = *times;
         let threads = |waited: u64| (1.0 + waited as f64 / computed_ms.max(1) as f64).round() as u64;
         let limited = |threads: u64| threads.min(MOST);
         Right {
@@ -59,16 +59,16 @@ pub(crate) fn check(app: &App, selector: &AppSelector, running: &[Instance]) -> 
     }
     let apps = running.iter().flat_map(|instance| &instance.status.apps);
     let apps = apps.filter(|one| is_selected(selector, one) && one.environment == app.environment);
-    let (mut times, mut threads) = (RequestTimesStatus::default(), None);
+    let (mut times, mut threads) = (RequestTimesReport::default(), None);
     for status in apps {
-        times = times.plus(status.request_times);
-        threads = threads.max(status.workers.iter().map(|worker| worker.threads).max());
+        times = times + status.requests.request_times;
+        threads = threads.max(status.workers.iter().map(|worker| worker.process.threads).max());
     }
     threads.map(|threads| advice(&times, threads.into()))
 }
 
-fn advice(times: &RequestTimesStatus, threads: u64) -> Check {
-    let RequestTimesStatus { requests, computed_ms, beside_ms, waited_ms } = *times;
+fn advice(times: &RequestTimesReport, threads: u64) -> Check {
+    let RequestTimesReport { requests, computed_ms, beside_ms, waited_ms } = *times;
     if requests < ENOUGH {
         return Check::ok(
             NAME,
@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     fn advice_for(computed_ms: u64, beside_ms: u64, waited_ms: u64, threads: u64) -> (CheckState, String) {
-        let times = RequestTimesStatus { requests: ENOUGH, computed_ms, beside_ms, waited_ms };
+        let times = RequestTimesReport { requests: ENOUGH, computed_ms, beside_ms, waited_ms };
         let check = advice(&times, threads);
         (check.state, check.what)
     }
@@ -162,16 +162,16 @@ mod tests {
     #[test]
     fn a_few_requests_say_nothing() {
         let times =
-            RequestTimesStatus { requests: ENOUGH - 1, waited_ms: 1000, ..RequestTimesStatus::default() };
+            RequestTimesReport { requests: ENOUGH - 1, waited_ms: 1000, ..RequestTimesReport::default() };
         assert_eq!(advice(&times, 3).state, CheckState::Ok);
-        let nothing = RequestTimesStatus { requests: ENOUGH, ..RequestTimesStatus::default() };
+        let nothing = RequestTimesReport { requests: ENOUGH, ..RequestTimesReport::default() };
         assert_eq!(advice(&nothing, 3).state, CheckState::Ok, "requests that take no time");
-        let rubbish = RequestTimesStatus {
+        let rubbish = RequestTimesReport {
             requests: u64::MAX,
             computed_ms: u64::MAX,
             beside_ms: u64::MAX,
             waited_ms: u64::MAX,
         };
-        assert_eq!(advice(&rubbish.plus(rubbish), 3).state, CheckState::Ok);
+        assert_eq!(advice(&(rubbish + rubbish), 3).state, CheckState::Ok);
     }
 }

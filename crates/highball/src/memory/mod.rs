@@ -18,8 +18,8 @@ use crate::control::places::ControlPlaces;
 use crate::control::selection::selected;
 use crate::output::print;
 use crate::process::owner::user_name;
-use crate::status::report::{AppStatus, Status};
 use highball_config::Selector;
+use highball_link::{AppReport, ServerReport};
 use highball_proc::ProcessMemory;
 use highball_spawner::{Role, SERVER_TITLE};
 use processes::{Process, ProcessList};
@@ -54,7 +54,7 @@ pub(crate) fn memory(json: bool, gc: bool, selector: &Selector) -> Result<(), Co
 }
 
 /// An instance that does not tell heaps is shown without them.
-fn ask_heaps(instance: Instance, gc: bool) -> (Status, Vec<RubyProcess>) {
+fn ask_heaps(instance: Instance, gc: bool) -> (ServerReport, Vec<RubyProcess>) {
     let ruby = match ask(&instance.address, Question::Memory { gc }) {
         Ok(Answer::Memory { ruby }) => ruby,
         Ok(_) => without_heaps(&instance.status, "the instance answered something else"),
@@ -63,29 +63,31 @@ fn ask_heaps(instance: Instance, gc: bool) -> (Status, Vec<RubyProcess>) {
     (instance.status, ruby)
 }
 
-fn without_heaps(status: &Status, why: &str) -> Vec<RubyProcess> {
-    let of_app = |app: &AppStatus| {
+fn without_heaps(status: &ServerReport, why: &str) -> Vec<RubyProcess> {
+    let of_app = |app: &AppReport| {
         let process = |worker, pid, state: &String| RubyProcess {
-            app: app.id,
+            app: app.processes.id.0,
             worker,
             pid,
             state: state.clone(),
             heap: Err(why.into()),
         };
-        let mold = app.mold.iter().map(|mold| process(None, mold.pid, &mold.state));
-        let workers =
-            app.workers.iter().map(|worker| process(Some(worker.worker), worker.pid, &worker.state));
+        let mold = app.processes.mold.iter().map(|mold| process(None, mold.pid, &mold.state));
+        let workers = app
+            .workers
+            .iter()
+            .map(|worker| process(Some(worker.process.worker), worker.process.pid, &worker.process.state));
         mold.chain(workers).collect::<Vec<_>>()
     };
     status.apps.iter().flat_map(of_app).collect()
 }
 
 /// The processes of an instance that are known by name.
-fn pids<'a>(status: &'a Status, ruby: &'a [RubyProcess]) -> impl Iterator<Item = i32> + 'a {
+fn pids<'a>(status: &'a ServerReport, ruby: &'a [RubyProcess]) -> impl Iterator<Item = i32> + 'a {
     std::iter::once(status.pid).chain(ruby.iter().filter_map(|process| process.pid))
 }
 
-fn instance_report(status: Status, ruby: Vec<RubyProcess>, processes: &ProcessList) -> InstanceReport {
+fn instance_report(status: ServerReport, ruby: Vec<RubyProcess>, processes: &ProcessList) -> InstanceReport {
     let mut known: BTreeSet<i32> = pids(&status, &ruby).collect();
     let mut total = MemoryTotal::default();
     let mut reports = vec![process_report("highball", Some(status.pid), processes, &mut total)];
@@ -98,7 +100,7 @@ fn instance_report(status: Status, ruby: Vec<RubyProcess>, processes: &ProcessLi
         let mut report = process_report(role, pid, processes, &mut total);
         (report.worker, report.state) = (worker, Some(state));
         // A single one needs no name.
-        let one = status.apps.iter().find(|one| one.id == app).filter(|_| status.apps.len() > 1);
+        let one = status.apps.iter().find(|one| one.processes.id.0 == app).filter(|_| status.apps.len() > 1);
         report.app = one.map(|app| app.name.clone());
         match heap {
             Ok(heap) => report.heap = Some(heap.into()),
@@ -124,7 +126,7 @@ fn instance_report(status: Status, ruby: Vec<RubyProcess>, processes: &ProcessLi
 /// The server and its openers, in this order, where root has started it for others: children of the process whose pid
 /// is public.
 fn own_processes(
-    status: &Status,
+    status: &ServerReport,
     known: &BTreeSet<i32>,
     processes: &ProcessList,
 ) -> Vec<(&'static str, i32)> {
@@ -140,13 +142,13 @@ fn own_processes(
     own
 }
 
-fn app_report(app: AppStatus) -> MeasuredApp {
+fn app_report(app: AppReport) -> MeasuredApp {
     MeasuredApp {
         name: app.name,
-        app: app.app,
+        app: app.processes.folder,
         environment: app.environment,
-        framework: app.framework,
-        ruby: app.ruby,
+        framework: app.processes.framework,
+        ruby: app.processes.runtime.ruby,
     }
 }
 

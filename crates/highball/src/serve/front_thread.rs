@@ -1,13 +1,13 @@
 //! The front on its thread.
 
+use highball_link::{FrontCommand, FrontEvent};
 use std::io;
 use std::sync::mpsc::RecvTimeoutError;
 use std::sync::Arc;
 
 use highball_config::Settings;
 use highball_front as front;
-use highball_front::developer_key::DeveloperKey;
-use highball_front::Opening;
+use highball_front::{Developers, Opening};
 use tokio::sync::mpsc;
 use tracing::{error, warn};
 
@@ -21,16 +21,16 @@ pub(super) struct FrontThread {
 
 pub(super) fn start_front(
     settings: Arc<Settings>,
-    key: Arc<DeveloperKey>,
+    developers: Developers,
     tls: Option<Arc<front::Tls>>,
     listeners: Vec<front::Listener>,
     opening: Opening,
-    commands: mpsc::Receiver<front::Command>,
-    events: mpsc::UnboundedSender<front::Event>,
+    commands: mpsc::Receiver<FrontCommand>,
+    events: mpsc::UnboundedSender<FrontEvent>,
 ) -> io::Result<FrontThread> {
     let (end, ended) = std::sync::mpsc::sync_channel(1);
     let run = move || {
-        let unanswered = front::run(settings, key, tls, listeners, opening, commands, events);
+        let unanswered = front::run(settings, developers, tls, listeners, opening, commands, events);
         let unanswered = unanswered.unwrap_or_else(|error| {
             error!(%error, "the front has no event loop");
             front::Unanswered::default()

@@ -6,7 +6,7 @@ use crate::process::pidfile::Pidfile;
 use crate::root::at_root;
 use crate::serve::CHANNEL_CAPACITY;
 use highball_config::{App, AppId, Settings};
-use highball_front::{AppCommand, Command};
+use highball_link::{AppCommand, FrontCommand, NewWorker};
 use highball_supervisor::{
     checkpoint, time_for_turns, Launcher, Order, Predecessor, Probe, UpgradeContext, PROBATION,
 };
@@ -67,15 +67,31 @@ impl Candidate {
         self.to.as_ref().is_some_and(|to| !to.is_closed())
     }
 
-    /// Whether this worker is the first that there is of an application, and has to show that it answers.
-    pub(crate) fn begins_with(&self, app: AppId, worker: u32) -> bool {
+    /// Takes note of a command for the front; returns the command that the front gets. The first worker of an application has
+    /// to show that it answers.
+    pub(crate) fn note(&self, app: AppId, command: AppCommand) -> AppCommand {
+        match command {
+            AppCommand::AddWorker(new) if self.begins_with(app, new.worker) => {
+                self.tell(app, News::FirstAsked);
+                return AppCommand::AddCanary(new);
+            }
+            AppCommand::AddWorker(NewWorker { worker, .. }) => self.tell(app, News::WorkerReady(worker)),
+            AppCommand::OpenSite { .. } => self.tell(app, News::SiteOpened),
+            AppCommand::RetireWorker { worker } => self.tell(app, News::WorkerRetires(worker)),
+            AppCommand::RemoveWorker { worker, .. } => self.tell(app, News::WorkerGone(worker)),
+            _ => {}
+        }
+        command
+    }
+
+    /// Whether this worker is the first that there is of an awaited application.
+    fn begins_with(&self, app: AppId, worker: u32) -> bool {
         if !self.is_one() {
             return false;
         }
         let mut awaited = self.awaited.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(first @ None) = awaited.get_mut(&app) else { return false };
         *first = Some(worker);
-        self.tell(app, News::FirstAsked);
         true
     }
 
@@ -175,7 +191,7 @@ pub(crate) struct Handover {
     pub(crate) binds: Vec<String>,
     /// Those whose sockets were inherited.
     pub(crate) kept: Vec<String>,
-    pub(crate) front: mpsc::Sender<Command>,
+    pub(crate) front: mpsc::Sender<FrontCommand>,
     pub(crate) supervisor: mpsc::Sender<Order>,
     /// What the next process will be made from.
     pub(crate) upgrade_context: Option<UpgradeContext>,
@@ -238,7 +254,7 @@ impl Handover {
 
     async fn begin_to_serve(&self, old: &Predecessor) -> Option<Pidfile> {
         checkpoint::pass("upgrade.let_in").await;
-        let _ = self.front.send(Command::Open).await; // if it has gone, the run is ending
+        let _ = self.front.send(FrontCommand::Open).await; // if it has gone, the run is ending
         info!(pid = self.launcher.pid().as_raw_pid(), old = old.pid(), "serving on {}", self.binds.join(" "));
         let path = self.settings.pidfile.as_deref()?;
         at_root::write_pidfile(path, true, &self.launcher).unwrap_or_else(|error| {
@@ -268,7 +284,7 @@ impl Handover {
             let Some(app) = coming.get_mut(&id) else { continue };
             if let Some(worker) = app.record(news)? {
                 proven_at = proven_at.max(app.ready_at.unwrap_or_else(Instant::now) + PROBATION);
-                let admitted = Command::ToApp(id, AppCommand::AdmitCanary { worker });
+                let admitted = FrontCommand::ToApp(id, AppCommand::AdmitCanary { worker });
                 let _ = self.front.send(admitted).await; // if it has gone, so has the run
             }
         }

@@ -15,6 +15,8 @@ mod reload;
 mod watchdog;
 mod wiring;
 
+use crate::development::diagnosis_page;
+use highball_link::{FrontCommand, FrontEvent};
 use std::error::Error;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -23,7 +25,7 @@ use std::time::{Duration, Instant};
 use highball_config::{AppId, Settings};
 use highball_front as front;
 use highball_front::developer_key::DeveloperKey;
-use highball_front::Opening;
+use highball_front::{Developers, Opening};
 use highball_supervisor::{
     AppBlueprint, Blueprint, Launcher, Notice, Order, Outcome, Predecessor, Purpose, Supervisor,
     UpgradeContext,
@@ -78,7 +80,7 @@ struct Common {
     key: Arc<DeveloperKey>,
     tls: Option<Arc<front::Tls>>,
     launcher: Launcher,
-    front: mpsc::Sender<front::Command>,
+    front: mpsc::Sender<FrontCommand>,
     supervisor: mpsc::Sender<Order>,
 }
 
@@ -106,7 +108,7 @@ struct Server {
     serving: watch::Receiver<bool>,
     orders: mpsc::Receiver<Order>,
     notices: mpsc::Receiver<Notice>,
-    events: mpsc::UnboundedReceiver<front::Event>,
+    events: mpsc::UnboundedReceiver<FrontEvent>,
 }
 
 impl Server {
@@ -137,7 +139,7 @@ impl Server {
         let opening = if predecessor.is_some() { Opening::OnCommand } else { Opening::AtOnce };
         let front = start_front(
             Arc::clone(&settings),
-            Arc::clone(&key),
+            Developers { key: Arc::clone(&key), pages: diagnosis_page::pages },
             tls.clone(),
             listeners,
             opening,

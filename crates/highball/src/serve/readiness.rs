@@ -5,8 +5,9 @@ use crate::configuration::Configuration;
 use crate::root::at_root;
 use highball_config::{App, AppId, ShowDiagnosis};
 use highball_front::developer_key::DeveloperKey;
+use highball_link::AppCommand;
 use highball_spawner::ServiceState;
-use highball_supervisor::{AppNotice, Launcher};
+use highball_supervisor::Launcher;
 use rustix::process::Pid;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -63,15 +64,14 @@ impl Readiness {
         }
     }
 
-    /// Takes note of an event of an application.
-    pub(crate) fn note(&mut self, app: AppId, notice: &AppNotice) {
-        let is_up = matches!(notice, AppNotice::WorkerReady(_) | AppNotice::SiteOpened { .. });
-        let has_failed = matches!(notice, AppNotice::AppFailed(_));
-        let is_removed = matches!(notice, AppNotice::Removed);
+    /// Takes note of a command about an application.
+    pub(crate) fn note(&mut self, app: AppId, command: &AppCommand) {
+        let is_up = matches!(command, AppCommand::AddWorker(_) | AppCommand::OpenSite { .. });
+        let has_failed = matches!(command, AppCommand::Failed(_));
         if has_failed && self.configuration.now().apps.len() > 1 {
             self.show_failed_app(app);
         }
-        if self.reported || !(is_up || has_failed || is_removed) {
+        if self.reported || !(is_up || has_failed) {
             return;
         }
         // The report waits until a single application that has failed is fixed.
@@ -84,6 +84,11 @@ impl Readiness {
             }
             return;
         }
+        self.has_come(app);
+    }
+
+    /// The application has come up or failed, or was removed.
+    pub(crate) fn has_come(&mut self, app: AppId) {
         self.coming.remove(&app);
         if self.coming.is_empty() {
             self.report();

@@ -6,7 +6,8 @@ use crate::apps::source::{mold_source, one_too_many};
 use crate::certificates;
 use crate::root::{at_root, policy, reading};
 use highball_config::{App, Changes, Invocation, Limits, Named, Settings};
-use highball_front::{geometry, Command};
+use highball_front::geometry;
+use highball_link::FrontCommand;
 use highball_spawner::ServiceState;
 use highball_supervisor::{AppBlueprint, AppOrder, Launcher, MoldSource, Order};
 use rustix::process::geteuid;
@@ -116,17 +117,17 @@ async fn change(server: &Common, new: Settings) {
     for app in removed {
         // The supervisor first: it is to expect that the front has nothing left to do for the application.
         tell(supervisor, Order::RemoveApp(app)).await;
-        tell(front, Command::RemoveApp(app)).await;
+        tell(front, FrontCommand::RemoveApp(app)).await;
     }
     for app in added {
         if let Some(blueprint) = blueprint(&limits, &app).await {
-            tell(front, Command::AddApp(app)).await;
+            tell(front, FrontCommand::AddApp(app)).await;
             tell(supervisor, Order::AddApp(blueprint)).await;
         }
     }
     for app in changed {
         if let Some(blueprint) = blueprint(&limits, &app).await {
-            tell(front, Command::ChangeApp(app)).await;
+            tell(front, FrontCommand::ChangeApp(app)).await;
             tell(supervisor, Order::ChangeApp(blueprint)).await;
         }
     }

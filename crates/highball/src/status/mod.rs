@@ -4,7 +4,6 @@
 pub(crate) mod kernel_limits;
 pub(crate) mod overview;
 pub(crate) mod processes;
-pub(crate) mod report;
 pub(crate) mod reports;
 pub(crate) mod table;
 #[cfg(test)]

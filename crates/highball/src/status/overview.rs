@@ -12,9 +12,11 @@ use crate::status::kernel_limits;
 use crate::status::processes::Processes;
 use crate::status::reports;
 use highball_config::App;
-use highball_front::{AppLoad, Command, RunningRequest, RunningRequests};
+use highball_link::{
+    AppProcesses, AppRequests, FrontCommand, RunningRequest, RunningRequests, WorkerProcess, WorkerReport,
+};
 use highball_proc::process_figures;
-use highball_supervisor::{AppReport, Launcher, Order};
+use highball_supervisor::{Launcher, Order};
 use report::{AppOverview, Overview, RequestOverview, TimesOverview, WorkerOverview};
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -49,7 +51,7 @@ pub(crate) struct Observer {
     pub(crate) configuration: Configuration,
     pub(crate) started: Instant,
     /// The front ends with its last sender.
-    pub(crate) front: mpsc::WeakSender<Command>,
+    pub(crate) front: mpsc::WeakSender<FrontCommand>,
     pub(crate) supervisor: mpsc::WeakSender<Order>,
     pub(crate) processes: Arc<Processes>,
     pub(crate) launcher: Launcher,
@@ -60,7 +62,7 @@ impl Observer {
     pub(crate) fn new(
         configuration: Configuration,
         started: Instant,
-        front: mpsc::WeakSender<Command>,
+        front: mpsc::WeakSender<FrontCommand>,
         supervisor: mpsc::WeakSender<Order>,
         processes: Arc<Processes>,
         launcher: Launcher,
@@ -84,7 +86,7 @@ impl Observer {
         let taken = self.taken(reports).await;
         let settings = self.configuration.now();
         let limits = kernel_limits::of(&settings).await;
-        let app = |load: &AppLoad| {
+        let app = |load: &AppRequests| {
             let app = settings.apps.iter().find(|app| app.id == load.app)?;
             let report = reports.iter().find(|report| report.id == load.app);
             let requests = requests.iter().find(|requests| requests.app == load.app);
@@ -97,7 +99,7 @@ impl Observer {
         let apps: Vec<AppOverview> = front.apps.iter().filter_map(app).collect();
         let phase = match &apps[..] {
             [app] => app.phase.clone(),
-            _ => supervisor.as_ref().map_or("not known", |report| report.phase).into(),
+            _ => supervisor.as_ref().map_or("not known", |report| &*report.server.phase).into(),
         };
         Some(Overview {
             pid: self.launcher.pid().as_raw_pid(),
@@ -105,8 +107,8 @@ impl Observer {
             phase,
             uptime_seconds: self.started.elapsed().as_secs(),
             at_ms: self.started.elapsed().as_millis() as u64,
-            connections: front.connections,
-            hijacked: front.hijacked,
+            connections: front.server.connections,
+            hijacked: front.server.hijacked,
             apps,
         })
     }
@@ -126,14 +128,14 @@ impl Observer {
         let most = (REQUESTS / self.configuration.now().apps.len().max(1)).max(REQUESTS_OF_APP);
         let (to, requests) = oneshot::channel();
         let listed = async {
-            self.front.upgrade()?.send(Command::ListRequests { most, to }).await.ok()?;
+            self.front.upgrade()?.send(FrontCommand::ListRequests { most, to }).await.ok()?;
             requests.await.ok()
         };
         in_time(listed).await
     }
 
     /// Memory and processor time of the processes. Memory is read once in some seconds: that takes the kernel milliseconds.
-    async fn taken(&self, reports: &[AppReport]) -> BTreeMap<i32, (Option<u64>, u64)> {
+    async fn taken(&self, reports: &[AppProcesses]) -> BTreeMap<i32, (Option<u64>, u64)> {
         let pids: Vec<i32> =
             reports.iter().flat_map(|app| app.workers.iter().filter_map(|worker| worker.pid)).collect();
         let memory = self.processes.of(pids.clone()).await;
@@ -156,24 +158,24 @@ async fn in_time<T>(answer: impl Future<Output = Option<T>>) -> Option<T> {
 
 fn app_overview(
     app: &App,
-    load: &AppLoad,
-    report: Option<&AppReport>,
+    load: &AppRequests,
+    report: Option<&AppProcesses>,
     taken: &BTreeMap<i32, (Option<u64>, u64)>,
     requests: Option<(&RunningRequests, &States, Detail)>,
 ) -> AppOverview {
-    let worker = |worker: &highball_supervisor::WorkerReport| {
-        let load = load.workers.iter().find(|load| load.worker == worker.worker);
-        let taken = worker.pid.and_then(|pid| taken.get(&pid));
+    let worker = |process: &WorkerProcess| {
+        let WorkerReport { process, requests } = reports::worker(process, &load.workers);
+        let taken = process.pid.and_then(|pid| taken.get(&pid));
         WorkerOverview {
-            worker: worker.worker,
-            pid: worker.pid,
-            state: reports::worker_state(worker, load.is_some_and(|load| load.is_stuck)).into(),
-            replaced_for: worker.replaced_for.map(Into::into),
-            generation: worker.generation,
-            threads: worker.threads,
-            in_flight: load.map_or(0, |load| load.in_flight + load.placed),
-            served: load.map_or(0, |load| load.served),
-            uptime_seconds: worker.uptime.as_secs(),
+            worker: process.worker,
+            pid: process.pid,
+            state: process.state,
+            replaced_for: process.replaced_for.map(Into::into),
+            generation: process.generation,
+            threads: process.threads,
+            in_flight: requests.in_flight + requests.placed,
+            served: requests.served,
+            uptime_seconds: process.uptime_seconds,
             memory_bytes: taken.and_then(|(memory, _)| *memory),
             cpu_ms: taken.map(|(_, cpu_ms)| *cpu_ms),
         }
@@ -189,7 +191,7 @@ fn app_overview(
         crash_loop: report.and_then(|report| Some(report.crash_loop.as_ref()?.what.clone())),
         generation: report.map_or(0, |report| report.generation),
         under_way: report.and_then(under_way),
-        workers_wanted: report.map_or(0, |report| report.wanted),
+        workers_wanted: report.map_or(0, |report| report.workers_wanted),
         workers: report.map_or_else(Vec::new, |report| report.workers.iter().map(worker).collect()),
         kernel_limits: None, // read aside
         queue: load.queue,
@@ -202,10 +204,10 @@ fn app_overview(
 }
 
 /// The restart or refork that is under way: `restart: rolling`.
-fn under_way(report: &AppReport) -> Option<String> {
+fn under_way(report: &AppProcesses) -> Option<String> {
     let is_open = |state: &str| !matches!(state, "done" | "failed" | "refused");
-    let restart = report.restarts.last().filter(|restart| is_open(restart.state));
-    let refork = report.refork.as_ref().filter(|refork| is_open(refork.state));
+    let restart = report.restarts.last().filter(|restart| is_open(&restart.state));
+    let refork = report.refork.as_ref().filter(|refork| is_open(&refork.state));
     let restart = restart.map(|restart| format!("restart: {}", restart.state));
     restart.or_else(|| refork.map(|refork| format!("refork: {}", refork.state)))
 }

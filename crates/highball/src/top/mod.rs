@@ -63,7 +63,7 @@ pub(crate) fn top(display: Display, selector: &Selector) -> Result<(), CommandEr
 fn apps_of(instance: &Instance, selector: &Selector) -> Vec<u32> {
     let apps = instance.status.apps.iter();
     let meant = apps.filter(|app| selector.app.as_ref().is_none_or(|selector| is_selected(selector, app)));
-    meant.map(|app| app.id).collect()
+    meant.map(|app| app.processes.id.0).collect()
 }
 
 fn token(instance: &Instance) -> Result<(), CommandError> {

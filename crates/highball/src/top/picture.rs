@@ -5,8 +5,8 @@
 use super::rates::History;
 use super::terminal::{Line, Size, Style};
 use crate::control::actions::AppAction;
-use crate::status::kernel_limits::{KernelLimitsStatus, CPU_MAX};
 use crate::status::overview::report::{AppOverview, Overview, RequestOverview, WorkerOverview};
+use highball_link::{KernelLimitsReport, CPU_MAX};
 use highball_text::visible;
 use std::time::Instant;
 
@@ -253,7 +253,7 @@ fn apps(history: &History, now: &Overview, chosen: Option<usize>) -> Vec<String>
 /// What the kernel keeps applications within, and what they use of it: one row for each that has such limits, and an empty one.
 fn limits(history: &History, now: &Overview) -> Vec<String> {
     let limited = now.apps.iter().filter_map(|app| Some((app, app.kernel_limits.as_ref()?)));
-    let row = |(app, limits): (&AppOverview, &KernelLimitsStatus)| {
+    let row = |(app, limits): (&AppOverview, &KernelLimitsReport)| {
         let unknown = || "–".into();
         let memory = limits.memory_max_bytes.map_or_else(unknown, |most| {
             let used = limits.memory_bytes.map_or_else(unknown, |bytes| (bytes >> 20).to_string());

@@ -19,7 +19,7 @@ const LATE_COUNTS: Duration = Duration::from_secs(5);
 
 /// Why a process was not asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NotAsked {
+pub(crate) enum NotAsked {
     /// It is not in a state in which it listens.
     NotServing,
     /// It has not answered earlier questions.
@@ -29,7 +29,7 @@ pub enum NotAsked {
 }
 
 /// Where the answer of a process arrives. It closes without one when the process ends.
-pub type Answer<A> = oneshot::Receiver<A>;
+pub(crate) type Answer<A> = oneshot::Receiver<A>;
 
 /// The questions that one process has not answered yet, oldest first.
 #[derive(Debug)]

@@ -7,9 +7,8 @@ use crate::core::event::ReceivedSignal;
 use crate::facts::boot_failure::BootFailure;
 use crate::facts::ending::Ending;
 use highball_config::AppId;
-use highball_link::{Booted, Diagnosis};
+use highball_link::AppCommand;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 /// An action for the server, or for one of its applications.
 #[derive(Debug, Clone)]
@@ -128,7 +127,9 @@ pub(crate) enum AppAction {
     /// Read the configuration again: that of the application has a fault, which may have been corrected.
     RereadConfiguration,
     /// Tell the front.
-    Notify(FrontNews),
+    Notify(AppCommand<()>),
+    /// Tell the binary that the application is out of the configuration, and does not come up any more.
+    ReportRemoval,
     /// Answer an order: the number of what it leads to, or why it is refused.
     Answer(Ticket, Result<u32, String>),
     Log(AppLog),
@@ -145,44 +146,4 @@ pub(crate) enum WorkerOrder {
     MayPromote { careful: bool },
     /// Become a mold.
     Promote,
-}
-
-/// News of an application for the front; see [`crate::AppNotice`].
-#[derive(Debug, Clone)]
-pub(crate) enum FrontNews {
-    Booted(Arc<Booted>),
-    SiteOpened {
-        root: PathBuf,
-    },
-    Failed(Arc<Diagnosis>),
-    Abandoned,
-    Removed,
-    WorkerReady {
-        worker: u32,
-        generation: u32,
-    },
-    CanaryReady {
-        worker: u32,
-        generation: u32,
-    },
-    CanaryAdmitted {
-        worker: u32,
-    },
-    GenerationWithdrawn {
-        generation: u32,
-    },
-    /// Workers die soon after they were started, or do so no more.
-    CrashLoop {
-        is_on: bool,
-    },
-    WorkerRetiring {
-        worker: u32,
-    },
-    WorkerGone {
-        worker: u32,
-        killed: bool,
-    },
-    NameWarmWorker {
-        requests: u64,
-    },
 }

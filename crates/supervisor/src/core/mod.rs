@@ -62,7 +62,7 @@ mod version;
 pub(crate) mod worker;
 pub(crate) mod workers;
 
-pub(crate) use action::{Action, AppAction, FrontNews, WorkerOrder};
+pub(crate) use action::{Action, AppAction, WorkerOrder};
 pub(crate) use app::App;
 pub(crate) use config::{AppConfig, ServerConfig, Source};
 pub(crate) use event::{AppEvent, Event, SuccessorEvent};

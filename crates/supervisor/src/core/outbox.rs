@@ -1,10 +1,11 @@
 //! What an application asks for in a step, in this order; and whether the step has to go on.
 
-use super::action::{AppAction, FrontNews};
+use super::action::AppAction;
 use super::ids::{Process, Ticket};
 use super::log::AppLog;
 use super::mutation::{is_mutated, Mutation};
 use crate::facts::boot_failure::BootFailure;
+use highball_link::AppCommand;
 use std::path::PathBuf;
 
 #[derive(Debug, Default)]
@@ -29,8 +30,8 @@ impl Outbox {
         self.act(AppAction::Log(log));
     }
 
-    pub(crate) fn notify(&mut self, news: FrontNews) {
-        self.act(AppAction::Notify(news));
+    pub(crate) fn notify(&mut self, command: AppCommand<()>) {
+        self.act(AppAction::Notify(command));
     }
 
     pub(crate) fn checkpoint(&mut self, step: &'static str) {

@@ -1,7 +1,7 @@
 //! The reforks of an application: a warm worker becomes the mold, and the others are forked from it. When one begins, how far
 //! it has come, and how it ends.
 
-use super::action::{AppAction, FrontNews};
+use super::action::AppAction;
 use super::auto_refork::{AppMemory, AutoRefork, Verdict};
 use super::crash_loop::{is_proven, PROBATION};
 use super::ids::Ticket;
@@ -9,8 +9,8 @@ use super::mutation::{is_mutated, Mutation};
 use super::refork::{ReforkCause, ReforkStage, Schedule};
 use super::rolling::Tally;
 use super::worker::Worker;
-use crate::report::ReforkReport;
 use highball_config::ReforkAfter;
+use highball_link::{AppCommand, ReforkReport};
 use std::time::{Duration, Instant};
 
 /// Time for choosing a worker, and for its answer whether it can be forked from: it looks for a while whether native
@@ -46,13 +46,13 @@ impl Refork {
     }
 
     /// What `highball status` reports of it, without the mold; `state` is what it has come to.
-    fn report(&self, state: &'static str, failure: Option<String>, now: Instant) -> ReforkReport {
+    fn report(&self, state: &str, failure: Option<String>, now: Instant) -> ReforkReport {
         ReforkReport {
             number: self.number,
             asked_by: self.cause.to_string(),
             worker: (self.worker > 0).then_some(self.worker),
-            state,
-            took: self.took(now),
+            state: state.into(),
+            seconds: self.took(now).as_secs_f64(),
             failure,
             mold: None,
         }
@@ -163,7 +163,7 @@ impl Reforks {
         let next = if by_itself { self.auto.counts() } else { self.schedule.next() };
         let requests = next.filter(|_| !self.counts_requests && self.unfit.is_none())?;
         self.counts_requests = true;
-        Some(AppAction::Notify(FrontNews::NameWarmWorker { requests }))
+        Some(AppAction::Notify(AppCommand::NameWarmWorker { requests }))
     }
 
     /// There is nothing to be counted any more.
@@ -204,7 +204,7 @@ impl Reforks {
         }
         self.begin(cause, now);
         self.counts_requests = false;
-        (self.count, Some(AppAction::Notify(FrontNews::NameWarmWorker { requests: 0 })))
+        (self.count, Some(AppAction::Notify(AppCommand::NameWarmWorker { requests: 0 })))
     }
 
     fn begin(&mut self, cause: ReforkCause, now: Instant) {

@@ -19,7 +19,7 @@ pub(crate) const RETIRE_FIRST_TIME: Duration = Duration::from_secs(5);
 
 /// Why a worker is replaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ReplacementCause {
+pub(crate) enum ReplacementCause {
     /// One of its requests exceeded its time limit, and its thread has not come back.
     TimedOut,
     /// It does not begin the requests that it is given, or does not answer the supervisor.

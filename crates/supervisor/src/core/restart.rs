@@ -1,8 +1,7 @@
 //! A rolling restart: a transaction that puts one generation in the place of another, or leaves everything as it was.
 
 use crate::probe::ProbeFailure;
-use crate::report::{RestartCount, RestartReport};
-use highball_link::Diagnosis;
+use highball_link::{Diagnosis, RestartCount, RestartReport};
 use std::collections::VecDeque;
 use std::fmt;
 use std::time::Duration;
@@ -149,8 +148,8 @@ impl PastRestarts {
         self.last.push_back(RestartReport {
             generation: wish.generation,
             asked_by: wish.asked.to_string(),
-            state: if failure.is_some() { "failed" } else { "done" },
-            took,
+            state: if failure.is_some() { "failed" } else { "done" }.into(),
+            seconds: took.as_secs_f64(),
             failure: failure.map(Failure::to_string),
             mold: None,
         });

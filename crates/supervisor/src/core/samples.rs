@@ -7,21 +7,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 pub(super) fn booted(restartable: bool) -> Booted {
-    Booted {
-        pid: 1,
-        ruby: None,
-        jit: None,
-        gc: None,
-        allocator: None,
-        boot_cache: None,
-        rack: None,
-        framework: "Rack".into(),
-        public: None,
-        public_headers: BTreeMap::new(),
-        assets: None,
-        restartable,
-        findings: Vec::new(),
-    }
+    Booted { pid: 1, framework: "Rack".into(), restartable, ..Booted::default() }
 }
 
 pub(super) fn boot_failure() -> BootFailure {

@@ -2,7 +2,7 @@
 
 pub(crate) mod upgrade;
 
-use super::action::{Action, AppAction, FrontNews};
+use super::action::{Action, AppAction};
 use super::app::App;
 use super::condition::End;
 use super::config::{AppConfig, Purpose, ServerConfig, Surroundings};
@@ -13,6 +13,7 @@ use crate::core::event::ReceivedSignal;
 use crate::core::refork::ReforkCause;
 use crate::core::restart::Asked;
 use highball_config::AppId;
+use highball_link::AppCommand;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 use upgrade::Upgrades;
@@ -264,7 +265,7 @@ impl Server {
         self.tell_all(|app| {
             app.drain(quick);
             if !app.can_answer() {
-                app.out.notify(FrontNews::Abandoned);
+                app.out.notify(AppCommand::Abandon);
             }
         });
         if !quick {

@@ -1,6 +1,6 @@
-//! A request that failed, as it may be shown: what the client has sent, without its secrets.
+//! Takes the secrets out of a request that failed.
 
-use highball_link::FailedRequest;
+use highball_link::{FailedRequest, RawRequest};
 use highball_secrets::{parameters, Secrets};
 use std::borrow::Cow;
 
@@ -10,59 +10,42 @@ const VALUE_CHARACTERS: usize = 500;
 /// The body of a form with more bytes is not read.
 const FORM_BYTES: usize = 64 * 1024;
 
-/// A request, as the client has sent it.
-#[derive(Debug, Clone, Default)]
-pub struct RawRequest {
-    /// The method.
-    pub method: String,
-    /// Path and query.
-    pub target: String,
-    /// The header fields: `Accept-Language`.
-    pub fields: Vec<(String, String)>,
-    /// The body, if it was small.
-    pub body: Vec<u8>,
+/// What may be shown of a request. What is secret in it becomes known to `secrets`: it may turn up in a message too.
+pub(crate) fn shown(request: &RawRequest, status: u16, secrets: &mut Secrets) -> FailedRequest {
+    let parameters = parameters_of(request);
+    secrets.learn_request(&request.target, &request.fields, &form(request));
+    secrets.learn_settings(&String::from_utf8_lossy(small_body(request))); // JSON, and forms in parts
+    let cut = |text: String| text.chars().take(VALUE_CHARACTERS).collect::<String>();
+    let field = |(name, value): &(String, String)| (cut(secrets.name(name)), cut(secrets.field(name, value)));
+    let parameter =
+        |(name, value): &(String, String)| (cut(secrets.name(name)), cut(secrets.parameter(name, value)));
+    FailedRequest {
+        status,
+        line: cut(format!("{} {}", secrets.name(&request.method), secrets.target(&request.target))),
+        fields: request.fields.iter().take(SHOWN).map(field).collect(),
+        parameters: parameters.iter().take(SHOWN).map(parameter).collect(),
+    }
 }
 
-impl RawRequest {
-    /// What may be shown of it. What is secret in it becomes known to `secrets`: it may turn up in a message too.
-    pub(crate) fn shown(&self, status: u16, secrets: &mut Secrets) -> FailedRequest {
-        let parameters = self.parameters();
-        secrets.learn_request(&self.target, &self.fields, &self.form());
-        secrets.learn_settings(&String::from_utf8_lossy(self.small_body())); // JSON, and forms in parts
-        let cut = |text: String| text.chars().take(VALUE_CHARACTERS).collect::<String>();
-        let field =
-            |(name, value): &(String, String)| (cut(secrets.name(name)), cut(secrets.field(name, value)));
-        let parameter =
-            |(name, value): &(String, String)| (cut(secrets.name(name)), cut(secrets.parameter(name, value)));
-        FailedRequest {
-            status,
-            line: cut(format!("{} {}", secrets.name(&self.method), secrets.target(&self.target))),
-            fields: self.fields.iter().take(SHOWN).map(field).collect(),
-            parameters: parameters.iter().take(SHOWN).map(parameter).collect(),
-        }
-    }
+/// Those of the query, then those of a form.
+fn parameters_of(request: &RawRequest) -> Vec<(String, String)> {
+    let query = request.target.split_once('?').map_or("", |(_, query)| query);
+    parameters(query).into_iter().chain(parameters(&form(request))).collect()
+}
 
-    /// Those of the query, then those of a form.
-    fn parameters(&self) -> Vec<(String, String)> {
-        let query = self.target.split_once('?').map_or("", |(_, query)| query);
-        parameters(query).into_iter().chain(parameters(&self.form())).collect()
-    }
+/// The body, if it is a form.
+fn form(request: &RawRequest) -> Cow<'_, str> {
+    let is_form = request.fields.iter().any(|(name, value)| {
+        name.eq_ignore_ascii_case("content-type") && value.starts_with("application/x-www-form-urlencoded")
+    });
+    String::from_utf8_lossy(if is_form { small_body(request) } else { b"" })
+}
 
-    /// The body, if it is a form.
-    fn form(&self) -> Cow<'_, str> {
-        let is_form = self.fields.iter().any(|(name, value)| {
-            name.eq_ignore_ascii_case("content-type")
-                && value.starts_with("application/x-www-form-urlencoded")
-        });
-        String::from_utf8_lossy(if is_form { self.small_body() } else { b"" })
-    }
-
-    fn small_body(&self) -> &[u8] {
-        if self.body.len() <= FORM_BYTES {
-            &self.body
-        } else {
-            b""
-        }
+fn small_body(request: &RawRequest) -> &[u8] {
+    if request.body.len() <= FORM_BYTES {
+        &request.body
+    } else {
+        b""
     }
 }
 
@@ -78,7 +61,7 @@ mod tests {
             fields: fields.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect(),
             body: body.into(),
         };
-        (request.shown(500, &mut secrets), secrets)
+        (super::shown(&request, 500, &mut secrets), secrets)
     }
 
     #[test]

@@ -9,11 +9,11 @@ pub(crate) mod request_failure;
 pub(crate) mod thread_states;
 
 use crate::core::restart::Failure;
-use crate::diagnosis::request_failure::{Death, RequestFailure};
+use crate::diagnosis::request_failure::Death;
 use crate::facts::boot_failure::{Account, BootFailure};
 use crate::process::child;
 use highball_config::App;
-use highball_link::{Diagnosis, Excerpt, RubyError, ThreadPlace};
+use highball_link::{Diagnosis, Excerpt, RequestFailure, RubyError, ThreadPlace};
 use highball_secrets::Secrets;
 use highball_tenant::{Links, TenantFolder};
 use std::collections::BTreeMap;
@@ -74,8 +74,8 @@ pub(crate) fn of_request(
 ) -> Diagnosis {
     let variables = child::variables(app, folder);
     let mut secrets = Secrets::of(&variables, folder, app.runs_as.another());
-    let request = failure.request.shown(failure.status, &mut secrets);
-    let account = failure.account(death, &threads, app);
+    let request = failed_request::shown(&failure.request, failure.status, &mut secrets);
+    let account = request_failure::account(failure, death, &threads, app);
     let masked = |lines: &[String]| lines.iter().map(|line| secrets.masked(line)).collect();
     let threads = threads.into_iter();
     let shown = |thread: ThreadPlace| ThreadPlace {

@@ -1,13 +1,12 @@
 //! What a worker does at a request that has exceeded its time limit: from what the worker says of its threads, if any Ruby
 //! code of it runs, and from what the kernel says of them. A worker may say anything; it is only logged.
 
-use crate::report::OverrunReport;
-use highball_link::ThreadPlace;
+use highball_link::{OverrunReport, ThreadPlace};
 use highball_proc::{system_call, thread_loads, ThreadLoad};
 use highball_text::visible;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 
@@ -25,19 +24,25 @@ const REMEMBERED: usize = 4;
 
 /// The last requests of an application that exceeded their time limits.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct LastOverruns(Arc<Mutex<VecDeque<OverrunReport>>>);
+pub(crate) struct LastOverruns(Arc<Mutex<VecDeque<(Instant, OverrunReport)>>>);
 
 impl LastOverruns {
-    pub(crate) fn add(&self, report: OverrunReport) {
+    /// Remembers one of this moment.
+    pub(crate) fn add(&self, report: OverrunReport, at: Instant) {
         let mut reports = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if reports.len() == REMEMBERED {
             reports.pop_front();
         }
-        reports.push_back(report);
+        reports.push_back((at, report));
     }
 
     pub(crate) fn all(&self) -> Vec<OverrunReport> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+        let reports = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let aged = |(at, report): &(Instant, OverrunReport)| OverrunReport {
+            seconds_ago: at.elapsed().as_secs(),
+            ..report.clone()
+        };
+        reports.iter().map(aged).collect()
     }
 }
 
@@ -202,7 +207,6 @@ fn backtrace(place: &ThreadPlace) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Instant;
 
     fn place(line: &str, state: &str) -> ThreadPlace {
         ThreadPlace {
@@ -276,7 +280,8 @@ mod tests {
         let last = LastOverruns::default();
         for worker in 0..100 {
             let (request, doing) = ("GET /".into(), "it sleeps".into());
-            last.add(OverrunReport { worker, request, doing, backtrace: None, at: Instant::now() });
+            let report = OverrunReport { worker, request, doing, backtrace: None, seconds_ago: 0 };
+            last.add(report, Instant::now());
         }
         assert_eq!(last.all().iter().map(|report| report.worker).collect::<Vec<_>>(), [96, 97, 98, 99]);
     }

@@ -1,63 +1,15 @@
 //! A request that got an error in the place of its answer, in words: what happened, and what to do about it. For
 //! developers only: the front decides who is one.
 
-use crate::diagnosis::failed_request::RawRequest;
 use crate::facts::boot_failure::Account;
 use crate::facts::ending::Ending;
 use highball_config::App;
-use highball_link::{RubyError, ThreadPlace};
+use highball_link::{FailureCause, QueueLoad, RequestFailure, RubyError, ThreadPlace};
 use std::collections::VecDeque;
 use std::fmt::Write as _;
-use std::time::Duration;
 
 /// The deaths of workers that are remembered.
 const DEATHS: usize = 32;
-
-/// A request that got an error.
-#[derive(Debug)]
-pub struct RequestFailure {
-    /// The status that the client gets.
-    pub status: u16,
-    /// What happened.
-    pub what: What,
-    /// Whether a second worker had been asked.
-    pub repeated: bool,
-    /// What was asked for.
-    pub request: RawRequest,
-}
-
-/// What happened to a request.
-#[derive(Debug)]
-pub enum What {
-    /// The application raised an exception: what the worker reports of it, in JSON.
-    Raised(Vec<u8>),
-    /// The worker died, or broke the rules of its ring.
-    WorkerDied {
-        /// The worker's number.
-        worker: u32,
-    },
-    /// The answer could not be sent.
-    BadAnswer {
-        /// What it does: `has a malformed Content-Length`.
-        why: &'static str,
-    },
-    /// Too many requests wait.
-    QueueFull {
-        /// The number of requests that wait.
-        waiting: usize,
-        /// How long the oldest of them has waited.
-        oldest: Duration,
-        /// The workers that serve, and some of what each is at.
-        workers: Vec<(u32, Vec<String>)>,
-    },
-    /// No answer had started in time.
-    TimedOut {
-        /// The worker that is at it; `None`: no thread was free.
-        worker: Option<u32>,
-    },
-    /// Anything else, in words.
-    Other(&'static str),
-}
 
 /// How workers have died.
 #[derive(Debug, Default)]
@@ -99,41 +51,28 @@ impl Deaths {
     }
 }
 
-impl RequestFailure {
-    /// The worker that it is about, if it still serves, or would.
-    pub(crate) fn stuck_worker(&self) -> Option<u32> {
-        match self.what {
-            What::TimedOut { worker } => worker,
-            _ => None,
-        }
-    }
-
-    /// The worker that died.
-    pub(crate) fn dead_worker(&self) -> Option<u32> {
-        match self.what {
-            What::WorkerDied { worker } => Some(worker),
-            _ => None,
-        }
-    }
-
-    /// What happened, in words. `threads`: where those of the stuck worker are.
-    pub(crate) fn account(&self, death: Option<&Death>, threads: &[ThreadPlace], app: &App) -> Account {
-        match &self.what {
-            What::Raised(words) => serde_json::from_slice(words).unwrap_or_else(|_| undescribed()),
-            What::WorkerDied { worker } => {
-                let mut account = death.map_or_else(|| gone(*worker), Death::account);
-                if self.repeated {
-                    account.error.message +=
-                        "\n(A worker before it had ended in the middle of the same request: this was the second try.)";
-                }
-                account
+/// What happened, in words. `threads`: where those of the stuck worker are.
+pub(crate) fn account(
+    failure: &RequestFailure,
+    death: Option<&Death>,
+    threads: &[ThreadPlace],
+    app: &App,
+) -> Account {
+    match &failure.cause {
+        FailureCause::Raised(words) => serde_json::from_slice(words).unwrap_or_else(|_| undescribed()),
+        FailureCause::WorkerDied { worker } => {
+            let mut account = death.map_or_else(|| gone(*worker), Death::account);
+            if failure.repeated {
+                account.error.message +=
+                    "\n(A worker before it had ended in the middle of the same request: this was the second try.)";
             }
-            What::BadAnswer { why } => bad_answer(why),
-            What::QueueFull { waiting, oldest, workers } => queue_full(*waiting, *oldest, workers, app),
-            What::TimedOut { worker } => timed_out(*worker, threads, app),
-            What::Other(why) => {
-                Account::of_ours("unavailable", (*why).into(), "Try again in a moment.".into())
-            }
+            account
+        }
+        FailureCause::BadAnswer { why } => bad_answer(why),
+        FailureCause::QueueFull(load) => queue_full(load, app),
+        FailureCause::TimedOut { worker } => timed_out(*worker, threads, app),
+        FailureCause::Other(why) => {
+            Account::of_ours("unavailable", (*why).into(), "Try again in a moment.".into())
         }
     }
 }
@@ -202,10 +141,11 @@ fn bad_answer(why: &str) -> Account {
     Account::of_ours("bad_answer", message, remedy.into())
 }
 
-fn queue_full(waiting: usize, oldest: Duration, workers: &[(u32, Vec<String>)], app: &App) -> Account {
+fn queue_full(load: &QueueLoad, app: &App) -> Account {
+    let QueueLoad { waiting, oldest, workers } = load;
     let (count, threads) = (workers.len(), app.threads);
     let mut message = format!("{waiting} requests wait already, and no more may");
-    if waiting > 0 {
+    if *waiting > 0 {
         let _ = write!(message, "; the oldest has waited for {:.1} s", oldest.as_secs_f64());
     }
     if workers.is_empty() {

@@ -4,7 +4,6 @@ use highball_link::Booted;
 use highball_tenant::TenantFolder;
 use highball_users::User;
 use rustix::process::getpid;
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// What makes a folder that of an application, which has to be loaded.
@@ -59,18 +58,10 @@ impl Site {
     pub(crate) fn booted(self) -> Booted {
         Booted {
             pid: getpid().as_raw_nonzero().get(),
-            ruby: None,
-            jit: None,
-            gc: None,
-            allocator: None,
-            boot_cache: None,
-            rack: None,
             framework: self.kind.into(),
             public: Some(self.root),
-            public_headers: BTreeMap::new(),
-            assets: None,
             restartable: true,
-            findings: Vec::new(),
+            ..Booted::default()
         }
     }
 }

@@ -7,7 +7,7 @@ use super::load_probe::LoadProbe;
 use crate::app_output::AppOutput;
 use crate::control::control_socket::ControlSocket;
 use crate::control::message::ToWorker;
-use crate::core::{App as Core, AppAction, AppEvent, AppLog, Event, FrontNews, Process, Ticket, WorkerOrder};
+use crate::core::{App as Core, AppAction, AppEvent, AppLog, Event, Process, Ticket, WorkerOrder};
 use crate::diagnosis;
 use crate::diagnosis::overrun::LastOverruns;
 use crate::diagnosis::request_failure::Deaths;
@@ -25,8 +25,9 @@ use crate::rate_limit::RateLimit;
 use crate::shell::app_files::AppFiles;
 use crate::shell::event::{Discovery, Found, Launch, Plan, Planned};
 use crate::watch::restart_file::{RestartFiles, Watched};
-use crate::{checkpoint, AppNotice, Notice, ReadyWorker};
+use crate::{checkpoint, Notice};
 use highball_config::{App, Settings};
+use highball_link::{AppCommand, FrontCommand, WorkerRing};
 use highball_ring::Geometry;
 use highball_tenant::TenantFolder;
 use highball_text::visible_path;
@@ -181,10 +182,11 @@ impl AppSupervisor {
             AppAction::Forget { process, ending } => self.forget(process, ending),
             AppAction::Diagnose { ticket, folder, failure } => self.diagnose_boot(ticket, folder, *failure),
             AppAction::LookAtFolder { ticket } => self.look_at_folder(ticket),
-            AppAction::Notify(news) => self.notify(news).await,
+            AppAction::Notify(command) => self.notify(command).await,
             AppAction::Answer(..)
             | AppAction::MeasureMemory { .. }
             | AppAction::RereadConfiguration
+            | AppAction::ReportRemoval
             | AppAction::Log(_) => {} // the supervisor's
             AppAction::Checkpoint(step) => checkpoint::pass(step).await,
         }
@@ -444,38 +446,16 @@ impl AppSupervisor {
     }
 
     /// Tells the front. The front outlives the supervisor; if it is gone, the run is ending.
-    async fn notify(&mut self, news: FrontNews) {
-        let Some(notice) = self.notice(news) else { return };
-        if self.notices.send(Notice::OfApp(self.app.id, notice)).await.is_err() {
+    async fn notify(&mut self, command: AppCommand<()>) {
+        let threads = self.app.threads;
+        let ring = |worker| {
+            let end = self.workers.get_mut(&worker)?.take_ring()?;
+            Some(WorkerRing { threads, end })
+        };
+        let Some(command) = command.with_ring(ring) else { return };
+        if self.notices.send(Notice::ToFront(FrontCommand::ToApp(self.app.id, command))).await.is_err() {
             debug!("the front does not listen to notices any more");
         }
-    }
-
-    fn notice(&mut self, news: FrontNews) -> Option<AppNotice> {
-        let threads = self.app.threads;
-        let mut ready = |worker, generation| {
-            let ring = self.workers.get_mut(&worker)?.take_ring()?;
-            Some(ReadyWorker { worker, generation, threads, ring })
-        };
-        Some(match news {
-            FrontNews::Booted(app) => AppNotice::AppBooted((*app).clone()),
-            FrontNews::SiteOpened { root } => AppNotice::SiteOpened { root },
-            FrontNews::Failed(diagnosis) => AppNotice::AppFailed(Box::new((*diagnosis).clone())),
-            FrontNews::Abandoned => AppNotice::Abandoned,
-            FrontNews::Removed => AppNotice::Removed,
-            FrontNews::WorkerReady { worker, generation } => {
-                AppNotice::WorkerReady(ready(worker, generation)?)
-            }
-            FrontNews::CanaryReady { worker, generation } => {
-                AppNotice::CanaryReady(ready(worker, generation)?)
-            }
-            FrontNews::CanaryAdmitted { worker } => AppNotice::CanaryAdmitted { worker },
-            FrontNews::GenerationWithdrawn { generation } => AppNotice::GenerationWithdrawn { generation },
-            FrontNews::CrashLoop { is_on } => AppNotice::CrashLoop { is_on },
-            FrontNews::WorkerRetiring { worker } => AppNotice::WorkerRetiring { worker },
-            FrontNews::WorkerGone { worker, killed } => AppNotice::WorkerGone { worker, killed },
-            FrontNews::NameWarmWorker { requests } => AppNotice::NameWarmWorker { requests },
-        })
     }
 
     // --- its configuration and files

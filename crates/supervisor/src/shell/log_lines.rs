@@ -180,13 +180,13 @@ fn booted(app: &Booted, took: Duration) {
             finding.what
         );
     }
-    let jit = app.jit.as_deref().map(Tuning::of_compiler);
-    let gc = app.gc.as_deref().map(Tuning::of_collector);
-    let allocator = app.allocator.as_deref().map(Tuning::of_allocator);
-    let cache = app.boot_cache.as_deref().map(Tuning::of_boot_cache);
+    let jit = app.runtime.jit.as_deref().map(Tuning::of_compiler);
+    let gc = app.runtime.gc.as_deref().map(Tuning::of_collector);
+    let allocator = app.runtime.allocator.as_deref().map(Tuning::of_allocator);
+    let cache = app.runtime.boot_cache.as_deref().map(Tuning::of_boot_cache);
     info!(
         framework = app.framework,
-        ruby = app.ruby.as_deref(),
+        ruby = app.runtime.ruby.as_deref(),
         jit,
         gc,
         allocator,
@@ -222,7 +222,7 @@ fn of_worker(log: &AppLog, app: &AppSupervisor) {
             }
         }
         AppLog::WorkerBooted { worker, app } => {
-            let (framework, ruby) = (&app.framework, &app.ruby);
+            let (framework, ruby) = (&app.framework, &app.runtime.ruby);
             info!(worker, framework, ruby, "the application is booted by its workers");
         }
         AppLog::WorkerFailed { worker, promoting, failure } => {

@@ -12,14 +12,14 @@ use crate::core::memory::{MachineNow, MemoryWatch, Reading, Verdict, Watched};
 use crate::core::replacement::ReplacementCause;
 use crate::core::sizing::Room;
 use crate::core::worker::WorkerState;
-use crate::core::{AppEvent, Event, FrontNews, Process};
+use crate::core::{AppEvent, Event, Process};
 use crate::facts::ending::Ending;
 use crate::inbox::Inbox;
-use crate::report::{MachineMemory, MemoryReport};
 use crate::shell::app_files::in_turn;
 use crate::shell::event::{Discovery, Measured};
 use highball_cgroups::{available_memory, free_memory, oom_kills};
 use highball_config::{AppId, MemoryLimits, User};
+use highball_link::{AppCommand, MachineMemory, MemoryReport};
 use highball_proc::{family, glance, own_bytes_at_most};
 use highball_tenant::own_memory;
 use std::collections::BTreeMap;
@@ -98,8 +98,8 @@ impl MemorySampler {
     }
 
     /// A worker begins to serve.
-    pub(super) fn note(&mut self, news: &FrontNews) {
-        if matches!(news, FrontNews::WorkerReady { .. } | FrontNews::CanaryAdmitted { .. }) {
+    pub(super) fn note(&mut self, command: &AppCommand<()>) {
+        if matches!(command, AppCommand::AddWorker(_) | AppCommand::AdmitCanary { .. }) {
             self.first_look = Some(Instant::now() + FIRST_LOOK);
         }
     }
@@ -159,9 +159,10 @@ impl MemorySampler {
         let available = self.machine.available.unwrap_or(u64::MAX);
         MemoryReport {
             bytes: self.watch.bytes_of_app(app.app.id),
-            worker_limit: app.app.memory.worker.bytes(available),
-            budget: app.app.memory.budget(available),
-            too_small: core.staff.replacements().too_small().map(|over| over.too_small()),
+            worker_limit_bytes: app.app.memory.worker.bytes(available),
+            budget_bytes: app.app.memory.budget(available),
+            problem: core.staff.replacements().too_small().map(|over| over.too_small()),
+            replaced: core.staff.replacements().counts().of(ReplacementCause::OverMemory),
             oom_kills: core.trouble.oom_kills,
         }
     }

@@ -3,23 +3,21 @@
 
 use super::app::AppSupervisor;
 use super::Supervisor;
+use crate::asked_heap::AskedHeap;
 use crate::control::message::{FromMold, FromWorker, ToWorker};
 use crate::control::questions::NotAsked;
 use crate::core::replacement::ReplacementCause;
 use crate::core::worker::{StartFailure, WorkerState};
 use crate::core::{App as Core, AppEvent, Process};
 use crate::diagnosis::overrun::{describe, look, of_unresponsive};
-use crate::diagnosis::request_failure::RequestFailure;
 use crate::diagnosis::thread_states::AskedThreads;
 use crate::diagnosis::{self, start_failure_without_secrets};
 use crate::process::launcher::Who;
 use crate::process::watcher::SocketEvent;
-use crate::report::{AskedHeap, OverrunReport};
 use crate::shell::app_files::in_turn;
 use crate::shell::event::Found;
-use crate::{AppOrder, Overrun};
 use highball_config::AppId;
-use highball_link::Diagnosis;
+use highball_link::{Diagnosis, FrontAppEvent, Overrun, OverrunReport, RequestFailure};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -188,40 +186,38 @@ impl AppSupervisor {
         })
     }
 
-    /// An order of the front or of an operator, if it is for the core.
-    pub(super) fn ordered(&mut self, order: AppOrder, core: &Core) -> Option<AppEvent> {
-        Some(match order {
-            AppOrder::Wanted => AppEvent::Wanted,
-            AppOrder::Idle => AppEvent::Idle,
-            AppOrder::Drained => AppEvent::Drained,
-            AppOrder::WorkerBroken { worker, why } => {
+    /// An event of the front, as one for the core, if it is.
+    pub(super) fn front_sent(&mut self, event: FrontAppEvent, core: &Core) -> Option<AppEvent> {
+        Some(match event {
+            FrontAppEvent::Wanted => AppEvent::Wanted,
+            FrontAppEvent::Idle => AppEvent::Idle,
+            FrontAppEvent::Drained => AppEvent::Drained,
+            FrontAppEvent::WorkerBroken { worker, why } => {
                 if core.staff.get(worker).is_some() {
                     self.deaths.broke_the_rules(worker, self.pid_of_worker(worker), &why);
                 }
                 AppEvent::WorkerBroken { worker, why }
             }
-            AppOrder::RingEndsSoon { worker } => AppEvent::RingEndsSoon { worker },
-            AppOrder::ReplaceWorker { worker, cause } => {
-                if cause == ReplacementCause::Unresponsive {
-                    self.describe_unresponsive(worker, core);
-                }
-                AppEvent::ReplaceWorker { worker, cause }
+            FrontAppEvent::RingEndsSoon { worker } => AppEvent::RingEndsSoon { worker },
+            FrontAppEvent::WorkerStuck { worker } => {
+                AppEvent::ReplaceWorker { worker, cause: ReplacementCause::TimedOut }
             }
-            AppOrder::MoreWorkers(more) => AppEvent::MoreWorkers(more),
-            AppOrder::RequestTimedOut(overrun) => {
+            FrontAppEvent::WorkerUnresponsive { worker } => {
+                self.describe_unresponsive(worker, core);
+                AppEvent::ReplaceWorker { worker, cause: ReplacementCause::Unresponsive }
+            }
+            FrontAppEvent::WorkerIdle { worker, is_stuck } => AppEvent::WorkerIdle { worker, is_stuck },
+            FrontAppEvent::CanaryAnswered { worker, answer } => AppEvent::CanaryAnswered { worker, answer },
+            FrontAppEvent::WorkerWarm { worker } => AppEvent::WorkerWarm { worker },
+            FrontAppEvent::RequestTimedOut(overrun) => {
                 self.overran(overrun, core);
                 return None;
             }
-            AppOrder::WorkerIdle { worker, is_stuck } => AppEvent::WorkerIdle { worker, is_stuck },
-            AppOrder::CanaryAnswered { worker, answer } => AppEvent::CanaryAnswered { worker, answer },
-            AppOrder::WorkerWarm { worker } => AppEvent::WorkerWarm { worker },
-            AppOrder::ConfigurationRefused(why) => AppEvent::ConfigurationRefused(why),
-            AppOrder::Diagnose(failure, to) => {
+            FrontAppEvent::DiagnosisWanted(failure, to) => {
                 self.diagnose_request(*failure, to, core);
                 return None;
             }
-            // The supervisor gives them tickets, and looks at the load of all.
-            AppOrder::Refork(_) | AppOrder::Restart(_) | AppOrder::Load(_) => return None,
+            FrontAppEvent::Load(_) => return None, // the supervisor's: it looks at the load of all
         })
     }
 
@@ -287,7 +283,7 @@ impl AppSupervisor {
                 let message = "a request has exceeded its time limit and goes on in its worker";
                 error!(worker, pid, request, doing, backtrace, left_out, "{message}");
             });
-            last.add(OverrunReport { worker, request, doing, backtrace, at: now });
+            last.add(OverrunReport { worker, request, doing, backtrace, seconds_ago: 0 }, now);
         });
     }
 

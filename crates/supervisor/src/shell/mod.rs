@@ -31,6 +31,8 @@ pub use outcome::Outcome;
 use crate::app_output::{AppOutput, Relay};
 use crate::core::event::ReceivedSignal;
 use crate::core::mold::MoldState;
+use crate::core::refork::ReforkCause;
+use crate::core::replacement::ReplacementCause;
 use crate::core::restart::Asked;
 use crate::core::worker::WorkerState;
 use crate::core::{Action, AppAction, AppEvent, Event, Process, Server, ServerConfig, Ticket};
@@ -48,6 +50,7 @@ use crate::{checkpoint, AppOrder, Notice, Order};
 use app::AppSupervisor;
 use blueprint::boots_at_a_time;
 use highball_config::{AppId, Settings};
+use highball_link::{FrontAppEvent, FrontCommand, FrontEvent};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::io;
 use std::sync::Arc;
@@ -241,6 +244,7 @@ impl Supervisor {
                 }
             }
             Action::OfApp(_, AppAction::RereadConfiguration) => self.notify(Notice::Hangup).await,
+            Action::OfApp(id, AppAction::ReportRemoval) => self.notify(Notice::AppRemoved(id)).await,
             Action::OfApp(id, AppAction::MeasureMemory { ticket, boot, workers }) => {
                 let free = self.free_memory(id);
                 let app = self.apps.get_mut(&id);
@@ -248,8 +252,8 @@ impl Supervisor {
             }
             Action::OfApp(id, action) => {
                 let Some(app) = self.apps.get_mut(&id) else { return };
-                if let AppAction::Notify(news) = &action {
-                    self.memory.note(news);
+                if let AppAction::Notify(command) = &action {
+                    self.memory.note(command);
                 }
                 let span = app.span(self.core.apps.len() == 1);
                 let performed = async {
@@ -264,8 +268,8 @@ impl Supervisor {
                 performed.instrument(span).await;
             }
             Action::ForgetApp(id) => drop(self.apps.remove(&id)),
-            Action::AnnounceStop => self.notify(Notice::StoppingSoon).await,
-            Action::DrainFront => self.notify(Notice::Drain).await,
+            Action::AnnounceStop => self.notify(Notice::ToFront(FrontCommand::AnnounceStop)).await,
+            Action::DrainFront => self.notify(Notice::ToFront(FrontCommand::Drain)).await,
             Action::Hangup => self.notify(Notice::Hangup).await,
             Action::HandOver { upgrade, kept, restart } => self.hand_over(upgrade, kept, restart).await,
             Action::SpawnSuccessor { upgrade, failed } => self.spawn_successor(upgrade, &failed),
@@ -349,15 +353,22 @@ impl Supervisor {
             }
             Order::ToApp(app, AppOrder::Refork(to)) => {
                 let ticket = Some(self.ticket_for(to));
-                self.happens(
-                    app,
-                    AppEvent::Refork { cause: crate::core::refork::ReforkCause::Command, ticket },
-                );
+                self.happens(app, AppEvent::Refork { cause: ReforkCause::Command, ticket });
             }
-            Order::ToApp(id, AppOrder::Load(load)) => self.load_reported(id, load),
-            Order::ToApp(id, order) => {
+            Order::ToApp(app, AppOrder::ReplaceWorker { worker }) => {
+                self.happens(app, AppEvent::ReplaceWorker { worker, cause: ReplacementCause::Asked });
+            }
+            Order::ToApp(app, AppOrder::MoreWorkers(more)) => self.happens(app, AppEvent::MoreWorkers(more)),
+            Order::ToApp(app, AppOrder::ConfigurationRefused(why)) => {
+                self.happens(app, AppEvent::ConfigurationRefused(why));
+            }
+            Order::FromFront(FrontEvent::Drained) => self.happened.push_back(Event::FrontDrained),
+            Order::FromFront(FrontEvent::OfApp(id, FrontAppEvent::Load(load))) => {
+                self.load_reported(id, load)
+            }
+            Order::FromFront(FrontEvent::OfApp(id, event)) => {
                 if let (Some(app), Some(core)) = (self.apps.get_mut(&id), self.core.apps.get(&id)) {
-                    let event = app.ordered(order, core);
+                    let event = app.front_sent(event, core);
                     self.happened.extend(event.map(|event| Event::OfApp(id, event)));
                 } // else it was removed meanwhile
             }
@@ -373,7 +384,6 @@ impl Supervisor {
                 } // else it was removed meanwhile
             }
             Order::RemoveApp(app) => self.happens(app, AppEvent::Remove),
-            Order::FrontDrained => self.happened.push_back(Event::FrontDrained),
             Order::MayUpgrade(context) => {
                 if !self.core.is_over() {
                     self.upgrading.context = Some(*context);

@@ -9,65 +9,63 @@ use crate::core::mold::Mold;
 use crate::core::restart::{Stage, Wish};
 use crate::core::restarts::Restart;
 use crate::core::sizing::Sizing;
-use crate::report::{
-    AppReport, CrashLoopReport, MoldReport, ReforkReport, Report, RestartReport, SizingReport, UpgradeReport,
-    WorkerReport,
+use highball_link::{
+    AppProcesses, CrashLoopReport, MoldReport, ReforkReport, RestartReport, ServerProcesses, SizingReport,
+    SupervisorReport, UpgradeReport, WorkerProcess,
 };
 use std::time::{Duration, Instant};
 
 impl Supervisor {
-    pub(super) fn report(&self, now: Instant) -> Report {
+    pub(super) fn report(&self, now: Instant) -> SupervisorReport {
         let apps = self
             .apps
             .iter()
             .filter_map(|(id, app)| Some(app.report(self.core.apps.get(id)?, &self.memory, now)));
-        let apps: Vec<AppReport> = apps.collect();
+        let apps: Vec<AppProcesses> = apps.collect();
         let upgrade = self.core.upgrades.report(now).map(|report| {
             let pid = report.pid.or_else(|| self.upgrading.pid_of(report.number));
             UpgradeReport { pid, ..report }
         });
-        Report {
-            phase: match &apps[..] {
-                [app] => app.phase,
-                _ if self.core.is_over() => "draining",
-                _ => "serving",
-            },
-            apps,
-            memory: self.memory.machine(),
-            upgrade,
-            successor: self.upgrading.serving_pid(),
-        }
+        let phase = match &apps[..] {
+            [app] => app.phase.clone(),
+            _ if self.core.is_over() => "draining".into(),
+            _ => "serving".into(),
+        };
+        let (memory, successor) = (self.memory.machine(), self.upgrading.serving_pid());
+        SupervisorReport { server: ServerProcesses { phase, memory, upgrade, successor }, apps }
     }
 }
 
 impl AppSupervisor {
-    fn report(&self, core: &Core, memory: &MemorySampler, now: Instant) -> AppReport {
-        let workers = core.staff.workers().iter().map(|(worker, state)| WorkerReport {
+    fn report(&self, core: &Core, memory: &MemorySampler, now: Instant) -> AppProcesses {
+        let workers = core.staff.workers().iter().map(|(worker, state)| WorkerProcess {
             worker,
             generation: state.generation,
             pid: self.pid_of_worker(worker),
-            state: state.state.name(),
+            state: state.state.name().into(),
             replaced_for: state.replacement.map(|replacement| replacement.cause.name()),
             threads: self.app.threads,
             memory_bytes: memory.bytes_of_worker(self.app.id, worker),
-            uptime: now - state.forked_at,
+            uptime_seconds: (now - state.forked_at).as_secs(),
         });
-        AppReport {
+        let app = core.current.app();
+        AppProcesses {
             id: self.app.id,
-            phase: core.phase_name(),
-            app: core.current.app().map(|app| (**app).clone()),
+            phase: core.phase_name().into(),
+            framework: app.map(|app| app.framework.clone()),
+            runtime: app.map(|app| app.runtime.clone()).unwrap_or_default(),
+            restartable: app.map(|app| app.restartable),
             folder: core.current.folder().into(),
             generation: core.current.number(),
             mold: core.molds.of(core.current.line()).map(|mold| self.mold_report(mold)),
             mold_rests: core.boots.rests(),
-            wanted: core.staff.wanted(),
+            workers_wanted: core.staff.wanted(),
             sizing: core.staff.sizing().map(|sizing| sizing_report(sizing, memory.available(), now)),
             workers: workers.collect(),
             crash_loop: core.staff.crashes(now).map(crash_loop_report),
             replaced: core.staff.replacements().counts().by_name(),
             memory: memory.report(self, core),
             overruns: self.overruns.all(),
-            restartable: core.current.app().map(|app| app.restartable),
             restarts: self.restart_reports(core, now),
             restart_counts: core.restarts.past().counts(),
             refork: self.refork_report(core, now),
@@ -80,17 +78,17 @@ impl AppSupervisor {
     fn mold_report(&self, mold: &Mold) -> MoldReport {
         MoldReport {
             pid: self.pid_of_mold(mold.boot),
-            state: mold.state.name(),
+            state: mold.state.name().into(),
             promoted_from: mold.promoted_from,
         }
     }
 
     fn restart_reports(&self, core: &Core, now: Instant) -> Vec<RestartReport> {
-        let report = |wish: Wish, state, took, mold| RestartReport {
+        let report = |wish: Wish, state: &str, took: Duration, mold| RestartReport {
             generation: wish.generation,
             asked_by: wish.asked.to_string(),
-            state,
-            took,
+            state: state.into(),
+            seconds: took.as_secs_f64(),
             failure: None,
             mold,
         };
@@ -116,17 +114,24 @@ impl AppSupervisor {
 
 fn crash_loop_report(crashes: Crashes) -> CrashLoopReport {
     let Crashes { deaths, within, .. } = crashes;
-    CrashLoopReport { deaths, within, what: crashes.to_string(), remedy: crashes.remedy() }
+    CrashLoopReport {
+        deaths,
+        seconds: within.as_secs(),
+        what: crashes.to_string(),
+        remedy: crashes.remedy().into(),
+    }
 }
 
 fn sizing_report(sizing: &Sizing, memory: Option<u64>, now: Instant) -> SizingReport {
     let range = sizing.range();
+    let (decided, decided_at) = sizing.decided().unzip();
     SizingReport {
         min: range.min,
         max: range.max,
         cpus: range.cpus.to_string(),
-        memory,
-        decided: sizing.decided().map(|(decision, at)| (decision.to_string(), now - at)),
+        memory_bytes: memory,
+        decided: decided.map(|decision| decision.to_string()),
+        decided_seconds_ago: decided_at.map(|at| (now - at).as_secs()),
         hindered: sizing.hindered(now).map(|hindrance| hindrance.to_string()),
     }
 }

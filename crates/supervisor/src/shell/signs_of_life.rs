@@ -8,7 +8,8 @@ use crate::core::memory::Watched;
 use crate::core::worker::WorkerState;
 use crate::core::Process;
 use crate::process::worker_handle::WorkerHandle;
-use crate::{AppNotice, Notice};
+use crate::Notice;
+use highball_link::{AppCommand, FrontCommand};
 use std::time::{Duration, Instant};
 
 /// Time between two questions to a worker that answers.
@@ -33,9 +34,10 @@ impl Supervisor {
                 if is_fine && !handle.life.is_reported {
                     continue;
                 }
-                let notice = AppNotice::SignOfLife { worker, answers, is_stopped };
+                let sign = AppCommand::SignOfLife { worker, answers, is_stopped };
+                let command = FrontCommand::ToApp(watched.app, sign);
                 // The next look comes soon, should there be no room.
-                if self.notices.try_send(Notice::OfApp(watched.app, notice)).is_ok() {
+                if self.notices.try_send(Notice::ToFront(command)).is_ok() {
                     handle.life.is_reported = !is_fine;
                 }
             }

@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
+use highball_link::CertificateReport;
 use rcgen::{
     BasicConstraints, CertificateParams, CidrSubnet, DistinguishedName, DnType, ExtendedKeyUsagePurpose,
     GeneralSubtree, IsCa, KeyPair, KeyUsagePurpose, NameConstraints, SanType, SerialNumber,
@@ -24,7 +25,6 @@ use webpki::{anchor_from_trusted_cert, EndEntityCert, KeyUsage};
 use zeroize::Zeroizing;
 
 use super::certificate::expiry;
-use super::CertificateReport;
 
 const DAY: Duration = Duration::from_secs(86_400);
 /// A certificate counts from a day before it was issued: clocks of containers and virtual machines differ.
@@ -260,7 +260,6 @@ impl Issuer {
             file: self.file.display().to_string(),
             hosts: names.into_iter().chain(addresses.map(|address| address.to_string())).collect(),
             expires_at: since_1970(self.expires).as_secs(),
-            is_out_of_date: self.expires <= SystemTime::now(),
         }
     }
 }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use highball_config::CertificateFiles;
+use highball_link::CertificateReport;
 use highball_tenant::OpenError;
 use rustix::fs::OFlags;
 use rustls::pki_types::pem::PemObject;
@@ -16,8 +17,6 @@ use rustls::sign::CertifiedKey;
 use serde::{Deserialize, Serialize};
 use webpki::{EndEntityCert, KeyUsage};
 use zeroize::Zeroizing;
-
-use super::CertificateReport;
 
 /// The largest file that may be a certificate or a key.
 const MOST_BYTES: u64 = 1 << 20;
@@ -392,7 +391,6 @@ impl Certificate {
             file: self.file.display().to_string(),
             hosts: self.served_hosts(),
             expires_at: expires.as_secs(),
-            is_out_of_date: self.is_out_of_date(),
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
+use highball_link::CertificateReport;
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use rustls::{SignatureAlgorithm, SignatureScheme};
@@ -10,7 +11,6 @@ use rustls::{SignatureAlgorithm, SignatureScheme};
 use super::authority::Issuer;
 use super::certificate::{wildcard_for, Certificate};
 use super::challenges::{Challenges, ACME_TLS};
-use super::CertificateReport;
 
 /// The certificates in use.
 #[derive(Debug)]

@@ -1,7 +1,7 @@
 //! The report, as it is sent: in JSON.
 
-use crate::status::kernel_limits::KernelLimitsStatus;
-use highball_front::figures::Times;
+use highball_link::KernelLimitsReport;
+use highball_link::Times;
 use serde::{Deserialize, Serialize};
 
 /// How a server is doing.
@@ -34,7 +34,7 @@ pub(crate) struct AppOverview {
     pub(crate) workers: Vec<WorkerOverview>,
     /// The limits that the kernel keeps, if it has any.
     #[serde(default)]
-    pub(crate) kernel_limits: Option<KernelLimitsStatus>,
+    pub(crate) kernel_limits: Option<KernelLimitsReport>,
     /// Requests that wait for a worker.
     pub(crate) queue: usize,
     /// Requests that were answered since the start,

@@ -2,7 +2,7 @@
 //! than that, however many look.
 
 use highball_config::AppId;
-use highball_front::{RequestStage, RunningRequest, RunningRequests};
+use highball_link::{RequestStage, RunningRequest, RunningRequests};
 use highball_supervisor::{Order, ThreadState};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;

@@ -11,7 +11,7 @@ use crate::core::event::SuccessorEvent;
 use crate::core::log::ServerLog;
 use crate::core::mutation::{is_mutated, Mutation};
 use crate::facts::ending::Ending;
-use crate::report::UpgradeReport;
+use highball_link::UpgradeReport;
 use std::time::{Duration, Instant};
 
 /// Time for a new process to report that it boots, beyond the time for booting that this one knows.
@@ -60,8 +60,9 @@ impl Upgrade {
                 UpgradeStage::Queued => "queued",
                 UpgradeStage::Booting => "booting",
                 UpgradeStage::TakingOver => "taking over",
-            },
-            took: now - self.began,
+            }
+            .into(),
+            seconds: (now - self.began).as_secs_f64(),
             pid: None,
             version: self.version.clone(),
             failure: None,
@@ -296,7 +297,8 @@ impl Server {
         let number = upgrade.number;
         self.log(ServerLog::HotRestartFailed { why: why.into() });
         let report = upgrade.report(self.now);
-        self.upgrades.past = Some(UpgradeReport { state: "failed", failure: Some(why.into()), ..report });
+        self.upgrades.past =
+            Some(UpgradeReport { state: "failed".into(), failure: Some(why.into()), ..report });
         let grace = match upgrade.stage {
             UpgradeStage::Queued => return,
             UpgradeStage::Booting => LEAVE_TIME,
@@ -313,8 +315,8 @@ impl Server {
     fn hand_over(&mut self) {
         let Some(upgrade) = self.upgrades.going.take() else { return };
         let (number, report) = (upgrade.number, upgrade.report(self.now));
-        self.log(ServerLog::HandedOver { upgrade: number, took: report.took });
-        self.upgrades.past = Some(UpgradeReport { state: "done", ..report });
+        self.log(ServerLog::HandedOver { upgrade: number, took: self.now - upgrade.began });
+        self.upgrades.past = Some(UpgradeReport { state: "done".into(), ..report });
         self.upgrades.may_be_asked = false;
         self.upgrades.done = Some(number);
         self.phase = ServerPhase::Succeeded;

@@ -8,8 +8,9 @@ use crate::core::restart_policy::Life;
 use crate::core::server::Server;
 use crate::core::sizing::{Decision, Hindrance, Reason, Room};
 use crate::core::worker::{Worker, WorkerState};
-use crate::core::{Action, AppAction, AppEvent, AppLog, Event, FrontNews, ServerLog, Ticket};
+use crate::core::{Action, AppAction, AppEvent, AppLog, Event, ServerLog, Ticket};
 use highball_config::AppId;
+use highball_link::{AppCommand, NewWorker};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
@@ -150,25 +151,25 @@ impl Books {
                     _ => {}
                 }
             }
-            AppAction::Notify(FrontNews::CanaryReady { worker, generation }) => {
+            AppAction::Notify(AppCommand::AddCanary(NewWorker { worker, generation, .. })) => {
                 if let Some(now) = self.now {
                     self.canaries.entry((app, *generation)).or_insert(now);
                 }
                 let is_new = self.announced.insert((app, *worker));
                 ensure(is_new, || format!("worker {worker} was announced twice"))?;
             }
-            AppAction::Notify(FrontNews::SiteOpened { .. }) => {
+            AppAction::Notify(AppCommand::OpenSite { .. }) => {
                 *self.reached.entry("site: found").or_default() += 1
             }
-            AppAction::Notify(FrontNews::WorkerReady { worker, .. }) => {
+            AppAction::Notify(AppCommand::AddWorker(NewWorker { worker, .. })) => {
                 let is_new = self.announced.insert((app, *worker));
                 ensure(is_new, || format!("worker {worker} was announced twice"))?;
             }
-            AppAction::Notify(FrontNews::WorkerGone { worker, .. }) => {
+            AppAction::Notify(AppCommand::RemoveWorker { worker, .. }) => {
                 let was_known = self.announced.remove(&(app, *worker));
                 ensure(was_known, || format!("the front never heard of worker {worker}"))?;
             }
-            AppAction::Notify(FrontNews::WorkerRetiring { worker }) if *leaving != Some(*worker) => {
+            AppAction::Notify(AppCommand::RetireWorker { worker }) if *leaving != Some(*worker) => {
                 self.check_retired(app, *worker, server)?;
             }
             _ => {}

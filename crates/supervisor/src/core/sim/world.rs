@@ -15,15 +15,13 @@ use crate::core::restart::Asked;
 use crate::core::samples::{boot_failure, booted, diagnosis, start_failure};
 use crate::core::server::Server;
 use crate::core::sizing::{Load, Room};
-use crate::core::{
-    Action, AppAction, AppEvent, Event, FrontNews, Process, SuccessorEvent, Ticket, WorkerOrder,
-};
+use crate::core::{Action, AppAction, AppEvent, Event, Process, SuccessorEvent, Ticket, WorkerOrder};
 use crate::facts::ending::Ending;
 use crate::facts::folder_state::FolderState;
 use fastrand::Rng;
 use highball_cgroups::{CpuLimit, Cpus};
 use highball_config::{AppId, PoolRange, ReforkAfter};
-use highball_link::{Booted, Diagnosis, Step};
+use highball_link::{AppCommand, Booted, Diagnosis, NewWorker, Step};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
 use std::fmt::Write as _;
@@ -656,7 +654,13 @@ impl World {
                 let delay = self.a_while();
                 self.reports(app, delay, AppEvent::FolderSeen { ticket, files, took });
             }
-            AppAction::Notify(news) => self.hear(app, news),
+            AppAction::Notify(command) => self.hear(app, command),
+            AppAction::ReportRemoval => {
+                let (hangs, delay) = (self.chance(self.chaos.hang), self.a_while());
+                if !hangs {
+                    self.reports(app, delay, AppEvent::Drained);
+                }
+            }
             AppAction::RereadConfiguration => self.reread(app),
             AppAction::Answer(..) | AppAction::Log(_) | AppAction::Checkpoint(_) => {}
         }
@@ -836,17 +840,17 @@ impl World {
     }
 
     /// The front.
-    fn hear(&mut self, app: AppId, news: FrontNews) {
+    fn hear(&mut self, app: AppId, command: AppCommand<()>) {
         if self.chance(self.chaos.hang) {
             return;
         }
         let delay = self.a_while();
-        match news {
-            FrontNews::WorkerReady { worker, .. } if self.chance(self.chaos.stuck) => {
+        match command {
+            AppCommand::AddWorker(NewWorker { worker, .. }) if self.chance(self.chaos.stuck) => {
                 self.stuck.insert((app, worker));
                 self.front_finds_stuck(app, worker);
             }
-            FrontNews::CanaryReady { worker, .. } => {
+            AppCommand::AddCanary(NewWorker { worker, .. }) => {
                 let answer = match (self.chance(self.chaos.failure), self.rng.bool()) {
                     (true, true) => Ok(500),
                     (true, false) => Err(String::new()),
@@ -854,11 +858,11 @@ impl World {
                 };
                 self.reports(app, delay, AppEvent::CanaryAnswered { worker, answer });
             }
-            FrontNews::WorkerRetiring { worker } => {
+            AppCommand::RetireWorker { worker } => {
                 let is_stuck = self.chance(self.chaos.failure);
                 self.reports(app, delay, AppEvent::WorkerIdle { worker, is_stuck });
             }
-            FrontNews::NameWarmWorker { requests } => {
+            AppCommand::NameWarmWorker { requests } => {
                 let workers = self.server.apps.get(&app).map(|app| {
                     app.staff
                         .workers()
@@ -873,8 +877,7 @@ impl World {
                     self.reports(app, delay, AppEvent::WorkerWarm { worker });
                 }
             }
-            FrontNews::Removed => self.reports(app, delay, AppEvent::Drained),
-            FrontNews::Failed(_) | FrontNews::Abandoned if self.rng.bool() => {
+            AppCommand::Failed(_) | AppCommand::Abandon if self.rng.bool() => {
                 self.reports(app, delay, AppEvent::Wanted);
             }
             _ => {}

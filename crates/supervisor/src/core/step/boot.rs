@@ -6,14 +6,14 @@ use super::super::ids::{Process, Ticket};
 use super::super::mold::Mold;
 use super::super::molds::Late;
 use super::super::mutation::{is_mutated, Mutation};
-use super::super::{AppAction, AppLog, FrontNews};
+use super::super::{AppAction, AppLog};
 use super::restart::TRY_AGAIN;
 use crate::core::restart::Failure;
 use crate::core::restart_policy::Life;
 use crate::facts::boot_failure::BootFailure;
 use crate::facts::ending::Ending;
 use crate::facts::folder_state::FolderState;
-use highball_link::{Booted, Diagnosis, Step};
+use highball_link::{AppCommand, Booted, Diagnosis, Step};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -135,7 +135,7 @@ impl App {
         if self.condition.is_present() {
             self.condition = Condition::Serving;
         }
-        self.out.notify(FrontNews::Booted(app));
+        self.out.notify(AppCommand::Booted(app));
     }
 
     pub(super) fn mold_failed(&mut self, boot: u32, failure: BootFailure) {
@@ -245,7 +245,7 @@ impl App {
         } else if self.boots.explained(ticket) && self.phase.is_running() {
             self.out.log(AppLog::BootFailed(Arc::clone(&diagnosis)));
             self.trouble.diagnosis = Some(Arc::clone(&diagnosis));
-            self.out.notify(FrontNews::Failed(diagnosis));
+            self.out.notify(AppCommand::Failed(diagnosis));
             self.postpone_boot(Life::NeverReady);
         }
     }

@@ -6,13 +6,13 @@ use super::super::ids::Process;
 use super::super::mold::Mold;
 use super::super::mutation::{is_mutated, Mutation};
 use super::super::worker::Worker;
-use super::super::{AppAction, AppLog, FrontNews};
+use super::super::{AppAction, AppLog};
 use super::boot::{died_while_booting, not_understood, MoldRole};
 use crate::core::restart::Stage;
 use crate::core::worker::{StartFailure, WorkerState};
 use crate::facts::boot_failure::BootFailure;
 use crate::facts::ending::Ending;
-use highball_link::Step;
+use highball_link::{AppCommand, Step};
 
 impl App {
     /// The kernel reports the end of a process. One that the core has given up already is only forgotten.
@@ -93,7 +93,7 @@ impl App {
         let Some(worker) = self.staff.gone(number) else { return };
         if worker.was_ready() {
             let killed = worker.state == WorkerState::Halted;
-            self.out.notify(FrontNews::WorkerGone { worker: number, killed });
+            self.out.notify(AppCommand::RemoveWorker { worker: number, killed });
         }
         let state = worker.state;
         if matches!(state, WorkerState::Draining | WorkerState::Halted) || self.phase.is_ending() {
@@ -142,7 +142,7 @@ impl App {
         if let Some(crashes) = self.staff.died(number, worker, ending, self.now) {
             self.out.log(AppLog::CrashLoop(crashes));
             if self.staff.crash_loop_begins() {
-                self.out.notify(FrontNews::CrashLoop { is_on: true });
+                self.out.notify(AppCommand::CrashLoop { is_on: true });
             }
         }
         // While a new version rolls, its place is for one of that.

@@ -3,7 +3,7 @@
 use super::super::app::App;
 use super::super::condition::{End, Phase};
 use super::super::config::FRONT_TIME;
-use super::super::{AppLog, FrontNews};
+use super::super::{AppAction, AppLog};
 use crate::core::restart::Failure;
 use std::time::{Duration, Instant};
 
@@ -55,7 +55,7 @@ impl App {
     pub(super) fn remove(&mut self) {
         self.out.log(AppLog::Removed);
         self.is_removed = true;
-        self.out.notify(FrontNews::Removed);
+        self.out.act(AppAction::ReportRemoval);
         self.drain(false);
     }
 

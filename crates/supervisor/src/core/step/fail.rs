@@ -8,11 +8,11 @@
 use super::super::app::App;
 use super::super::condition::{Condition, End, Failed, FolderVerdict};
 use super::super::mold::Mold;
-use super::super::{AppAction, AppLog, FrontNews, Ticket};
+use super::super::{AppAction, AppLog, Ticket};
 use crate::core::restart::Failure;
 use crate::facts::boot_failure::BootFailure;
 use crate::facts::folder_state::FolderState;
-use highball_link::{Diagnosis, Step};
+use highball_link::{AppCommand, Diagnosis, Step};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -37,7 +37,7 @@ impl App {
         self.boots.was_in_vain();
         self.condition = Condition::Failed(Failed::new(files, self.now));
         self.begin_line(); // those that are still to end have nothing to do with the next attempt
-        self.out.notify(FrontNews::Failed(diagnosis));
+        self.out.notify(AppCommand::Failed(diagnosis));
     }
 
     /// What is started does not come up.
@@ -136,7 +136,7 @@ impl App {
             }
             FolderVerdict::LookAgain => self.look_at_folder(true),
             FolderVerdict::FailAgain => {
-                let failure = self.trouble.diagnosis.clone().map(FrontNews::Failed);
+                let failure = self.trouble.diagnosis.clone().map(AppCommand::Failed);
                 self.out.act_all(failure.map(AppAction::Notify));
             }
             FolderVerdict::Nothing => {}

@@ -24,10 +24,11 @@ use super::app::App;
 use super::condition::{End, Phase};
 use super::event::AppEvent;
 use super::mutation::{is_mutated, Mutation};
-use super::{AppLog, FrontNews};
+use super::AppLog;
 use crate::core::server::SAME_SIGNAL;
 use crate::core::worker::WorkerState;
 use crate::facts::ending::Ending;
+use highball_link::AppCommand;
 use std::time::Instant;
 
 /// Passes over the state in one step. A step needs two or three; more only if something is wrong.
@@ -128,7 +129,7 @@ impl App {
         self.enforce_deadlines();
         if self.staff.ends_crash_loop(self.now) {
             self.out.log(AppLog::CrashLoopOver);
-            self.out.notify(FrontNews::CrashLoop { is_on: false });
+            self.out.notify(AppCommand::CrashLoop { is_on: false });
         }
         match self.phase {
             Phase::Running => {

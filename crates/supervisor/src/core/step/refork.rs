@@ -6,9 +6,10 @@ use super::super::config::HotRestart;
 use super::super::ids::Process;
 use super::super::reforks::{Refork, ReforkMove};
 use super::super::worker::Worker;
-use super::super::{AppAction, AppLog, FrontNews, WorkerOrder};
+use super::super::{AppAction, AppLog, WorkerOrder};
 use crate::core::refork::{ReforkCause, ReforkStage};
 use crate::core::worker::WorkerState;
+use highball_link::AppCommand;
 
 /// Why a refork fails whose worker has gone its way before.
 pub(super) const GONE: &str = "the worker that was to be promoted does not serve any more";
@@ -85,7 +86,7 @@ impl App {
                 if self.staff.retire(worker, self.config.retire_limit(), self.now) =>
             {
                 self.reforks.relieved();
-                self.out.notify(FrontNews::WorkerRetiring { worker }); // another serves in its place
+                self.out.notify(AppCommand::RetireWorker { worker }); // another serves in its place
                 self.out.checkpoint("refork.retiring");
             }
             Some(ReforkMove::Relieve(_)) => self.refork_failed(GONE.into()),
@@ -142,7 +143,7 @@ impl App {
         self.reforks.promoted(line, self.now);
         self.staff.roll();
         self.out.act(AppAction::BecomeMold { worker, boot });
-        self.out.notify(FrontNews::WorkerGone { worker, killed: false }); // and its ring with it
+        self.out.notify(AppCommand::RemoveWorker { worker, killed: false }); // and its ring with it
         self.out.log(AppLog::Promoted { worker, boot });
         self.out.checkpoint("refork.promoted");
     }

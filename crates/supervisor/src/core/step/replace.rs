@@ -7,8 +7,9 @@
 use super::super::app::App;
 use super::super::mutation::{is_mutated, Mutation};
 use super::super::staff::NextReplacement;
-use super::super::{AppAction, AppLog, FrontNews};
+use super::super::{AppAction, AppLog};
 use crate::core::memory::OverMemory;
+use highball_link::AppCommand;
 use std::time::Instant;
 
 impl App {
@@ -76,7 +77,7 @@ impl App {
         }
         if let Some((cause, retires_first)) = self.staff.replaced(worker) {
             self.out.log(AppLog::Replaced { worker, cause, retires_first });
-            self.out.notify(FrontNews::WorkerRetiring { worker });
+            self.out.notify(AppCommand::RetireWorker { worker });
         }
     }
 

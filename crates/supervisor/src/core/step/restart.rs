@@ -8,12 +8,13 @@ use super::super::mutation::{is_mutated, Mutation};
 use super::super::restarts::{RestartMove, Undoing};
 use super::super::version::Version;
 use super::super::worker::Worker;
-use super::super::{AppLog, FrontNews};
+use super::super::AppLog;
 use crate::core::restart::{Asked, Failure, Stage, Wish, BACKTRACE_LINES};
 use crate::core::restart_policy::Life;
 use crate::core::worker::{StartFailure, WorkerState};
 use crate::facts::boot_failure::BootFailure;
 use crate::facts::ending::Ending;
+use highball_link::AppCommand;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -130,7 +131,7 @@ impl App {
     /// A worker of a version that serves is prepared, as far as its time allowed.
     fn admit_prepared(&mut self, number: u32) {
         self.staff.admit_prepared(number);
-        self.out.notify(FrontNews::CanaryAdmitted { worker: number });
+        self.out.notify(AppCommand::AdmitCanary { worker: number });
         if self.reforks.line().is_some() {
             self.out.checkpoint("refork.replaced");
         } else if self.restarts.is_going() {
@@ -147,10 +148,10 @@ impl App {
         self.staff.roll();
         self.staff.fork_at_once(now); // that workers of the old version die is no reason to wait
         if let Some(app) = self.restarts.next().and_then(Version::app) {
-            self.out.notify(FrontNews::Booted(Arc::clone(app))); // its static files come with it
+            self.out.notify(AppCommand::Booted(Arc::clone(app))); // its static files come with it
         }
         self.staff.admit(worker);
-        self.out.notify(FrontNews::CanaryAdmitted { worker });
+        self.out.notify(AppCommand::AdmitCanary { worker });
         self.out.checkpoint("restart.admitted");
     }
 
@@ -198,7 +199,7 @@ impl App {
         self.current = restart.next;
         self.boots.new_version();
         if self.staff.new_version(self.now) {
-            self.out.notify(FrontNews::CrashLoop { is_on: false });
+            self.out.notify(AppCommand::CrashLoop { is_on: false });
         }
         self.reforks.new_version(self.now);
         if is_mutated(Mutation::ForgetOldMold) {
@@ -221,9 +222,9 @@ impl App {
         let Undoing { was, generation, line } = self.restarts.undo()?;
         self.let_go(line);
         if was == Stage::Rolling {
-            self.out.notify(FrontNews::GenerationWithdrawn { generation });
+            self.out.notify(AppCommand::WithdrawGeneration { generation });
             if let Some(app) = self.current.app() {
-                self.out.notify(FrontNews::Booted(Arc::clone(app)));
+                self.out.notify(AppCommand::Booted(Arc::clone(app)));
             }
             self.out.checkpoint("restart.undoing");
         }

@@ -4,11 +4,11 @@
 use super::super::app::App;
 use super::super::condition::Condition;
 use super::super::version::Version;
-use super::super::{AppLog, FrontNews};
+use super::super::AppLog;
 use super::boot::no_answer_of_files;
 use crate::core::restart::Failure;
 use crate::facts::boot_failure::BootFailure;
-use highball_link::Booted;
+use highball_link::{AppCommand, Booted};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ impl App {
         self.current = Version::new(generation, self.current.line(), folder);
         self.current.booted(site);
         self.condition = Condition::Serving;
-        self.out.notify(FrontNews::SiteOpened { root });
+        self.out.notify(AppCommand::OpenSite { root });
     }
 
     pub(super) fn no_site(&mut self, generation: u32, folder: PathBuf, failure: BootFailure) {

@@ -6,14 +6,14 @@ use super::super::ids::Process;
 use super::super::mold::Mold;
 use super::super::version::Version;
 use super::super::worker::Worker;
-use super::super::{AppAction, AppLog, FrontNews};
+use super::super::{AppAction, AppLog};
 use super::refork::GONE;
 use crate::core::refork::ReforkStage;
 use crate::core::restart::{Failure, Stage};
 use crate::core::restart_policy::Life;
 use crate::core::rolling::{Move, Tally};
 use crate::core::worker::{StartFailure, WorkerState};
-use highball_link::{Booted, Step};
+use highball_link::{AppCommand, Booted, NewWorker, Step};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -83,7 +83,7 @@ impl App {
         let Some(worker) = self.staff.workers().to_retire(self.staying(), of_staying) else { return };
         if self.staff.retire(worker, self.config.retire_limit(), self.now) {
             self.out.log(AppLog::Retires { worker });
-            self.out.notify(FrontNews::WorkerRetiring { worker });
+            self.out.notify(AppCommand::RetireWorker { worker });
             let is_last = self.tally().is_settled();
             if is_last && self.restarts.stage() == Some(Stage::Rolling) {
                 self.out.checkpoint("restart.last_retired");
@@ -182,9 +182,13 @@ impl App {
         let is_usual = self.staff.is_crashing() && !is_new;
         self.out.log(AppLog::WorkerReady { worker: number, took, is_usual });
         if !is_probed {
-            return self.out.notify(FrontNews::WorkerReady { worker: number, generation });
+            return self.out.notify(AppCommand::AddWorker(NewWorker {
+                worker: number,
+                generation,
+                ring: (),
+            }));
         }
-        self.out.notify(FrontNews::CanaryReady { worker: number, generation });
+        self.out.notify(AppCommand::AddCanary(NewWorker { worker: number, generation, ring: () }));
         if self.restarts.is_probing(generation) {
             self.out.checkpoint("restart.canary_ready");
         }
@@ -194,7 +198,7 @@ impl App {
     pub(super) fn replace(&mut self, worker: u32, why: AppLog) {
         if self.phase.is_running() && self.staff.retire(worker, self.config.retire_limit(), self.now) {
             self.out.log(why);
-            self.out.notify(FrontNews::WorkerRetiring { worker });
+            self.out.notify(AppCommand::RetireWorker { worker });
         }
     }
 

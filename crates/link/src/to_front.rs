@@ -1,0 +1,159 @@
+//! Commands for the front.
+
+use crate::boot::Booted;
+use crate::diagnosis::Diagnosis;
+use crate::report::FrontReport;
+use crate::running::RunningRequests;
+use highball_config::{App, AppId};
+use highball_ring::FrontRing;
+use std::path::PathBuf;
+use std::sync::Arc;
+use tokio::sync::oneshot;
+
+/// A command for the front.
+#[derive(Debug)]
+pub enum FrontCommand {
+    /// Accept connections.
+    Open,
+    /// Another server accepts connections by now: accept no more, finish what is there, and send
+    /// [`FrontEvent::Drained`](crate::FrontEvent::Drained). Idle connections may wait for one more answer, as long as the
+    /// time for draining.
+    HandOver {
+        /// The addresses on which the other server accepts. What is in the backlogs of the rest is accepted first.
+        kept: Vec<String>,
+    },
+    /// The server stops soon: serve as before, but let each answer be the last of its connection.
+    AnnounceStop,
+    /// Stop accepting, finish what is there, and send [`FrontEvent::Drained`](crate::FrontEvent::Drained).
+    Drain,
+    /// Go on in new access logs: the files may have been moved away.
+    ReopenLogs,
+    /// Report the state.
+    Report(oneshot::Sender<FrontReport>),
+    /// List the requests that wait or are with a worker, by application.
+    ListRequests {
+        /// The most of each application: the oldest.
+        most: usize,
+        /// Where the list goes.
+        to: oneshot::Sender<Vec<RunningRequests>>,
+    },
+    /// Serve one application more.
+    AddApp(Arc<App>),
+    /// An application is reached elsewhere, has other limits, or another access log.
+    ChangeApp(Arc<App>),
+    /// Route no more requests to an application, finish those that it has begun, send
+    /// [`FrontAppEvent::Drained`](crate::FrontAppEvent::Drained), and forget it.
+    RemoveApp(AppId),
+    /// A command about one application.
+    ToApp(AppId, AppCommand),
+}
+
+/// A command about one application. `R`: the front's end of a worker's ring. The supervisor's core decides without one.
+#[derive(Debug, Clone)]
+pub enum AppCommand<R = WorkerRing> {
+    /// The application has booted: its static files, header fields and assets are those that it reports.
+    Booted(Arc<Booted>),
+    /// There is no application: serve the files of this folder.
+    OpenSite {
+        /// The folder; absolute.
+        root: PathBuf,
+    },
+    /// The application did not boot, and nothing serves: answer with this failure.
+    Failed(Arc<Diagnosis>),
+    /// The server stops before the application serves: refuse its requests.
+    Abandon,
+    /// A worker waits for requests.
+    AddWorker(NewWorker<R>),
+    /// A worker waits for requests. Send it the front's own requests, no client's, and then the event `CanaryAnswered`.
+    AddCanary(NewWorker<R>),
+    /// A canary may get requests of clients.
+    AdmitCanary {
+        /// The worker's number.
+        worker: u32,
+    },
+    /// The newest generation is taken back: the one before it may answer connections that this one has answered.
+    WithdrawGeneration {
+        /// The generation's number.
+        generation: u32,
+    },
+    /// A crash loop begins or ends: workers die soon after they were started.
+    CrashLoop {
+        /// Whether there is one.
+        is_on: bool,
+    },
+    /// What was seen of a worker. Repeated while something is wrong; sent a last time when all is well again.
+    SignOfLife {
+        /// The worker's number.
+        worker: u32,
+        /// It answers questions.
+        answers: bool,
+        /// A signal has stopped its process.
+        is_stopped: bool,
+    },
+    /// Give a worker no more requests, and send the event `WorkerIdle` when it has finished: its requests are answered, and
+    /// the connections that it has taken over have ended, by themselves or by their time limit.
+    RetireWorker {
+        /// The worker's number.
+        worker: u32,
+    },
+    /// Count the requests of each worker from now on, and send the event `WorkerWarm` once, for the first worker that has
+    /// answered this number. Replaces an earlier such command.
+    NameWarmWorker {
+        /// Requests before a worker counts as warm; 0: choose the worker that has answered the most, at once.
+        requests: u64,
+    },
+    /// A worker is dead, or serves no more: fail or repeat its requests.
+    RemoveWorker {
+        /// The worker's number.
+        worker: u32,
+        /// It was killed on purpose: requests that a retiring worker has begun are not repeated.
+        killed: bool,
+    },
+}
+
+/// A worker that waits for requests.
+#[derive(Debug, Clone)]
+pub struct NewWorker<R = WorkerRing> {
+    /// The worker's number, unique among all workers that the application has had.
+    pub worker: u32,
+    /// The version of the application that it runs, from 1; later versions have larger numbers. No connection goes back to
+    /// an earlier version, unless the later one is withdrawn.
+    pub generation: u32,
+    /// The way to it.
+    pub ring: R,
+}
+
+/// The way from the front to a worker.
+#[derive(Debug)]
+pub struct WorkerRing {
+    /// The worker's serving threads.
+    pub threads: u16,
+    /// The front's end of its ring.
+    pub end: FrontRing,
+}
+
+impl<R> AppCommand<R> {
+    /// The same command, with the ring that `ring` has for the worker of this number; `None`: it has none.
+    pub fn with_ring<S>(self, ring: impl FnOnce(u32) -> Option<S>) -> Option<AppCommand<S>> {
+        let with_ring = |NewWorker { worker, generation, .. }: NewWorker<R>| {
+            Some(NewWorker { worker, generation, ring: ring(worker)? })
+        };
+        Some(match self {
+            AppCommand::AddWorker(new) => AppCommand::AddWorker(with_ring(new)?),
+            AppCommand::AddCanary(new) => AppCommand::AddCanary(with_ring(new)?),
+            AppCommand::Booted(app) => AppCommand::Booted(app),
+            AppCommand::OpenSite { root } => AppCommand::OpenSite { root },
+            AppCommand::Failed(diagnosis) => AppCommand::Failed(diagnosis),
+            AppCommand::Abandon => AppCommand::Abandon,
+            AppCommand::AdmitCanary { worker } => AppCommand::AdmitCanary { worker },
+            AppCommand::WithdrawGeneration { generation } => AppCommand::WithdrawGeneration { generation },
+            AppCommand::CrashLoop { is_on } => AppCommand::CrashLoop { is_on },
+            AppCommand::SignOfLife { worker, answers, is_stopped } => {
+                AppCommand::SignOfLife { worker, answers, is_stopped }
+            }
+            AppCommand::RetireWorker { worker } => AppCommand::RetireWorker { worker },
+            AppCommand::NameWarmWorker { requests } => AppCommand::NameWarmWorker { requests },
+            AppCommand::RemoveWorker { worker, killed } => AppCommand::RemoveWorker { worker, killed },
+        })
+    }
+}

@@ -1,0 +1,103 @@
+//! Events from the front.
+
+use crate::diagnosis::Diagnosis;
+use crate::request_failure::RequestFailure;
+use highball_config::AppId;
+use std::time::Duration;
+use tokio::sync::oneshot;
+
+/// An event of the front.
+#[derive(Debug)]
+pub enum FrontEvent {
+    /// Nothing is left to finish, and nothing is accepted.
+    Drained,
+    /// An event of one application.
+    OfApp(AppId, FrontAppEvent),
+}
+
+/// An event of one application, as the front sees it.
+#[derive(Debug)]
+pub enum FrontAppEvent {
+    /// A request waits for the application, and no worker serves: it sleeps, was not started yet, or did not boot last time and
+    /// a developer requests it. Sent once until a worker is added, or [`AppCommand::Failed`](crate::AppCommand::Failed)
+    /// arrives again.
+    Wanted,
+    /// A developer's request got an error: answer with the diagnosis, or drop the sender.
+    DiagnosisWanted(Box<RequestFailure>, oneshot::Sender<Diagnosis>),
+    /// The application got no requests for the time after which it may sleep ([`App::sleep_after`](highball_config::App)).
+    /// Sent again after as much time, if it still serves then.
+    Idle,
+    /// The application was removed, has nothing in flight any more, and is forgotten.
+    Drained,
+    /// A canary has answered the requests for [`probe_path`](highball_config::Process::probe_path) and
+    /// [`warm_up`](highball_config::Process::warm_up).
+    CanaryAnswered {
+        /// The worker's number.
+        worker: u32,
+        /// The status of the former, or what went wrong.
+        answer: Result<u16, String>,
+    },
+    /// A worker broke the protocol of its ring: kill and replace it.
+    WorkerBroken {
+        /// The worker's number.
+        worker: u32,
+        /// What it did.
+        why: String,
+    },
+    /// A worker's ring ends in a billion requests: replace the worker in order. It serves until then. Sent once.
+    RingEndsSoon {
+        /// The worker's number.
+        worker: u32,
+    },
+    /// How busy the workers were. Sent while their number follows the load ([`App::pool`](highball_config::App)).
+    Load(ReportedLoad),
+    /// A request that a worker has begun has exceeded its time limit, and goes on. Sent once for each.
+    RequestTimedOut(Overrun),
+    /// An overrun goes on although its grace has passed: replace the worker.
+    WorkerStuck {
+        /// The worker's number.
+        worker: u32,
+    },
+    /// A worker does not begin the requests that it is given, or shows no sign of life: replace it. Sent again as long as that
+    /// is so.
+    WorkerUnresponsive {
+        /// The worker's number.
+        worker: u32,
+    },
+    /// A retired worker has nothing in flight any more that a client waits for.
+    WorkerIdle {
+        /// The worker's number.
+        worker: u32,
+        /// It still works on requests that have exceeded their time limits, or takes no requests.
+        is_stuck: bool,
+    },
+    /// The worker that [`AppCommand::NameWarmWorker`](crate::AppCommand::NameWarmWorker) asks for.
+    WorkerWarm {
+        /// The worker's number.
+        worker: u32,
+    },
+}
+
+/// How busy the workers of an application were since the last report.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ReportedLoad {
+    /// Time since then.
+    pub elapsed: Duration,
+    /// Requests that workers had, on average.
+    pub busy: f64,
+    /// Requests that waited for a worker, on average.
+    pub queue: f64,
+    /// The longest time that one of them has waited so far.
+    pub waited: Duration,
+}
+
+/// A request that has exceeded its time limit, and goes on.
+#[derive(Debug, Clone)]
+pub struct Overrun {
+    /// The number of the worker that has it.
+    pub worker: u32,
+    /// The number by which the worker knows the request.
+    pub ticket: u64,
+    /// Method and path, without what may be a token.
+    pub request: String,
+}
