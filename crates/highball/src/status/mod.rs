@@ -1,4 +1,4 @@
-//! What a running server reports: `report` (how it is doing), `table` (the same for people), `reports` (asking front and supervisor),
+//! What a running server reports: `reports` (what front and supervisor report, and one report of both), `table` (the same for people),
 //! `processes` (what they take), `kernel_limits` (what applications use of them), `overview` (what the server does at this moment).
 
 pub(crate) mod kernel_limits;
