@@ -31,7 +31,8 @@ fn read(bytes: &[u8]) -> Option<Request<'_>> {
 }
 
 fn compare(one: &Request<'_>, other: &Request<'_>, tls: [bool; 2]) {
-    let keys = [(one, tls[0]), (other, tls[1])].map(|((head, text), is_tls)| Key::of(head.with(text), is_tls));
+    let keys =
+        [(one, tls[0]), (other, tls[1])].map(|((head, text), is_tls)| Key::of(head.with(text), is_tls));
     for ((head, bytes), key) in [one, other].into_iter().zip(&keys) {
         let has_key = head.host().is_some() && head.with(bytes).target().starts_with(b"/");
         assert_eq!(key.is_some(), has_key, "a host and a path make a key");
