@@ -31,7 +31,9 @@ module Debian13
   def command(words)
     enter = %w[unshare --mount --pid --fork --kill-child --propagation private bash -euc] + [ENTER, "debian13", ROOT]
     variables = environment.compact.map { |name, value| "#{name}=#{value}" }
-    [*("sudo" unless Tree::IS_ROOT), *enter, *variables, "sh", "-c", 'cd /highball && exec "$@"', "sh", *words]
+    # The shell stays process 1, which gets orphans and ignores signals; a test would be surprised by both.
+    shell = ["sh", "-euc", 'cd /highball; "$@"; exit 0', "sh"]
+    [*("sudo" unless Tree::IS_ROOT), *enter, *variables, *shell, *words]
   end
 
   def step(name) = sh(*command(["bin/test", "--step", name]))
