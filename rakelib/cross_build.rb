@@ -27,11 +27,11 @@ class CrossBuild
   end
 
   # Builds a crate of the workspace in this folder, with the profiles of the tree, and returns the path of what it made.
-  def build(crate, made, environment = {}, workspace: ".")
+  def build(crate, made, variables: {}, workspace: ".")
     ensure_tools
     command = ["cargo", "zigbuild", "--locked", "--config", "Cargo.toml", "--profile", @profile,
                "--manifest-path", "#{workspace}/Cargo.toml", "--target", "#{@platform.target}.#{GLIBC}", "-p", crate]
-    system(self.environment.merge(environment), *command, chdir: @root) or
+    system(environment.merge(variables), *command, chdir: @root) or
       raise "#{command.join(' ')} failed; its own message is above"
     File.join(@target, @platform.target, @profile, made)
   end

@@ -51,7 +51,7 @@ module Gems
   def extensions(build, platform)
     CrossRuby::SUITES.keys.to_h do |abi|
       ruby = CrossRuby.new(abi, platform.debian, File.join(CACHE, "rubies"))
-      made = build.build("highball-ext", "libhighball_ext.so", "RUBY" => ruby.program)
+      made = build.build("highball-ext", "libhighball_ext.so", variables: { "RUBY" => ruby.program })
       kept = "#{made}.#{abi}"
       FileUtils.cp(made, kept)
       ["lib/highball/#{abi}/highball_ext.so", kept]
