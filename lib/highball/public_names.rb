@@ -25,8 +25,8 @@ module Highball
     SETTLED = 2
     # Paths that Rails decodes, or that lead up or to hidden files.
     UNCLEAR = %r{[%\\]|/\.|//}
-    # What a folder was when its names were read.
-    Look = Struct.new(:stat, :names)
+    # The names in a folder, and by what it is recognised as unchanged since they were read.
+    Look = Struct.new(:stamp, :names)
 
     class << self
       # To be called when the application has been loaded. A middleware that somebody has changed is left alone.
@@ -76,19 +76,19 @@ module Highball
     def names_now
       stat = File.stat(@root)
       look = @look
-      return look.names if look && same?(look.stat, stat)
+      return look.names if look && look.stamp == stamp(stat)
       return if Time.now - stat.mtime < SETTLED
 
       names = Dir.children(@root, encoding: Encoding::BINARY)
-      return if names.length > MOST || !same?(File.stat(@root), stat)
+      return if names.length > MOST || stamp(File.stat(@root)) != stamp(stat)
 
-      @look = Look.new(stat, names.flat_map { |name| beginnings(name) }.to_set)
+      @look = Look.new(stamp(stat), names.flat_map { |name| beginnings(name) }.to_set)
       @look.names
     rescue SystemCallError
       nil
     end
 
-    def same?(one, other) = %i[ctime mtime ino dev].all? { |field| one.public_send(field) == other.public_send(field) }
+    def stamp(stat) = [stat.dev, stat.ino, stat.mtime, stat.ctime]
 
     def beginnings(name)
       dots = (0...name.length).select { |at| name[at] == "." }

@@ -6,9 +6,12 @@ require "action_dispatch"
 require "fileutils"
 require "tmpdir"
 require "highball/public_names"
+require_relative "../support/run_ruby"
 
 # Rails' middleware for static files, with and without the names: the same answer to every request.
 class PublicNamesTest < Minitest::Test
+  include RunRuby
+
   APP = ->(env) { [200, { "x-app" => "yes" }, ["app: #{env['PATH_INFO']}"]] }
   Passing = Class.new(ActionDispatch::Static) { prepend Highball::PublicNames::Passing }
   FILES = ["index.html", "404.html", "robots.txt", "favicon.ico", "page.html", "page/index.html", "posts.html.gz",
@@ -76,11 +79,13 @@ class PublicNamesTest < Minitest::Test
   end
 
   def test_a_middleware_that_somebody_has_changed_is_left_alone
-    install = "require 'action_controller'; require 'action_dispatch'; %s; require 'highball/public_names'; " \
-              "Highball::PublicNames.install; print ActionDispatch::Static.ancestors.first"
+    install = "require 'action_controller'; require 'action_dispatch'; %s; Highball::PublicNames.install; " \
+              "print ActionDispatch::Static.ancestors.first"
     changed = "ActionDispatch::Static.prepend(Module.new { def self.to_s = 'theirs' })"
     reopened = "class ActionDispatch::Static; def call(env) = @app.call(env); end"
-    given = [";", changed, reopened].map { |code| ruby(format(install, code)) }
+    given = [";", changed, reopened].map do |code|
+      run_ruby("highball/public_names", format(install, code), options: ["-W0"])
+    end
     assert_equal ["Highball::PublicNames::Passing", "theirs", "ActionDispatch::Static"], given
   end
 
@@ -101,6 +106,4 @@ class PublicNamesTest < Minitest::Test
   rescue StandardError => e
     [e.class, e.message]
   end
-
-  def ruby(code) = IO.popen([RbConfig.ruby, "-W0", "-Ilib", "-e", code], &:read)
 end

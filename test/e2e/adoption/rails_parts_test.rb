@@ -2,11 +2,14 @@
 
 # marks: debian13
 
+require_relative "../../support/changed_blog"
 require_relative "../../support/e2e_test"
 
 # Parts of Rails that lean on the server: streams from an action, and jobs that outlast a response. (Action Cable and
 # Active Storage are in the blog's tests.)
 class RailsPartsTest < E2ETest
+  include ChangedBlog
+
   PARTS = <<~'RUBY'
     class PartsController < ActionController::Base
       include ActionController::Live
@@ -46,15 +49,7 @@ class RailsPartsTest < E2ETest
 
   private
 
-  def blog
-    folder = copy_of_example("blog")
-    routes = File.join(folder, "config/routes.rb")
-    File.write(routes, File.read(routes).sub(".draw do\n", ".draw do\n#{ROUTES}"))
-    environment = File.join(folder, "config/environment.rb")
-    File.write(environment, "\nrequire_relative '../parts'\n", mode: "a")
-    File.write(File.join(folder, "parts.rb"), PARTS)
-    folder
-  end
+  def blog = blog_with(PARTS, ROUTES)
 
   def stream_from(server)
     pieces = []

@@ -3,12 +3,14 @@
 # marks: debian13
 
 require_relative "../../support/bundled_blog"
+require_relative "../../support/changed_blog"
 require_relative "../../support/e2e_test"
 require_relative "../../support/terminal"
 
 # A developer who stops an action in the terminal and looks about, as under other servers.
 class DebuggerTest < E2ETest
   include BundledBlog
+  include ChangedBlog
 
   RAILS_SERVER = %w[ruby bin/rails server -b 127.0.0.1 -p 0].freeze
   HIGHBALL = [HighballServer::BINARY, "serve", "-b", "127.0.0.1", "-p", "0"].freeze
@@ -41,11 +43,9 @@ class DebuggerTest < E2ETest
   private
 
   def blog_that_stops(line, blog = copy_of_example("blog"))
-    routes = File.join(blog, "config/routes.rb")
-    File.write(routes, File.read(routes).sub(/\.draw do\n/, "\\0  get 'stop', to: 'posts#stop'\n"))
-    controller = File.join(blog, "app/controllers/posts_controller.rb")
-    action = "def stop\n    answer = params[:number].to_i\n    #{line}\n    render plain: \"now \#{answer}\"\n  end\n"
-    File.write(controller, File.read(controller).sub(/class .*\n/, "\\0  #{action}"))
+    action = "  def stop\n    answer = params[:number].to_i\n    #{line}\n    render plain: \"now \#{answer}\"\n  end\n"
+    insert(blog, "config/routes.rb", "  get 'stop', to: 'posts#stop'\n")
+    insert(blog, "app/controllers/posts_controller.rb", action, after: /class .*\n/)
     blog
   end
 

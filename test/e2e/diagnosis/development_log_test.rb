@@ -3,11 +3,13 @@
 # marks: long, debian13
 
 require_relative "../../support/bundled_blog"
+require_relative "../../support/changed_blog"
 require_relative "../../support/e2e_test"
 
 # What a developer sees in the terminal: each request once, in order, and whatever went wrong.
 class DevelopmentLogTest < E2ETest
   include BundledBlog
+  include ChangedBlog
 
   # A line of Highball's access log, of a request that reached an action or a file.
   ACCESS = %r{^127\.0\.0\.1 - - \[.*\] "GET (\S+) HTTP/1\.1" (?:200|500)}
@@ -36,7 +38,7 @@ class DevelopmentLogTest < E2ETest
   # It gets no second logger for the terminal.
   def test_a_rails_application_that_logs_to_the_terminal_itself
     blog = copy_of_example("blog")
-    insert(blog, "config/environments/development.rb", "config.logger = ActiveSupport::Logger.new($stdout)")
+    insert(blog, "config/environments/development.rb", "  config.logger = ActiveSupport::Logger.new($stdout)\n")
     server = serve(blog, environment: "development")
     browse(server, "/?once")
     wait_for("the log") { server.log.include?("Completed 200") }
@@ -94,14 +96,10 @@ class DevelopmentLogTest < E2ETest
 
   # The blog, with an action that fails.
   def failing_blog(blog = copy_of_example("blog"))
-    insert(blog, "config/routes.rb", "get 'fail', to: 'posts#fail'")
-    insert(blog, "app/controllers/posts_controller.rb", "def fail = raise(ArgumentError, 'as written')", /class .*\n/)
+    insert(blog, "config/routes.rb", "  get 'fail', to: 'posts#fail'\n")
+    insert(blog, "app/controllers/posts_controller.rb", "  def fail = raise(ArgumentError, 'as written')\n",
+           after: /class .*\n/)
     blog
-  end
-
-  def insert(blog, file, line, after = /\.draw do\n|\.configure do\n/)
-    path = File.join(blog, file)
-    File.write(path, File.read(path).sub(after, "\\0  #{line}\n"))
   end
 
   def assert_rails_log(server)

@@ -2,10 +2,13 @@
 
 # marks: debian13
 
+require_relative "../../support/changed_blog"
 require_relative "../../support/e2e_test"
 
 # Rails' own middleware for static files, in production: it looks for a file only where there may be one.
 class PublicNamesTest < E2ETest
+  include ChangedBlog
+
   CONTROLLER = <<~'RUBY'
     class LooksController < ActionController::Base
       ActionDispatch::FileHandler.prepend(Module.new) if ENV["CHANGED"]
@@ -36,12 +39,5 @@ class PublicNamesTest < E2ETest
 
   private
 
-  def blog
-    folder = copy_of_example("blog")
-    routes = File.join(folder, "config/routes.rb")
-    File.write(routes, File.read(routes).sub(".draw do\n") { |found| found + ROUTE })
-    File.write(File.join(folder, "config/environment.rb"), "\nrequire_relative '../looks'\n", mode: "a")
-    File.write(File.join(folder, "looks.rb"), CONTROLLER)
-    folder
-  end
+  def blog = blog_with(CONTROLLER, ROUTE)
 end

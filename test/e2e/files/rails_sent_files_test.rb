@@ -2,11 +2,14 @@
 
 # marks: debian13
 
+require_relative "../../support/changed_blog"
 require_relative "../../support/e2e_test"
 
 # `send_file` in Rails: the worker is free while the file is sent, whatever header `config.action_dispatch` has for
 # that.
 class RailsSentFilesTest < E2ETest
+  include ChangedBlog
+
   CONTROLLER = <<~'RUBY'
     class DownloadsController < ActionController::Base
       def show
@@ -38,21 +41,11 @@ class RailsSentFilesTest < E2ETest
   end
 
   def blog
-    folder = copy_of_example("blog")
-    insert(folder, "config/routes.rb", ".draw do\n", ROUTES)
-    insert(folder, "config/environments/production.rb", ".configure do\n", HEADER)
-    File.write(File.join(folder, "config/environment.rb"), "\nrequire_relative '../downloads'\n", mode: "a")
-    File.write(File.join(folder, "downloads.rb"), CONTROLLER)
+    folder = blog_with(CONTROLLER, ROUTES)
+    insert(folder, "config/environments/production.rb", HEADER)
     FileUtils.mkdir_p(File.join(folder, "storage"))
     File.open(File.join(folder, "storage/large.zip"), "wb") { |file| file.truncate(LARGE) }
     folder
-  end
-
-  def insert(folder, name, place, text)
-    path = File.join(folder, name)
-    source = File.read(path)
-    assert_includes source, place
-    File.write(path, source.sub(place) { |found| found + text })
   end
 
   def assert_sends(server)

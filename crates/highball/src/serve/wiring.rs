@@ -15,9 +15,10 @@ use highball_front::developer_key::DeveloperKey;
 use highball_front::Tls;
 use highball_link::{
     AppProcesses, AppReport, AppRequests, DomainReport, FrontAppEvent, FrontCommand, FrontEvent, FrontReport,
-    ServerReport, SupervisorReport, TlsReport,
+    KernelLimitsReport, ServerReport, SupervisorReport, TlsReport,
 };
 use highball_supervisor::{AppOrder, Launcher, Notice, Order};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 use tokio::sync::{mpsc, oneshot};
@@ -201,13 +202,15 @@ impl ControlHandler {
         limits: &kernel_limits::Known,
     ) -> ServerReport {
         let SupervisorReport { server: mut processes, apps } = supervisor;
+        let mut requests: BTreeMap<AppId, AppRequests> =
+            front.apps.into_iter().map(|requests| (requests.app, requests)).collect();
         let app = |processes: AppProcesses| {
             let app = settings.apps.iter().find(|app| app.id == processes.id)?;
-            let requests = front.apps.iter().find(|requests| requests.app == app.id);
-            let kernel_limits = limits.get(&app.id).cloned();
-            let phase = reports::phase(&processes, requests, settings.admin.stuck_after).to_owned();
-            let report = self.app_report(app, AppProcesses { phase, ..processes }, requests);
-            Some(AppReport { kernel_limits, ..report })
+            let requests = requests.remove(&app.id);
+            let phase = reports::phase(&processes, requests.as_ref(), settings.admin.stuck_after).to_owned();
+            let processes = AppProcesses { phase, ..processes };
+            let limits = limits.get(&app.id).cloned();
+            Some(self.app_report(app, processes, requests.unwrap_or_default(), limits))
         };
         let apps: Vec<AppReport> = apps.into_iter().filter_map(app).collect();
         if let [app] = &apps[..] {
@@ -229,9 +232,13 @@ impl ControlHandler {
         }
     }
 
-    /// An application, without its kernel limits: those are read aside.
-    fn app_report(&self, app: &App, processes: AppProcesses, requests: Option<&AppRequests>) -> AppReport {
-        let requests = requests.cloned().unwrap_or_default();
+    fn app_report(
+        &self,
+        app: &App,
+        processes: AppProcesses,
+        requests: AppRequests,
+        kernel_limits: Option<KernelLimitsReport>,
+    ) -> AppReport {
         AppReport {
             name: app.name.clone(),
             hosts: app.hosts.clone(),
@@ -242,7 +249,7 @@ impl ControlHandler {
             environment: app.environment.clone(),
             user: user(app, &self.launcher),
             workers: processes.workers.iter().map(|one| reports::worker(one, &requests.workers)).collect(),
-            kernel_limits: None,
+            kernel_limits,
             requests,
             processes,
         }
