@@ -1,7 +1,5 @@
 # frozen_string_literal: true
 
-# marks: debian13
-
 require_relative "../../support/gateway_test_case"
 require_relative "../../support/sent_files_test_case"
 

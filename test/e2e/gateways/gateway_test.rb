@@ -1,7 +1,5 @@
 # frozen_string_literal: true
 
-# marks: debian13
-
 require_relative "../../support/gateway_test_case"
 
 # Requests that web servers pass on by FastCGI and LSAPI get the answers that they would get over HTTP.

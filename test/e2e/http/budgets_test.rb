@@ -1,7 +1,5 @@
 # frozen_string_literal: true
 
-# marks: debian13
-
 require_relative "../../support/e2e_test"
 
 # Memory and spool files have budgets, of which no client gets all. A proxy reports the addresses of the clients.

@@ -1,7 +1,5 @@
 # frozen_string_literal: true
 
-# marks: debian13
-
 require_relative "../../support/http2_load"
 require_relative "../../support/http2_test_case"
 

@@ -1,7 +1,5 @@
 # frozen_string_literal: true
 
-# marks: debian13
-
 require_relative "../../support/http2_test_case"
 
 # Clients that keep to the letter of HTTP/2 to cost the server more than themselves, and some that do not keep to it.

@@ -1,7 +1,5 @@
 # frozen_string_literal: true
 
-# marks: debian13
-
 require_relative "../../support/http2_test_case"
 
 # WebSockets on streams of HTTP/2 (RFC 8441). Applications know those of HTTP/1, and see no difference.

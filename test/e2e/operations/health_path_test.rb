@@ -1,7 +1,5 @@
 # frozen_string_literal: true
 
-# marks: debian13
-
 require_relative "../../support/e2e_test"
 
 # `health_path`: health checks at the addresses for clients, which the front answers by itself.

@@ -1,7 +1,5 @@
 # frozen_string_literal: true
 
-# marks: debian13
-
 require_relative "../../support/restart_test_case"
 
 # Rolling restarts of a large pool replace a tenth of it at a time.

@@ -1,7 +1,5 @@
 # frozen_string_literal: true
 
-# marks: debian13
-
 require_relative "../../support/tenants_test_case"
 
 # Files of users that tenants write: they are read with the tenant's rights, and hold up the tenant alone.

@@ -1,7 +1,5 @@
 # frozen_string_literal: true
 
-# marks: debian13
-
 require_relative "../../support/spawner_test_case"
 
 # The memory of a tenant's workers is limited from outside, whatever the tenant does, and at no other tenant's cost.

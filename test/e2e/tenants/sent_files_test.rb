@@ -1,7 +1,5 @@
 # frozen_string_literal: true
 
-# marks: debian13
-
 require_relative "../../support/tenants_test_case"
 
 # Files that an application names in `X-Sendfile`: they are opened with the rights of its user, whatever folders its own

@@ -1,7 +1,5 @@
 # frozen_string_literal: true
 
-# marks: debian13
-
 require_relative "../../support/acme_test_case"
 
 # Certificates by themselves: authorities that are slow, refuse, suggest times, want accounts, or look at the DNS.

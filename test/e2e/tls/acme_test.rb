@@ -1,7 +1,5 @@
 # frozen_string_literal: true
 
-# marks: debian13
-
 require_relative "../../support/acme_test_case"
 require_relative "../../support/checkpoints"
 require_relative "../../support/load"

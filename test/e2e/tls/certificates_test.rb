@@ -1,7 +1,5 @@
 # frozen_string_literal: true
 
-# marks: debian13
-
 require_relative "../../support/tls_test_case"
 
 # Files of certificates: what is wrong with them, and how they are replaced while the server runs.

@@ -1,7 +1,5 @@
 # frozen_string_literal: true
 
-# marks: debian13
-
 require_relative "../../support/acme_test_case"
 
 # Certificates for names that the configuration does not have: obtained when the first client asks for one.
