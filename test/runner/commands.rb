@@ -68,4 +68,17 @@ module Commands
     sh "/usr/bin/python3", "-m", "venv", folder
     sh "#{folder}/bin/pip", "install", "--quiet", *options, "--require-hashes", "-r", "test/runner/#{name}.txt"
   end
+
+  # Installs what a folder of test/runner locks, from npm. npm writes `.package-lock.json` when it has finished.
+  def install_javascript(name)
+    folder = File.join(Tree::CACHE, name)
+    files = %w[package.json package-lock.json].map { |file| "test/runner/#{name}/#{file}" }
+    is_same = files.all? { |file| File.exist?(copy = "#{folder}/#{File.basename(file)}") && FileUtils.identical?(file, copy) }
+    return if is_same && File.exist?("#{folder}/node_modules/.package-lock.json")
+
+    install "npm"
+    FileUtils.mkdir_p(folder)
+    FileUtils.cp(files, folder)
+    sh "npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", chdir: folder
+  end
 end

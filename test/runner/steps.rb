@@ -28,6 +28,7 @@ module Steps
     install(*%w[strace mkdocs-material logrotate testssl.sh nghttp2-client pebble user-mode-linux])
     # prometheus: for promtool, which checks metrics and alert rules.
     install_services(*%w[nginx apache2 haproxy caddy lighttpd prometheus redis-server])
+    install_javascript "axe"
   end
 
   # The programs that the benchmark measures with. oha, without which its tests are left out, takes minutes to build.
