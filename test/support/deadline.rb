@@ -14,8 +14,9 @@ module Deadline
     Process.clock_gettime(Process::CLOCK_MONOTONIC)
   end
 
-  # Calls the block until its value is neither nil nor false, and returns that value. Between two looks it sleeps as
-  # long as a look took, within bounds: conditions that ask a server or look at all processes would keep a CPU busy.
+  # Calls the block until its value is neither nil nor false, and returns that value. Between two looks it sleeps three
+  # times as long as a look took, within bounds: conditions that ask a server or look at all processes would keep a CPU
+  # busy.
   def self.wait(what, within: WITHIN, every: LOOK_EVERY)
     ends_at = now + within
     loop do
@@ -24,7 +25,7 @@ module Deadline
       return answer if answer
       raise Missed, "not within #{within} s: #{what}" if now > ends_at
 
-      sleep((now - looked_at).clamp(every, [every, LONGEST_SLEEP].max))
+      sleep((3 * (now - looked_at)).clamp(every, [every, LONGEST_SLEEP].max))
     end
   end
 end

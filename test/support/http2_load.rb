@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "http2_client"
+require_relative "keep_alive_load"
 
 # Clients of HTTP/2 that send requests side by side, a few on each connection at a time, and go on with a new connection
 # where the server asks for that. Every request has to be answered, but for those that the server says it has not begun.
@@ -53,6 +54,7 @@ class Http2Load
       until client.goaway || @stopping
         streams = Array.new(AT_A_TIME) { stream += 2 }
         streams.each { |number| client.send_request(number, "GET", @path) }.each { |number| check(client, number) }
+        sleep(rand(KeepAliveLoad::PAUSE))
       end
     end
   rescue SystemCallError, EOFError, ClientConnection::TimedOut => e
