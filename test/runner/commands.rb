@@ -73,7 +73,9 @@ module Commands
   def install_javascript(name)
     folder = File.join(Tree::CACHE, name)
     files = %w[package.json package-lock.json].map { |file| "test/runner/#{name}/#{file}" }
-    is_same = files.all? { |file| File.exist?(copy = "#{folder}/#{File.basename(file)}") && FileUtils.identical?(file, copy) }
+    is_same = files.map { |file| [file, "#{folder}/#{File.basename(file)}"] }.all? do |file, copy|
+      File.exist?(copy) && FileUtils.identical?(file, copy)
+    end
     return if is_same && File.exist?("#{folder}/node_modules/.package-lock.json")
 
     install "npm"

@@ -27,8 +27,8 @@ class Job
   def log = File.join(Tree::LOGS, "#{name.gsub('test/', '').tr(' /', '-').delete_suffix('.rb')}.log")
   def first_log = log.sub(/log\z/, "first.log")
 
-  # A file that takes long comes early, also if no earlier run tells how long it takes.
-  def expected_seconds(last) = last.fetch(name) { @marks.include?("long") ? 60 : 0 }
+  # A file that takes long comes early. If no earlier run tells how long it takes, its mark and its size do.
+  def expected_seconds(last) = last.fetch(name) { (@marks.include?("long") ? 60 : 0) + (File.size(file) / 1000) }
 
   # Starts it in a process group, which its time limit or a signal ends as a whole.
   def start

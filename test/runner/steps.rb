@@ -79,8 +79,9 @@ module Steps
     cargo_test(*Commands::BENCH, "--workspace", "--tests")
   end
 
-  # The applications that the benchmark measures, as far as their packages are installed, and the tests of one.
-  step "workloads", after: %w[packages rust], again: true do
+  # The applications that the benchmark measures, as far as their packages are installed, and the tests of one. After
+  # clippy, for whose lock of cargo it would wait.
+  step "workloads", after: %w[packages rust clippy], again: true do
     cargo_test(*Commands::BENCH, "--test", "workloads", "--", "--ignored")
     sh "ruby", "bin/rails", "test", chdir: "examples/shop"
   end
