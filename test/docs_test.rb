@@ -86,6 +86,44 @@ class DocsTest < Minitest::Test
     end
   end
 
+  # Phrases that documents and texts for users leave out: a noun or an actor says it in fewer words.
+  PHRASES = /\b(?:such as it is|by (?:itself|themselves)|those that|one that|what those|for tries|as it was not)\b/i
+  def test_documents_name_the_actor
+    Document.for_users.each do |document|
+      document.prose.each do |line, number|
+        refute_match(PHRASES, line.gsub(/`[^`]*`/, ""), "#{document.path}:#{number}")
+      end
+    end
+  end
+
+  # Pages that answer questions by topic, and pages of measurements. Every other page is a guide.
+  REFERENCE = %r{-reference\.md\z|\Adocs/(?:configuration|benchmarks)\.md\z}
+  GUIDE_WORDS = 1200
+  SENTENCE_WORDS = 36
+
+  def guides = Document.for_users.reject { |document| document.path.match?(REFERENCE) }
+
+  def test_guides_are_short
+    guides.each { |guide| assert_operator guide.words.size, :<=, GUIDE_WORDS, guide.path }
+  end
+
+  def test_sentences_are_short
+    guides.each do |guide|
+      guide.sentences.each { |text| assert_operator text.split.size, :<=, SENTENCE_WORDS, "#{guide.path}: #{text}" }
+    end
+  end
+
+  # A heading is a task, a noun or a question.
+  def test_headings_are_short_and_end_without_a_period
+    Document.for_users.each do |document|
+      document.prose.each do |line, number|
+        heading = line[/\A#+ (.*)/, 1] or next
+        assert_operator heading.split.size, :<=, 12, "#{document.path}:#{number}"
+        refute_match(/[.;]\z/, heading, "#{document.path}:#{number}")
+      end
+    end
+  end
+
   # The site has its navigation from there (site/hooks.py).
   def test_every_page_is_in_the_index
     pages = Document::FOR_USERS.grep(%r{\Adocs/}).map { |path| path.delete_prefix("docs/") } - ["README.md"]
@@ -123,6 +161,49 @@ class DocsTest < Minitest::Test
     end
   end
 
+  # `highball` writes no PID file unless it is asked to, so a page that reads one says which option writes it.
+  def test_a_page_that_reads_a_pid_file_says_who_writes_it
+    Document.for_users.each do |document|
+      next unless document.text.match?(%r{cat "?\S*pids?/\S*\.pid})
+
+      assert_match(/--pidfile|`pidfile`|pidfile =/, document.text, document.path)
+    end
+  end
+
+  # In tables with the column "default", and in "`spool_dir` (default `/var/tmp`)": the first number or word.
+  DEFAULT_CELL = /^\| `(\w+)`[^|]*\| `?([\d,]+|none|auto|on|off)\b/
+  DEFAULT_WORDS = %r{`(\w+)` \(default `?([\d,]+|[\w/]+)}
+  def test_defaults_are_true
+    found = Document.for_users.flat_map do |document|
+      next [] if document.path == "docs/configuration.md"
+
+      tables = document.text.scan(/^\| (?:setting|option) \| default \|.*\n(?:\|.*\n)+/)
+      (tables.flat_map { |table| table.scan(DEFAULT_CELL) } + document.text.scan(DEFAULT_WORDS))
+        .map { |name, value| [document.path, name, value.delete(",")] }
+    end
+    found = found.select { |_, name, _| defaults.key?(name) }
+    refute_empty found
+    found.each do |path, name, value|
+      assert_match(/(?<!\w)#{Regexp.escape(value)}/, defaults[name], "#{name}: #{path}")
+    end
+  end
+
+  # What `highball init` and `highball config` write: options, commands and their options that there are.
+  def test_printed_configurations_name_what_there_is
+    commands = read("crates/config/src/command_line.rs").scan(/Command::new\(\s*"([a-z]+)"/).flatten
+    printed.each do |path, text|
+      text.scan(/(?:`highball|\{highball\}"?) ([a-z]+)/) { |(name)| assert_includes commands, name, path }
+      options = path.end_with?(".toml") ? text.scan(/(?<!\S)#?([a-z_]+) = (?="|\d)/).flatten : []
+      assert_empty options - defaults.keys - %w[path], path
+      text.scan(%r{docs/[\w/-]+\.md}) { |page| assert_path(path, page) }
+      text.scan(/HIGHBALL_([A-Z_]+)/) do |(name)|
+        next if %w[CONTROL LOG LIB].include?(name)
+
+        assert defaults.key?(name.downcase), "#{path}: no option has the variable HIGHBALL_#{name}"
+      end
+    end
+  end
+
   def test_versions_agree
     require_relative "../lib/highball/version"
     assert_equal Highball::VERSION, read("Cargo.toml")[/^version = "(.+)"/, 1]
@@ -139,6 +220,19 @@ class DocsTest < Minitest::Test
 
   def read(name)
     File.read(File.join(ROOT, name), encoding: "UTF-8")
+  end
+
+  # Each option, and the text of its default.
+  def defaults
+    @defaults ||= read("docs/configuration.md").split(/^### /).drop(1).to_h do |part|
+      [part[/\A\w+/], part[/^- default: (.*)$/, 1].to_s]
+    end
+  end
+
+  # The configurations that Highball prints or writes, by path.
+  def printed
+    paths = Dir.glob("crates/highball/src/deploy/{init,programs}/*", base: ROOT) + ["packaging/debian/highball.toml"]
+    paths.select { |path| File.file?(File.join(ROOT, path)) }.to_h { |path| [path, read(path)] }
   end
 
   # Code between backticks and in blocks of commands. (Documents for contributors may have indented code.)

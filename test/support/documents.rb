@@ -72,6 +72,18 @@ class Document
     end
   end
 
+  # The words of its text, without blocks and tables.
+  def words = text_lines.join(" ").split
+
+  # Its sentences: code between backticks counts as a word, and a link as its text.
+  def sentences
+    text = text_lines.grep_v(/\A#/).join("\n")
+    text.split(/\n\s*\n|\n(?=\s*(?:[-*]|\d+\.) )/).flat_map do |paragraph|
+      plain = paragraph.gsub(/`[^`]*`/, "X").gsub(/!?\[([^\]]*)\]\([^)]*\)/, '\1')
+      plain.gsub(/\s+/, " ").split(/(?<=[.!?:;]) /)
+    end
+  end
+
   # The lines outside of blocks, with their numbers.
   def prose
     @prose ||= begin
@@ -112,4 +124,9 @@ class Document
       nil
     end
   end
+
+  private
+
+  # Lines of text: no blocks, tables, HTML or comments.
+  def text_lines = prose.map(&:first).grep_v(/\A\s*[|<]/)
 end
