@@ -26,7 +26,11 @@ def on_config(config):
 
 
 def on_page_markdown(markdown, page, config, files):
-    """Links that leave the pages lead to the repository."""
+    """Links that leave the pages lead to the repository. The index has the start page above it."""
+    if page.file.src_path == "README.md":
+        page.meta["template"] = "home.html"
+        page.meta["title"] = "Application server for Ruby"
+        markdown = markdown.replace("# Highball\n", "# Documentation\n", 1)
     folder = posixpath.dirname(page.file.src_path)
 
     def link(match):
@@ -37,3 +41,18 @@ def on_page_markdown(markdown, page, config, files):
         return f"{match[1]}{config['extra']['repository']}/blob/main/{in_repository}{match[3]}"
 
     return MARKED_FENCE.sub(r"\1", LINK.sub(link, markdown))
+
+
+def on_post_page(output, page, config):
+    return accessible(output)
+
+
+def on_post_template(output_content, template_name, config):
+    return accessible(output_content) if template_name.endswith(".html") else output_content
+
+
+def accessible(html):
+    """What the theme leaves out for keyboards and screen readers."""
+    html = html.replace('role="dialog"', 'role="dialog" aria-label="Search"', 1)
+    html = html.replace("<pre><span></span><code>", '<pre><span></span><code tabindex="0">')
+    return html.replace('class="md-search__scrollwrap"', 'class="md-search__scrollwrap" tabindex="0"')

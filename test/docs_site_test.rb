@@ -4,10 +4,11 @@ require "minitest/autorun"
 require "json"
 require "open3"
 require "tmpdir"
+require_relative "support/axe"
 require_relative "support/documents"
 
 # The site made from docs/ (site/mkdocs.yml) builds without warnings, has every page, searches all of them, has no
-# broken link, and loads nothing from other hosts.
+# broken link, loads nothing from other hosts, and is accessible.
 class DocsSiteTest < Minitest::Test
   LOADED_FROM_ELSEWHERE =
     %r{<(?:script|img|source|link rel="(?:stylesheet|preconnect)")[^>]+(?:src|href)="(?:https?:)?//}
@@ -20,10 +21,55 @@ class DocsSiteTest < Minitest::Test
       assert_predicate ended, :success?, output
       assert_pages(site)
       assert_links(site)
+      in_browser(site) do |browser, address|
+        assert_searches(browser, address)
+        assert_accessible(browser, address)
+      end
     end
   end
 
   private
+
+  LOOKED_AT = %w[index configuration diagnosis 404].freeze
+
+  def in_browser(site)
+    skip "there is no Chromium, or no axe-core" unless File.exist?("/usr/bin/chromedriver") && Axe.installed?
+    require_relative "support/browser"
+    require_relative "support/free_port"
+    require_relative "support/screens"
+    port = FreePort.free_port
+    server = Process.spawn("python3", "-m", "http.server", port.to_s, "--bind", "127.0.0.1", chdir: site,
+                                                                                             %i[out err] => File::NULL)
+    Deadline.wait("the site's server") { listens?(port) }
+    Browser.open { |browser| yield browser, "http://127.0.0.1:#{port}" }
+  ensure
+    Process.kill(:TERM, server).then { Process.wait(server) } if server
+  end
+
+  def assert_searches(browser, address)
+    browser.visit "#{address}/index.html"
+    browser.find "label.md-header__button[for=__search], .md-search__input"
+    browser.driver.find_element(css: ".md-search__input").send_keys("maintenance page")
+    browser.find ".md-search-result__item a", text: "Maintenance page"
+  end
+
+  def assert_accessible(browser, address)
+    found = LOOKED_AT.product([[390, true, "light"], [1280, false, "dark"]]).map do |page, (width, phone, scheme)|
+      Screens.show(browser.driver, width, phone, scheme)
+      browser.visit "#{address}/#{page}.html" # a page looks for the scheme once
+      browser.find "h1"
+      Deadline.wait("#{page} in #{width} px") { Screens.page_width(browser.driver) <= width }
+      "#{page} #{width} #{scheme}: #{Axe.violations(browser.driver)}"
+    end
+    assert_empty found.grep_v(/: \z/)
+  end
+
+  def listens?(port)
+    TCPSocket.new("127.0.0.1", port).close
+    true
+  rescue Errno::ECONNREFUSED
+    false
+  end
 
   def assert_pages(site)
     found = JSON.parse(File.read(File.join(site, "search/search_index.json")))["docs"].map { |entry| entry["location"] }

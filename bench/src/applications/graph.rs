@@ -20,8 +20,8 @@ const GAP: f64 = 40.0;
 const YEARS: [(f64, f64, f64); 2] = [(LEFT, 172.0, 130.0), (388.0, 596.0, 150.0)];
 
 const STYLE: &str = "text{font:14px system-ui,sans-serif;fill:#333}.year{font-size:17px;font-weight:600}.app{font-weight:600}\
-    .soft{fill:#666}.bar{fill:#8fa3b3}.ours{fill:#b3261e}.failed{fill:#b3261e;font-weight:600}\
-    @media(prefers-color-scheme:dark){text{fill:#ddd}.soft{fill:#a5a5a5}.bar{fill:#5f7485}.ours{fill:#ff8a80}.failed{fill:#ff8a80}}";
+    .soft{fill:#666}.bar{fill:#8fa3b3}.ours{fill:#1f55c4}.failed{fill:#b3261e;font-weight:600}\
+    @media(prefers-color-scheme:dark){text{fill:#ddd}.soft{fill:#a5a5a5}.bar{fill:#5f7485}.ours{fill:#6c9bff}.failed{fill:#ff8a80}}";
 
 /// A bar and what is written beside it.
 struct Bar<'a> {
