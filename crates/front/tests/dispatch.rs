@@ -8,8 +8,7 @@ use std::time::{Duration, Instant};
 
 use highball_link::{FrontAppEvent, FrontEvent};
 use highball_ring::entry::{MAX_POSITION, REPLACE_FROM};
-use highball_ring::frame::Kind;
-use support::{eventually, frame, the_app, Client, FakeWorker, Front, Job};
+use support::{eventually, the_app, Client, FakeWorker, Front, Job};
 
 /// A worker whose one thread is at a request while others were placed behind it, and their clients.
 struct Stuck {
@@ -61,8 +60,7 @@ fn a_request_does_not_wait_long_for_a_thread_that_computes() {
     let mut first = front.get("/first");
     let at_work = worker.claim();
     let mut second = front.get("/second");
-    worker.claim().answer("by another thread");
-    assert_eq!(second.answer().text(), "by another thread");
+    worker.answers(&mut second, "by another thread");
     at_work.answer("at last");
     assert_eq!(first.answer().text(), "at last");
 }
@@ -81,15 +79,6 @@ fn the_least_busy_worker_gets_the_request() {
     for (number, client) in clients.iter_mut().enumerate() {
         assert_eq!(client.answer().text(), format!("/{number}"));
     }
-}
-
-#[test]
-fn requests_wait_for_a_worker() {
-    let front = Front::start();
-    let mut client = front.get("/");
-    front.until("it waits", |report| report.apps[0].queue == 1);
-    front.worker(1).claim().answer("at last");
-    assert_eq!(client.answer().text(), "at last");
 }
 
 #[test]
@@ -136,8 +125,7 @@ fn what_waits_behind_a_slow_request_goes_to_a_worker_that_comes() {
     let mut stuck = look_ahead(&front, &slow);
     let other = front.worker(1);
     for client in &mut stuck.behind {
-        other.claim().answer("by the other");
-        assert_eq!(client.answer().text(), "by the other");
+        other.answers(client, "by the other");
     }
     assert!(slow.try_claim().is_none());
     stuck.job.answer("slow");
@@ -182,8 +170,7 @@ fn what_a_retiring_worker_has_not_begun_goes_to_others_in_its_order() {
     });
     let new = front.worker(1);
     for client in &mut stuck.behind {
-        new.claim().answer("in order");
-        assert_eq!(client.answer().text(), "in order");
+        new.answers(client, "in order");
     }
     let is_idle =
         |event: &FrontEvent| matches!(event, FrontEvent::OfApp(_, FrontAppEvent::WorkerIdle { .. }));
@@ -210,29 +197,8 @@ fn what_a_dead_worker_had_not_begun_goes_to_others_whatever_it_is() {
     job.answer("repeated");
     assert_eq!(stuck.client.answer().text(), "repeated");
     for client in &mut stuck.behind {
-        new.claim().answer("begun for the first time");
-        assert_eq!(client.answer().text(), "begun for the first time");
+        new.answers(client, "begun for the first time");
     }
-}
-
-#[test]
-fn a_request_is_repeated_once_and_only_if_that_is_safe() {
-    let front = Front::start();
-    let first = front.worker(1);
-    let mut get = front.get("/get");
-    first.claim();
-    front.remove(&first);
-    let second = front.worker(1);
-    assert_eq!(second.claim().path(), "/get");
-    front.remove(&second);
-    assert_eq!(get.answer().status, 502);
-
-    let third = front.worker(1);
-    let mut post = front.connect();
-    post.post("/post", b"body");
-    third.claim();
-    front.remove(&third);
-    assert_eq!(post.answer().status, 502);
 }
 
 #[test]
@@ -252,22 +218,7 @@ fn what_a_retiring_worker_had_to_be_killed_for_is_not_repeated() {
     let third = front.worker(1);
     front.retire(&second);
     front.remove(&second);
-    third.claim().answer("well");
-    assert_eq!(get.answer().text(), "well");
-}
-
-#[test]
-fn an_exception_of_the_application_costs_its_own_request_only() {
-    let front = Front::start();
-    let worker = front.worker(1);
-    let mut client = front.get("/raises");
-    worker.claim().raw(&frame(Kind::Failure, br#"{"error":{"message":"between us"}}"#));
-    let answer = client.answer();
-    assert_eq!(answer.status, 500);
-    assert!(!answer.text().contains("between us"));
-    client.get("/next"); // on the same connection
-    worker.claim().answer("well");
-    assert_eq!(client.answer().text(), "well");
+    third.answers(&mut get, "well");
 }
 
 #[test]
@@ -290,18 +241,6 @@ fn a_repeated_request_comes_with_its_body() {
         job.answer("again");
         assert_eq!(client.answer().text(), "again");
     }
-}
-
-#[test]
-fn an_answer_that_has_begun_is_cut_off_when_its_worker_dies() {
-    let front = Front::start();
-    let worker = front.worker(1);
-    let mut client = front.get("/");
-    worker.claim().head(200, &[]).body(b"some");
-    assert_eq!(client.answer_head().status, 200);
-    assert_eq!(client.chunk(), Some(Some(b"some".to_vec())));
-    front.remove(&worker);
-    assert_eq!(client.chunked(), None);
 }
 
 #[test]
@@ -416,45 +355,6 @@ fn an_aborted_answer_is_a_502_or_cut_off() {
 }
 
 #[test]
-fn a_body_shorter_than_announced_is_cut_off_and_a_longer_one_cut() {
-    let front = Front::start();
-    let worker = front.worker(1);
-    let mut client = front.get("/");
-    let mut job = worker.claim();
-    job.head(200, &[("content-length", "10")]);
-    assert_eq!(client.answer_head().field("content-length"), Some("10"));
-    job.body(b"short").end();
-    assert_eq!(client.rest().0, b"short");
-    let mut client = front.get("/");
-    let mut job = worker.claim();
-    job.head(200, &[("content-length", "4")]);
-    assert_eq!(client.answer_head().status, 200);
-    job.body(b"longer").end();
-    assert_eq!(client.read_exact(4), b"long");
-    client.get("/");
-    worker.claim().answer("the connection is kept");
-    assert_eq!(client.answer().text(), "the connection is kept");
-}
-
-#[test]
-fn a_worker_that_is_stopped_costs_nothing_that_it_has_not_begun() {
-    let front = Front::start();
-    let stopped = front.worker(3);
-    let mut clients: Vec<Client> = (0..2).map(|_| front.connect()).collect();
-    clients.iter_mut().for_each(|client| client.post("/", b"x"));
-    front.until("both are placed", |report| report.apps[0].workers[0].placed == 2);
-    let other = front.worker(1).serve(1, |job| job.answer("by the other"));
-    for client in &mut clients {
-        assert_eq!(client.answer().text(), "by the other");
-    }
-    assert!(stopped.try_claim().is_none());
-    front.remove(&other.worker);
-    let mut client = front.get("/");
-    stopped.claim().answer("it goes on");
-    assert_eq!(client.answer().text(), "it goes on");
-}
-
-#[test]
 fn what_a_stopped_worker_does_not_begin_is_not_overtaken_for_ever() {
     let front = Front::start();
     // It is never idle, nor is the queue ever empty.
@@ -514,8 +414,7 @@ fn a_worker_whose_ring_ends_soon_is_to_be_replaced_and_serves_until_it_is() {
     let worker = front.worker_from(REPLACE_FROM);
     for _ in 0..3 {
         let mut client = front.get("/");
-        worker.claim().answer("still");
-        assert_eq!(client.answer().text(), "still");
+        worker.answers(&mut client, "still");
     }
     assert!(
         matches!(front.app_event(), FrontAppEvent::RingEndsSoon { worker: number } if number == worker.number)
@@ -528,10 +427,8 @@ fn where_a_ring_has_ended_requests_wait_for_another_worker() {
     let front = Front::start();
     let worker = front.worker_from(MAX_POSITION - 1);
     let mut client = front.get("/");
-    worker.claim().answer("the last");
-    assert_eq!(client.answer().text(), "the last");
+    worker.answers(&mut client, "the last");
     client.get("/");
     front.until("it waits", |report| report.apps[0].queue == 1);
-    front.worker(1).claim().answer("the next");
-    assert_eq!(client.answer().text(), "the next");
+    front.worker(1).answers(&mut client, "the next");
 }

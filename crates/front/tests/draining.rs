@@ -3,14 +3,12 @@
 
 mod support;
 
-use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::time::Duration;
 
 use highball_config::Bind;
 use highball_front::{adopt, Opening};
-use highball_link::{FrontAppEvent, FrontCommand, FrontEvent};
-use support::{eventually, Client, FakeWorker, Front};
+use highball_link::{FrontCommand, FrontEvent};
+use support::{eventually, Client, Front};
 
 #[test]
 fn everything_that_was_asked_is_answered() {
@@ -63,90 +61,6 @@ fn what_is_in_the_backlog_is_served() {
 }
 
 #[test]
-fn idle_connections_do_not_hold_up_the_end() {
-    let front = Front::start();
-    let worker = front.worker(1);
-    let mut used = front.get("/");
-    worker.claim().answer("");
-    used.answer();
-    let mut silent = front.connect();
-    front.until("both are there", |report| report.server.connections == 2);
-    front.tell(FrontCommand::Drain);
-    assert!(used.has_ended() && silent.has_ended());
-    assert!(matches!(front.event(), FrontEvent::Drained));
-}
-
-#[test]
-fn what_was_handed_over_has_time_for_one_more_answer() {
-    let front = Front::start();
-    let worker = front.worker(1);
-    let mut used = front.get("/");
-    worker.claim().answer("");
-    used.answer();
-    front.tell(FrontCommand::HandOver { kept: Vec::new() });
-    eventually("the port is closed", || TcpStream::connect(("127.0.0.1", front.port)).is_err());
-    // Longer than an idle connection has while the server stops.
-    used.stays_quiet(Duration::from_millis(1500));
-    used.get("/");
-    worker.claim().answer("its last");
-    let last = used.answer();
-    assert_eq!((last.text(), last.field("connection")), ("its last", Some("close")));
-    assert!(used.has_ended());
-    assert!(matches!(front.event(), FrontEvent::Drained));
-}
-
-#[test]
-fn what_was_handed_over_and_asks_for_nothing_ends_with_the_time_for_draining() {
-    let front = Front::with(|settings| settings.drain_timeout = Duration::from_millis(300));
-    let mut idle = front.connect();
-    front.until("it is there", |report| report.server.connections == 1);
-    front.tell(FrontCommand::HandOver { kept: Vec::new() });
-    assert!(idle.has_ended());
-    assert!(matches!(front.event(), FrontEvent::Drained));
-}
-
-#[test]
-fn a_stop_after_the_handing_over_waits_no_longer_for_idle_connections() {
-    let front = Front::start();
-    let mut idle = front.connect();
-    front.until("it is there", |report| report.server.connections == 1);
-    front.tell(FrontCommand::HandOver { kept: Vec::new() });
-    front.tell(FrontCommand::Drain);
-    assert!(idle.has_ended());
-    assert!(matches!(front.event(), FrontEvent::Drained));
-}
-
-#[test]
-fn a_socket_that_another_front_accepts_from_is_left_to_it() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("app.sock");
-    let bind = Bind::unix(path.clone());
-    let listener = highball_front::bind(&bind).unwrap();
-    let (address, shared) = (listener.address(), listener.share().unwrap());
-    let front = Front::on(vec![listener], Opening::AtOnce);
-    let new = Front::on(vec![adopt(&bind, shared).unwrap()], Opening::OnCommand);
-    let worker = front.worker(1);
-    let mut client = Client::unix(&path);
-    client.get("/");
-    worker.claim().answer("old");
-    assert_eq!(client.answer().text(), "old");
-
-    front.tell(FrontCommand::HandOver { kept: vec![address] });
-    drop(client);
-    assert!(matches!(front.event(), FrontEvent::Drained));
-    // This one is not accepted before the new front gets the command.
-    let mut client = Client::unix(&path);
-    client.get("/");
-    let worker = new.worker(1);
-    new.tell(FrontCommand::Open);
-    worker.claim().answer("new");
-    assert_eq!(client.answer().text(), "new");
-    new.tell(FrontCommand::Drain);
-    assert!(matches!(new.event(), FrontEvent::Drained));
-    assert!(!path.exists());
-}
-
-#[test]
 fn one_that_never_opened_leaves_the_socket_as_it_is() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("app.sock");
@@ -161,73 +75,5 @@ fn one_that_never_opened_leaves_the_socket_as_it_is() {
     let worker = front.worker(1);
     let mut client = Client::unix(&path);
     client.get("/");
-    worker.claim().answer("still here");
-    assert_eq!(client.answer().text(), "still here");
-}
-
-#[test]
-fn hijacked_connections_end_when_their_time_is_over() {
-    let limit = Duration::from_millis(300);
-    let front = Front::with(|settings| settings.hijacked_drain_timeout = limit);
-    let worker = front.worker(1);
-    let mut client = front.get("/");
-    let mut job = worker.claim();
-    let mut application = job.hijack();
-    job.end();
-    front.until("it is hijacked", |report| report.server.hijacked == 1);
-    front.tell(FrontCommand::Drain);
-    assert!(client.has_ended());
-    assert_eq!(application.read(&mut [0; 1]).unwrap(), 0);
-    assert!(matches!(front.event(), FrontEvent::Drained));
-}
-
-#[test]
-fn a_worker_that_retires_waits_for_the_connections_that_it_has_taken_over() {
-    let limit = Duration::from_millis(300);
-    let front = Front::with(|settings| settings.hijacked_drain_timeout = limit);
-    let (worker, other) = (front.worker(1), front.worker(1));
-    let take_over = |front: &Front, worker: &FakeWorker| {
-        let client = front.get("/");
-        let mut job = worker.claim();
-        let application = job.hijack();
-        job.end();
-        (client, application)
-    };
-    let (mut client, mut application) = take_over(&front, &worker);
-    let (mut others_client, mut others_application) = {
-        front.until("it is hijacked", |report| report.server.hijacked == 1);
-        front.retire(&worker);
-        take_over(&front, &other)
-    };
-    // It learns of its end only after the connection's.
-    assert!(client.has_ended());
-    assert_eq!(application.read(&mut [0; 1]).unwrap(), 0);
-    assert!(matches!(front.app_event(), FrontAppEvent::WorkerIdle { .. }));
-    // The other worker's goes on.
-    others_application.write_all(b"x").unwrap();
-    assert_eq!(others_client.read_exact(1), b"x");
-}
-
-#[test]
-fn hijacked_connections_count() {
-    let front = Front::start();
-    let worker = front.worker(1);
-    let client = front.get("/");
-    let mut job = worker.claim();
-    let application = job.hijack();
-    job.end();
-    front.until("it is hijacked", |report| report.server.hijacked == 1);
-    front.tell(FrontCommand::Drain);
-    eventually("the port is closed", || TcpStream::connect(("127.0.0.1", front.port)).is_err());
-    assert_eq!(front.report().server.hijacked, 1);
-    assert!(front.events().is_empty());
-    drop((application, client));
-    assert!(matches!(front.event(), FrontEvent::Drained));
-}
-
-#[test]
-fn without_clients_the_end_is_at_once() {
-    let front = Front::start();
-    front.tell(FrontCommand::Drain);
-    assert!(matches!(front.event(), FrontEvent::Drained));
+    worker.answers(&mut client, "still here");
 }

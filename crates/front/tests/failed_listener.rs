@@ -40,8 +40,7 @@ fn a_listener_that_fails_for_good_holds_up_neither_the_event_loop_nor_the_end() 
     shutdown(&failing, Shutdown::Both).unwrap();
     let mut client = Client::unix(&path);
     client.get("/");
-    worker.claim().answer("by the other");
-    assert_eq!(client.answer().text(), "by the other");
+    worker.answers(&mut client, "by the other");
     eventually("the front sleeps", is_at_rest);
     drop(client);
     front.tell(FrontCommand::Drain);

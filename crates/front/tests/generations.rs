@@ -9,15 +9,13 @@ use support::{set_apps, the_app, Client, FakeWorker, Front, Job};
 fn two_generations(front: &Front) -> (FakeWorker, FakeWorker, Client) {
     let old = front.worker_of(1, 1);
     let mut client = front.get("/");
-    old.claim().answer("old");
-    assert_eq!(client.answer().text(), "old");
+    old.answers(&mut client, "old");
     let new = front.worker_of(2, 1);
     // The old one is busy, so the next request goes to the new one.
     let mut other = front.get("/busy");
     let busy = old.claim();
     client.get("/");
-    new.claim().answer("new");
-    assert_eq!(client.answer().text(), "new");
+    new.answers(&mut client, "new");
     busy.answer("old");
     other.answer();
     (old, new, client)
@@ -41,8 +39,7 @@ fn a_connection_that_has_met_the_new_generation_never_gets_the_old_one_again() {
     let (old, new, mut client) = two_generations(&front);
     for _ in 0..3 {
         client.get("/");
-        new.claim().answer("new");
-        assert_eq!(client.answer().text(), "new");
+        new.answers(&mut client, "new");
     }
     assert!(old.try_claim().is_none());
 }
@@ -52,8 +49,7 @@ fn one_that_has_not_stays_with_the_old_one_while_that_is_free() {
     let front = Front::start();
     let (old, new, _client) = two_generations(&front);
     let mut other = front.get("/");
-    old.claim().answer("old");
-    assert_eq!(other.answer().text(), "old");
+    old.answers(&mut other, "old");
     assert!(new.try_claim().is_none());
 }
 
@@ -69,11 +65,9 @@ fn one_that_waits_for_the_new_one_does_not_hold_up_those_behind_it() {
     front.until("both wait", |report| report.apps[0].queue == 2);
     let mut jobs = jobs.into_iter();
     jobs.next().unwrap().answer("");
-    old.claim().answer("behind");
-    assert_eq!(behind.answer().text(), "behind");
+    old.answers(&mut behind, "behind");
     jobs.next().unwrap().answer("");
-    new.claim().answer("new");
-    assert_eq!(client.answer().text(), "new");
+    new.answers(&mut client, "new");
     others.iter_mut().for_each(|other| drop(other.answer()));
 }
 
@@ -92,8 +86,7 @@ fn a_request_that_a_worker_has_begun_is_not_refused_for_those_that_a_broken_one_
     front.until("they wait", |report| report.apps[0].queue == 3);
     // They are more than may wait; a client that may go to the old generation is served at once all the same.
     let mut client = front.get("/");
-    old.claim().answer("old");
-    assert_eq!(client.answer().text(), "old");
+    old.answers(&mut client, "old");
     let newer = front.worker_of(2, 1);
     (0..met.len()).for_each(|_| newer.claim().answer("newer"));
     met.iter_mut().for_each(|client| assert_eq!(client.answer().text(), "newer"));
@@ -110,14 +103,12 @@ fn when_the_new_generation_is_withdrawn_the_old_one_answers_all() {
     front.until("it waits", |report| report.apps[0].queue == 1);
     assert!(old.try_claim().is_none());
     front.tell_app(AppCommand::WithdrawGeneration { generation: 2 });
-    old.claim().answer("old");
-    assert_eq!(client.answer().text(), "old");
+    old.answers(&mut client, "old");
     // And from there to the next attempt.
     let fixed = front.worker_of(3, 1);
     front.retire(&old);
     client.get("/");
-    fixed.claim().answer("fixed");
-    assert_eq!(client.answer().text(), "fixed");
+    fixed.answers(&mut client, "fixed");
 }
 
 #[test]
@@ -132,8 +123,7 @@ fn a_canary_gets_one_request_of_the_fronts_own_and_no_clients_before_it_is_admit
     assert_eq!(canary_answered(&front), Ok(503));
     assert!(canary.try_claim().is_none());
     admit(&front, &canary);
-    canary.claim().answer("admitted");
-    assert_eq!(client.answer().text(), "admitted");
+    canary.answers(&mut client, "admitted");
 }
 
 #[test]
@@ -207,12 +197,10 @@ fn where_all_threads_of_the_old_one_are_stuck_the_new_one_answers_all() {
     let mut queued = front.get("/");
     front.until("it waits", |report| report.apps[0].queue == 1);
     let new = front.worker_of(2, 1);
-    new.claim().answer("new");
-    assert_eq!(queued.answer().text(), "new");
+    new.answers(&mut queued, "new");
     for _ in 0..3 {
         let mut other = front.get("/");
-        new.claim().answer("new");
-        assert_eq!(other.answer().text(), "new");
+        new.answers(&mut other, "new");
     }
     jobs.into_iter().for_each(|job| job.answer("old"));
     stuck.iter_mut().for_each(|client| assert_eq!(client.answer().text(), "old"));
@@ -227,8 +215,7 @@ fn what_an_old_one_that_is_stopped_does_not_begin_goes_to_the_new_one() {
     front.until("it was given to the old one", |report| {
         report.apps[0].workers.iter().any(|worker| worker.worker == old.number && worker.placed == 1)
     });
-    new.claim().answer("new");
-    assert_eq!(client.answer().text(), "new");
+    new.answers(&mut client, "new");
 }
 
 #[test]
@@ -245,6 +232,5 @@ fn when_the_server_stops_connections_do_not_wait_for_new_workers_that_will_not_c
     // It was begun, and may be repeated: by the old one, since there is no other.
     busy.answer("old");
     assert_eq!(begun.answer().text(), "old");
-    old.claim().answer("old");
-    assert_eq!(client.answer().text(), "old");
+    old.answers(&mut client, "old");
 }

@@ -45,16 +45,14 @@ fn the_front_lives_without_file_descriptors() {
     client.get("/accepted");
     client.stays_silent(Duration::from_millis(150));
     rest.give_back(1);
-    worker.claim().answer("accepted at last");
-    assert_eq!(client.answer().text(), "accepted at last");
+    worker.answers(&mut client, "accepted at last");
 
     // Another one takes the place of one that is idle.
     rest.give_back(1);
     let mut uploading = front.connect();
     assert!(client.has_ended(), "it was idle");
     uploading.get("/accepted");
-    worker.claim().answer("in its place");
-    assert_eq!(uploading.answer().text(), "in its place");
+    worker.answers(&mut uploading, "in its place");
 
     // A body cannot be stored, or its file not be opened for the worker, and no worker is to blame.
     for given in [0, 1] {
@@ -77,7 +75,6 @@ fn the_front_lives_without_file_descriptors() {
 
     drop(rest);
     let mut client = front.get("/after");
-    worker.claim().answer("as before");
-    assert_eq!(client.answer().text(), "as before");
+    worker.answers(&mut client, "as before");
     assert!(front.events().is_empty(), "a worker was blamed");
 }

@@ -3,75 +3,10 @@
 
 mod support;
 
-use std::io::Write;
-use std::net::TcpStream;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::Arc;
 use std::time::Duration;
 
 use highball_config::Bind;
-use support::{eventually, pattern, Client, Front};
-
-#[test]
-fn hello() {
-    let front = Front::start();
-    let worker = front.worker(1);
-    let mut client = front.get("/hello?a=b");
-    let job = worker.claim();
-    assert_eq!(job.path(), "/hello");
-    assert_eq!(job.env["QUERY_STRING"], "a=b");
-    assert_eq!(job.env["REMOTE_ADDR"], "127.0.0.1");
-    job.answer("Hello");
-    let answer = client.answer();
-    assert_eq!((answer.status, answer.text()), (200, "Hello"));
-    assert_eq!(answer.field("content-length"), Some("5"));
-    assert_eq!(answer.field("connection"), None);
-}
-
-#[test]
-fn a_connection_is_kept_for_one_request_after_the_other() {
-    let front = Front::start();
-    let worker = front.worker(1);
-    let mut client = front.connect();
-    for text in ["one", "two", "three"] {
-        client.get("/");
-        worker.claim().answer(text);
-        assert_eq!(client.answer().text(), text);
-    }
-    assert_eq!(front.report().server.connections, 1);
-}
-
-#[test]
-fn pipelined_requests_are_answered_in_order() {
-    let front = Front::start();
-    let _serving = front.worker(1).serve(1, |job| {
-        let path = job.path().to_owned();
-        job.answer(&path);
-    });
-    let mut client = front.connect();
-    let requests: String =
-        (0..500).map(|number| format!("GET /{number} HTTP/1.1\r\nHost: a\r\n\r\n")).collect();
-    client.send(requests);
-    for number in 0..500 {
-        assert_eq!(client.answer().text(), format!("/{number}"));
-    }
-}
-
-#[test]
-fn a_pipelined_body_is_not_taken_for_a_request() {
-    let front = Front::start();
-    let worker = front.worker(1);
-    let mut client = front.connect();
-    client.send(
-        "POST /1 HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nbodyGET /2 HTTP/1.1\r\nHost: a\r\n\r\n",
-    );
-    let job = worker.claim();
-    assert_eq!((job.path(), job.body.as_slice()), ("/1", b"body".as_slice()));
-    job.answer("1");
-    worker.claim().answer("2");
-    assert_eq!(client.answer().text(), "1");
-    assert_eq!(client.answer().text(), "2");
-}
+use support::{pattern, Client, Front};
 
 #[test]
 fn a_chunked_body_is_whole_before_a_worker_sees_it() {
@@ -85,20 +20,6 @@ fn a_chunked_body_is_whole_before_a_worker_sees_it() {
     let job = worker.claim();
     assert_eq!(job.body, b"hello there!");
     assert_eq!(job.env["CONTENT_LENGTH"], "12");
-    job.answer("");
-    assert_eq!(client.answer().status, 200);
-}
-
-#[test]
-fn a_large_body_comes_by_file() {
-    let front = Front::start();
-    let worker = front.worker(1);
-    let mut client = front.connect();
-    let body: Vec<u8> = (0..1_000_000u32).map(|number| (number % 251) as u8).collect();
-    client.post("/", &body);
-    let job = worker.claim();
-    assert!(job.spooled);
-    assert!(job.body == body);
     job.answer("");
     assert_eq!(client.answer().status, 200);
 }
@@ -131,60 +52,6 @@ fn bodies_up_to_a_mebibyte_touch_no_disk() {
     }
 }
 
-/// First it is in a buffer, then in a file in memory, then in one on the disk.
-#[test]
-fn a_chunked_body_of_any_size_arrives_whole() {
-    let front = Front::start();
-    let worker = front.worker(1);
-    let body = pattern(3_000_000);
-    let mut client = front.connect();
-    client.send("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n");
-    for piece in body.chunks(7_919) {
-        client.send(format!("{:x}\r\n", piece.len()));
-        client.send(piece);
-        client.send("\r\n");
-    }
-    client.send("0\r\n\r\n");
-    let job = worker.claim();
-    assert!(job.spooled && job.body == body);
-    job.answer("");
-    assert_eq!(client.answer().status, 200);
-    front.until("no spool file is left", |report| {
-        report.server.spool_bytes == 0 && report.server.buffer_bytes == 0
-    });
-}
-
-#[test]
-fn a_client_that_waits_for_100_gets_it() {
-    let front = Front::start();
-    let worker = front.worker(1);
-    let mut client = front.connect();
-    client.send("PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\nExpect: 100-continue\r\n\r\n");
-    assert_eq!(client.answer().status, 100);
-    client.send("body");
-    let job = worker.claim();
-    assert_eq!(job.body, b"body");
-    job.answer("done");
-    assert_eq!(client.answer().text(), "done");
-}
-
-#[test]
-fn http_1_0_ends_the_connection_unless_it_is_asked_not_to() {
-    let front = Front::start();
-    let worker = front.worker(1);
-    let mut client = front.connect();
-    client.send("GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n");
-    worker.claim().answer("kept");
-    let answer = client.answer();
-    assert_eq!((answer.text(), answer.field("connection")), ("kept", Some("keep-alive")));
-    client.send("GET / HTTP/1.0\r\n\r\n");
-    let mut job = worker.claim();
-    job.head(200, &[]).body(b"first, ");
-    assert_eq!(client.answer_head().field("transfer-encoding"), None);
-    job.body(b"second").end();
-    assert_eq!(client.rest(), (b"first, second".to_vec(), true));
-}
-
 #[test]
 fn answers_without_bodies_stay_without() {
     let front = Front::start();
@@ -197,8 +64,7 @@ fn answers_without_bodies_stay_without() {
         assert_eq!(client.answer_head().status, status);
     }
     client.get("/");
-    worker.claim().answer("seen");
-    assert_eq!(client.answer().text(), "seen");
+    worker.answers(&mut client, "seen");
 }
 
 #[test]
@@ -212,21 +78,7 @@ fn an_answer_to_head_may_say_that_it_would_be_chunked() {
         assert_eq!(client.answer_head().status, status);
     }
     client.get("/");
-    worker.claim().answer("the connection was kept");
-    assert_eq!(client.answer().text(), "the connection was kept");
-}
-
-#[test]
-fn interim_answers_come_before_the_final_one() {
-    let front = Front::start();
-    let worker = front.worker(1);
-    let mut client = front.get("/");
-    let mut job = worker.claim();
-    job.head(103, &[("link", "</a.css>")]);
-    let early = client.answer_head();
-    assert_eq!((early.status, early.field("link")), (103, Some("</a.css>")));
-    job.answer("final");
-    assert_eq!(client.answer().text(), "final");
+    worker.answers(&mut client, "the connection was kept");
 }
 
 #[test]
@@ -261,8 +113,7 @@ fn a_client_that_ends_its_side_while_it_is_queued_is_answered() {
     assert_eq!(client.answer_head().status, 100);
     client.stays_quiet(Duration::from_millis(500));
     assert_eq!(front.report().apps[0].queue, 1);
-    front.worker(1).claim().answer("late");
-    assert_eq!(client.answer().text(), "late");
+    front.worker(1).answers(&mut client, "late");
     assert!(client.has_ended());
 }
 
@@ -271,8 +122,7 @@ fn an_old_client_that_ends_its_side_while_it_is_queued_gets_its_answer_alone() {
     let front = Front::start();
     let mut client = queued_and_half_closed(&front, "GET / HTTP/1.0\r\n\r\n");
     client.stays_quiet(Duration::from_millis(500));
-    front.worker(1).claim().answer("late");
-    assert_eq!(client.answer().text(), "late");
+    front.worker(1).answers(&mut client, "late");
 }
 
 #[test]
@@ -293,8 +143,7 @@ fn what_is_malformed_is_refused_and_what_came_before_answered() {
     let worker = front.worker(1);
     let mut client = front.connect();
     client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\nGET / HTTP/1.1\r\nHost : a\r\n\r\n");
-    worker.claim().answer("good");
-    assert_eq!(client.answer().text(), "good");
+    worker.answers(&mut client, "good");
     let refused = client.answer();
     assert_eq!((refused.status, refused.field("connection")), (400, Some("close")));
     assert!(client.has_ended());
@@ -319,66 +168,6 @@ fn clients_may_take_only_so_long() {
     assert_eq!(pipelining.answer().status, 200);
     assert_eq!(pipelining.answer().status, 408);
     front.until("all are gone", |report| report.server.connections == 0);
-}
-
-#[test]
-fn bodies_have_a_least_rate() {
-    let front = Front::with(|settings| {
-        settings.limits.body_timeout = Duration::from_secs(1);
-        settings.limits.body_bytes_per_second = 1000;
-    });
-    let worker = front.worker(1);
-    let is_refused = Arc::new(AtomicBool::new(false));
-    // Sends this many bytes every 20 ms until the other is refused.
-    let begin = |piece: usize| {
-        let mut sender = TcpStream::connect(("127.0.0.1", front.port)).unwrap();
-        let client = Client::new(sender.try_clone().unwrap());
-        let is_refused = Arc::clone(&is_refused);
-        sender.write_all(b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n").unwrap();
-        let chunk = format!("{piece:x}\r\n{}\r\n", "x".repeat(piece));
-        let sending = std::thread::spawn(move || {
-            while !is_refused.load(Ordering::Relaxed) {
-                sender.write_all(chunk.as_bytes()).unwrap();
-                std::thread::park_timeout(Duration::from_millis(20));
-            }
-            sender.write_all(b"0\r\n\r\n").unwrap();
-        });
-        (client, sending)
-    };
-    let ((mut slow, slow_sending), (mut fast, fast_sending)) = (begin(1), begin(1000));
-    assert_eq!(slow.answer().status, 408);
-    is_refused.store(true, Ordering::Relaxed);
-    worker.claim().answer("fast enough");
-    assert_eq!(fast.answer().text(), "fast enough");
-    slow_sending.join().unwrap();
-    fast_sending.join().unwrap();
-}
-
-#[test]
-fn an_idle_connection_is_kept_only_so_long() {
-    let front = Front::with(|settings| settings.limits.idle_timeout = Duration::from_millis(100));
-    let worker = front.worker(1);
-    let (mut silent, mut used) = (front.connect(), front.get("/"));
-    worker.claim().answer("");
-    assert_eq!(used.answer().status, 200);
-    assert!(silent.has_ended() && used.has_ended());
-}
-
-#[test]
-fn unix_sockets_serve_too() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("socket");
-    let front = Front::with(|settings| settings.binds.push(Bind::unix(path.clone())));
-    let worker = front.worker(1);
-    let mut client = Client::unix(&path);
-    client.get("/");
-    let job = worker.claim();
-    assert_eq!(job.env["REMOTE_ADDR"], "127.0.0.1");
-    job.answer("by path");
-    assert_eq!(client.answer().text(), "by path");
-    drop(client);
-    front.stop();
-    assert!(!path.exists());
 }
 
 #[test]
@@ -414,34 +203,10 @@ fn beyond_the_limit_connections_wait() {
     assert!(worker.try_claim().is_none());
     first.answer("first");
     assert_eq!(one.answer().text(), "first");
-    worker.claim().answer("after all");
-    assert_eq!(third.answer().text(), "after all");
+    worker.answers(&mut third, "after all");
     assert_eq!(front.report().server.connections, 2);
     second.answer("in time");
     assert_eq!(two.answer().text(), "in time");
-}
-
-#[test]
-fn at_the_limit_the_connection_that_has_been_idle_for_the_longest_time_gives_way() {
-    let front = Front::with(|settings| settings.limits.connections = 3);
-    let _serving = front.worker(1).serve(1, |job| job.answer("served"));
-    let ask = |client: &mut Client| {
-        client.get("/");
-        assert_eq!(client.answer().text(), "served");
-    };
-    let mut clients: Vec<Client> = (0..3).map(|_| front.connect()).collect();
-    clients.iter_mut().for_each(ask);
-    ask(&mut clients[1]);
-    let mut new = front.connect();
-    ask(&mut new);
-    assert!(clients[0].has_ended());
-    [&mut clients[1], &mut new].into_iter().for_each(ask);
-    front.until("the limit is kept", |report| report.server.connections == 3);
-    // However many come.
-    for _ in 0..200 {
-        ask(&mut front.connect());
-    }
-    front.until("the limit is kept", |report| report.server.connections <= 3);
 }
 
 #[test]
@@ -454,8 +219,7 @@ fn at_the_limit_a_new_connection_is_served_as_soon_as_one_is_idle() {
     second.stays_silent(Duration::from_millis(50));
     job.answer("first");
     assert_eq!(first.answer().text(), "first");
-    worker.claim().answer("second");
-    assert_eq!(second.answer().text(), "second");
+    worker.answers(&mut second, "second");
     assert!(first.has_ended());
 }
 
@@ -476,32 +240,6 @@ fn every_listener_learns_of_room_for_a_connection() {
         by_path.get("/");
         drop(by_tcp);
         assert_eq!(by_path.answer().text(), "served");
-    }
-}
-
-#[test]
-fn the_access_log_has_a_line_for_every_answer() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("access.log");
-    let front = Front::with(|settings| settings.log.access = Some(path.clone()));
-    let worker = front.worker(1);
-    let mut client = front.connect();
-    client.send("GET /a?b HTTP/1.1\r\nHost: a\r\nUser-Agent: \"me\"\r\n\r\n");
-    worker.claim().answer("12345");
-    client.answer();
-    client.send("HEAD /c HTTP/1.1\r\nHost: a\r\n\r\n");
-    worker.claim().answer("not sent");
-    client.answer_head();
-    client.send("garbage\r\n\r\n");
-    assert_eq!(client.answer().status, 400);
-    let log = || std::fs::read_to_string(&path).unwrap_or_default(); // it is opened beside the event loop
-    eventually("three lines", || log().lines().count() == 3);
-    for (line, expected) in log().lines().zip([
-        r#"] "GET /a?b HTTP/1.1" 200 5 "-" "\"me\"" 0."#,
-        r#"] "HEAD /c HTTP/1.1" 200 0 "-" "-" 0."#,
-        r#"] "-" 400 47 "-" "-" 0."#,
-    ]) {
-        assert!(line.starts_with("127.0.0.1 - - [") && line.contains(expected), "{line}");
     }
 }
 

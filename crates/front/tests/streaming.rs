@@ -5,12 +5,12 @@ mod support;
 
 use std::cell::Cell;
 use std::fs::File;
-use std::io::{Read, Write};
+use std::io::Write;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use support::{head_payload, pattern, Client, Front, Job};
+use support::{pattern, Client, Front, Job};
 
 const MIB: usize = 1024 * 1024;
 
@@ -19,20 +19,6 @@ fn pattern_file(front: &Front, length: usize) -> (File, Vec<u8>) {
     let path = front.folder().join("file");
     std::fs::write(&path, &bytes).unwrap();
     (File::open(path).unwrap(), bytes)
-}
-
-#[test]
-fn a_slow_client_does_not_hold_a_worker_whose_answer_fits_into_the_buffer() {
-    let front = Front::with(|settings| settings.limits.response_spool_bytes = 0);
-    let worker = front.worker(1);
-    let body = pattern(front.settings.limits.response_buffer_bytes - 1000);
-    let mut slow: Vec<Client> = Vec::new();
-    for _ in 0..20 {
-        slow.push(front.get("/"));
-        worker.claim().answer_bytes(&body);
-    }
-    front.until("the worker is free", |report| report.apps[0].workers[0].in_flight == 0);
-    slow.iter_mut().for_each(|client| assert!(client.answer().body == body));
 }
 
 #[test]
@@ -132,29 +118,6 @@ fn uploads_share_budgets_of_memory_and_of_the_disk() {
     });
 }
 
-/// With patience for each, forty clients would hold the only worker for ten seconds.
-#[test]
-fn slow_clients_do_not_hold_a_worker_one_after_the_other() {
-    let front = Front::start();
-    let worker = front.worker(1);
-    let body = pattern(8 * MIB);
-    let mut slow: Vec<Client> = (0..40).map(|_| front.get("/")).collect();
-    front.until("all of them are there", |report| {
-        report.apps[0].workers[0].placed + report.apps[0].queue == 40
-    });
-    let mut fast = front.get("/fast");
-    let started = Instant::now();
-    let serving = worker.serve(1, move |job| match job.path() {
-        "/" => job.answer_bytes(&body),
-        _ => job.answer("fast"),
-    });
-    assert_eq!(fast.answer().text(), "fast");
-    let took = started.elapsed();
-    assert!(took < Duration::from_secs(5), "{took:?}");
-    assert!(slow[39].answer().body == pattern(8 * MIB));
-    drop(serving);
-}
-
 #[test]
 fn beyond_its_limit_the_file_makes_the_worker_wait_and_go_on() {
     let front = Front::with(|settings| settings.limits.response_spool_bytes = MIB);
@@ -246,82 +209,6 @@ fn files_are_sent_between_pieces_of_the_body() {
 }
 
 #[test]
-fn the_slot_of_a_file_is_free_before_the_file_is_sent() {
-    let front = Front::start();
-    let worker = front.worker(1);
-    let (file, bytes) = pattern_file(&front, 20 * MIB);
-    let mut slow = front.get("/");
-    worker.claim().head(200, &[]).file(&file, 0, bytes.len() as u64).end();
-    front.until("the worker is free", |report| report.apps[0].workers[0].in_flight == 0);
-    assert!(slow.answer().body == bytes);
-}
-
-#[test]
-fn a_file_that_got_shorter_cuts_the_answer_off() {
-    let front = Front::start();
-    let worker = front.worker(1);
-    let (file, _) = pattern_file(&front, 1000);
-    let mut client = front.connect();
-    client.send("GET / HTTP/1.0\r\n\r\n");
-    worker.claim().head(200, &[]).file(&file, 0, 2000).end();
-    let (_, in_order) = client.rest();
-    assert!(!in_order, "the client cannot see that something is missing");
-}
-
-#[test]
-fn a_full_hijack_gets_the_connection_and_what_was_sent_behind_the_request() {
-    let front = Front::start();
-    let worker = front.worker(1);
-    let mut client = front.connect();
-    client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\nhello, ");
-    let mut job = worker.claim();
-    let mut application = job.hijack();
-    job.end();
-    front.until("the thread is free", |report| {
-        report.apps[0].workers[0].in_flight == 0 && report.server.hijacked == 1
-    });
-    client.send("application");
-    let mut read = [0; 18];
-    application.read_exact(&mut read).unwrap();
-    assert_eq!(&read, b"hello, application");
-    application.write_all(b"hello, client").unwrap();
-    assert_eq!(client.read_exact(13), b"hello, client");
-    client.end_writing();
-    assert_eq!(application.read(&mut read).unwrap(), 0, "the client's end is passed on");
-    application.write_all(b"good bye").unwrap();
-    drop(application);
-    assert_eq!(client.rest(), (b"good bye".to_vec(), true));
-    drop(client);
-    front.until("it is gone", |report| report.server.connections == 0 && report.server.hijacked == 0);
-}
-
-#[test]
-fn a_partial_hijack_follows_its_head() {
-    let front = Front::start();
-    let worker = front.worker(1);
-    let mut client = front.connect();
-    client.send("GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: echo\r\n\r\n");
-    let mut job = worker.claim();
-    let fields = [("connection", "upgrade"), ("upgrade", "echo")];
-    job.raw(&support::frame(highball_ring::frame::Kind::Head, &head_payload(101, 1, &fields)));
-    let mut application = job.hijack();
-    job.end();
-    let answer = client.answer_head();
-    assert_eq!((answer.status, answer.field("upgrade")), (101, Some("echo")));
-    let bytes = pattern(5 * MIB);
-    let (to_send, expected) = (bytes.clone(), bytes.len());
-    let echo = std::thread::spawn(move || {
-        let mut received = vec![0; expected];
-        application.read_exact(&mut received).unwrap();
-        application.write_all(&received).unwrap();
-    });
-    client.send(&to_send);
-    assert!(client.read_exact(expected) == bytes);
-    echo.join().unwrap();
-    assert!(client.has_ended());
-}
-
-#[test]
 fn a_client_that_says_nothing_learns_that_the_application_has_left() {
     let front = Front::with(|settings| settings.limits.idle_timeout = Duration::from_millis(200));
     let worker = front.worker(1);
@@ -333,20 +220,5 @@ fn a_client_that_says_nothing_learns_that_the_application_has_left() {
     drop(application);
     assert_eq!(client.rest(), (b"HTTP/1.1 200 OK\r\n\r\nbye".to_vec(), true));
     // The client keeps its side open, and the front must not wait for ever.
-    front.until("it is gone", |report| report.server.connections == 0);
-}
-
-#[test]
-fn the_application_learns_that_the_client_has_left() {
-    let front = Front::start();
-    let worker = front.worker(1);
-    let client = front.get("/");
-    let mut job = worker.claim();
-    let mut application = job.hijack();
-    job.end();
-    front.until("it is hijacked", |report| report.server.hijacked == 1);
-    drop(client);
-    assert_eq!(application.read(&mut [0; 1]).unwrap(), 0);
-    drop(application);
     front.until("it is gone", |report| report.server.connections == 0);
 }

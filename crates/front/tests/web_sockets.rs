@@ -11,8 +11,6 @@ use support::{Client, FakeWorker, Front};
 
 /// A close frame with status 1012.
 const RESTARTED: [u8; 4] = [0x88, 2, 0x03, 0xf4];
-/// What a client answers it with, masked with zeros.
-const ANSWER: [u8; 8] = [0x88, 0x82, 0, 0, 0, 0, 0x03, 0xf4];
 const REQUEST: &str = "GET / HTTP/1.1\r\nHost: test\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n";
 const ACCEPTED: &[u8] = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\r\n";
 
@@ -50,28 +48,6 @@ fn frame(payload: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn the_close_handshake_goes_through_to_the_application() {
-    let front = front(Duration::from_secs(10));
-    let worker = front.worker(1);
-    let (mut client, mut application) = web_socket(&front, &worker);
-    application.write_all(&frame(b"before")).unwrap();
-    assert_eq!(client.read_exact(8), frame(b"before"));
-    front.retire(&worker);
-    assert_eq!(client.read_exact(4), RESTARTED);
-    // The application does not know yet, and the client had more to say.
-    let _ = application.write_all(&frame(b"too late"));
-    let last = [0x81, 0x84, 0, 0, 0, 0, b'l', b'a', b's', b't'];
-    client.send([&last[..], &ANSWER].concat());
-    let mut heard = [0; 18];
-    application.read_exact(&mut heard).unwrap();
-    assert_eq!(heard, *[&last[..], &ANSWER].concat());
-    application.write_all(&RESTARTED).unwrap();
-    drop(application);
-    assert_eq!(client.rest(), (Vec::new(), true), "nothing follows a close frame");
-    assert!(matches!(front.app_event(), FrontAppEvent::WorkerIdle { .. }));
-}
-
-#[test]
 fn a_close_frame_waits_for_the_end_of_the_one_that_is_being_sent() {
     let front = front(Duration::from_secs(60));
     let worker = front.worker(1);
@@ -101,17 +77,6 @@ fn a_frame_without_an_end_is_cut_off_at_the_end_of_the_time() {
     assert_eq!(client.rest(), (Vec::new(), true));
     assert_eq!(application.read(&mut [0; 1]).unwrap(), 0);
     assert!(matches!(front.app_event(), FrontAppEvent::WorkerIdle { .. }));
-}
-
-/// Neither side answers the close frame.
-#[test]
-fn the_handshake_has_a_limit() {
-    let front = front(Duration::from_millis(500));
-    let worker = front.worker(1);
-    let (mut client, mut application) = web_socket(&front, &worker);
-    front.tell(FrontCommand::Drain);
-    assert_eq!(client.rest(), (RESTARTED.to_vec(), true));
-    assert_eq!(application.read(&mut [0; 1]).unwrap(), 0);
 }
 
 /// An application that writes without a pause does not escape the close frame, and gets to know of the end.
@@ -188,8 +153,7 @@ fn during_a_restart_they_go_to_the_worker_that_stays() {
     let open: Vec<_> = (0..4).map(|_| web_socket(&front, &new)).collect();
     // Other requests go to the old ones first.
     let mut client = front.get("/");
-    old[0].claim().answer("old");
-    assert_eq!(client.answer().text(), "old");
+    old[0].answers(&mut client, "old");
     // One more is better than one that waits.
     let mut busy = front.connect();
     busy.send(REQUEST);

@@ -25,6 +25,8 @@ class StaticFilesTest < E2ETest
     "public/app.js.gz" => Zlib.gzip(SCRIPT),
     "public/app.js.br" => "pretend brotli",
     "public/style.css" => "body {}",
+    "public/both" => "plain",
+    "public/both.html" => "page",
     "public/empty.txt" => "",
     "public/a b+c%.txt" => "odd name",
     "public/ünï.txt" => "unicode",
@@ -51,6 +53,7 @@ class StaticFilesTest < E2ETest
       assert_nil answer["x-ruby"], path
     end
     assert_equal "yes", @server.get("/missing")["x-ruby"]
+    assert_equal "plain", @server.get("/both").body
     assert_equal "odd name", @server.get("/a%20b+c%25.txt").body
     assert_equal "unicode", @server.get("/%C3%BCn%C3%AF.txt").body
     assert_equal "body {}", @server.get("/style.css?v=1").body
@@ -78,7 +81,7 @@ class StaticFilesTest < E2ETest
 
   def test_conditional_requests
     etag, modified = @server.get("/style.css").then { |answer| [answer["etag"], answer["last-modified"]] }
-    earlier = (Time.httpdate(modified) - 60).httpdate
+    earlier, later = [-60, 60].map { |seconds| (Time.httpdate(modified) + seconds).httpdate }
     {
       { "If-None-Match" => '"other"', "if-none-match" => etag } => 304,
       { "If-Match" => '"other"', "if-match" => etag } => 200,
@@ -89,11 +92,19 @@ class StaticFilesTest < E2ETest
       { "If-None-Match" => '"other"' } => 200,
       { "If-None-Match" => '"other"', "If-Modified-Since" => modified } => 200,
       { "If-Modified-Since" => modified } => 304,
+      { "If-Modified-Since" => later } => 304,
       { "If-Modified-Since" => earlier } => 200,
       { "If-Modified-Since" => "garbage" } => 200,
       { "If-Match" => etag } => 200,
+      { "If-Match" => "*" } => 200,
       { "If-Match" => '"other"' } => 412,
-      { "If-Unmodified-Since" => earlier } => 412
+      { "If-Match" => "W/#{etag}" } => 412,
+      { "If-Match" => '"other"', "If-None-Match" => etag } => 412,
+      { "If-Match" => etag, "If-Unmodified-Since" => earlier } => 200,
+      { "If-Unmodified-Since" => modified } => 200,
+      { "If-Unmodified-Since" => earlier } => 412,
+      { "Range" => "bytes=0-1", "If-None-Match" => etag } => 304,
+      { "Range" => "bytes=0-1", "If-Range" => later } => 200
     }.each do |headers, status|
       answer = @server.get("/style.css", headers)
       assert_equal status, answer.status, headers
@@ -140,6 +151,8 @@ class StaticFilesTest < E2ETest
     assert_equal 3, [plain, zipped, brotli].map { |answer| answer["etag"] }.uniq.length
     refused = @server.get("/app.js", { "Accept-Encoding" => "gzip;q=0, br;q=0" })
     assert_nil refused["content-encoding"]
+    itself = @server.get("/app.js.gz", { "Accept-Encoding" => "gzip" })
+    assert_equal ["application/gzip", nil], [itself["content-type"], itself["content-encoding"]]
   end
 
   def test_dotfiles_are_refused_except_well_known

@@ -71,54 +71,6 @@ fn an_answer_ages_and_becomes_stale() {
 }
 
 #[test]
-fn equal_requests_wait_for_the_first() {
-    let cache = cache(1 << 20);
-    let mut first = fill(look_up(&cache, &get("/", ""), 0));
-    let second = look_up(&cache, &get("/", ""), 0);
-    assert!(matches!(second, Lookup::Wait(_)), "{second:?}");
-    assert!(first.is_awaited());
-    assert!(fill(look_up(&cache, &get("/other", ""), 0)).flying.is_some());
-    drop(second);
-    assert!(!first.is_awaited());
-    // It is not stored: for a while, others do not wait for each other.
-    answer(&mut first, "cache-control: private\r\n", b"");
-    for now_ms in [0, 9_999] {
-        assert!(fill(look_up(&cache, &get("/", ""), now_ms)).flying.is_none());
-    }
-    assert!(fill(look_up(&cache, &get("/", ""), 20_000)).flying.is_some());
-    // One that is stored ends that.
-    store(&cache, &get("/", ""), MINUTE, b"");
-    assert!(fill(look_up(&cache, &get("/", ""), 60_000)).flying.is_some());
-}
-
-#[test]
-fn a_first_one_that_ends_in_any_way_lets_the_others_go_on() {
-    let cache = cache(1 << 20);
-    let first = fill(look_up(&cache, &get("/", ""), 0));
-    assert!(matches!(look_up(&cache, &get("/", ""), 0), Lookup::Wait(_)));
-    drop(first);
-    assert!(fill(look_up(&cache, &get("/", ""), 0)).flying.is_some());
-}
-
-#[test]
-fn what_has_changed_meanwhile_is_not_stored() {
-    let cache = cache(1 << 20);
-    let change = |path: &str| {
-        let lookup = look_up(&cache, &format!("POST {path} HTTP/1.1\r\nHost: a\r\n\r\n"), 0);
-        let Lookup::Forward(Watch::Write(write)) = lookup else { panic!("{lookup:?}") };
-        cache.invalidate(&write.base);
-    };
-    let mut before = fill(look_up(&cache, &get("/", ""), 0));
-    change("/");
-    answer(&mut before, MINUTE, b"before");
-    let mut after = fill(look_up(&cache, &get("/", "X-A: 1\r\n"), 0));
-    answer(&mut after, MINUTE, b"after");
-    hit(look_up(&cache, &get("/", "X-A: 1\r\n"), 0));
-    change("/");
-    fill(look_up(&cache, &get("/", "X-A: 1\r\n"), 0));
-}
-
-#[test]
 fn only_the_release_that_serves_has_answers() {
     let cache = cache(1 << 20);
     cache.follow(1);

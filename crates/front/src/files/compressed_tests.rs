@@ -3,12 +3,11 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+use super::tests::{answer, Answer};
 use super::*;
 use crate::clock::now_ms;
 use crate::compression::encoder::tests::{decoded, ALL};
 use crate::compression::room::Room;
-use crate::tests::answers::{writer, written};
-use crate::tests::heads::head_of;
 use crate::tests::openers::DEADLINE;
 use crate::tests::runtime;
 
@@ -20,12 +19,6 @@ struct Site {
     folder: tempfile::TempDir,
     files: StaticFiles,
     runtime: tokio::runtime::LocalRuntime,
-}
-
-#[derive(Debug, PartialEq)]
-struct Answer {
-    head: String,
-    body: Vec<u8>,
 }
 
 impl Site {
@@ -58,24 +51,7 @@ impl Site {
     }
 
     fn request(&self, method: &str, path: &str, fields: &str) -> Answer {
-        let buffer = format!("{method} {path} HTTP/1.1\r\nhost: a\r\n{fields}\r\n");
-        let head = head_of(&buffer);
-        let head = head.with(buffer.as_bytes());
-        for _ in 0..10 {
-            let request = StaticRequest { head, path: head.path(), now_ms: now_ms(), may_wait: true };
-            let mut events = AnswerEvents::default();
-            match self.runtime.block_on(async { self.files.lookup(&request, &mut events) }) {
-                StaticAnswer::Pending(pending) => self.runtime.block_on(pending),
-                StaticAnswer::NotMine => panic!("no file"),
-                StaticAnswer::Given => {
-                    let out = written(&mut events, &mut writer());
-                    let end = out.windows(4).position(|bytes| bytes == b"\r\n\r\n").unwrap() + 4;
-                    let head = String::from_utf8(out[..end].to_vec()).unwrap();
-                    return Answer { head, body: out[end..].to_vec() };
-                }
-            }
-        }
-        panic!("it waits for ever");
+        self.runtime.block_on(answer(&self.files, 10, (method, path), fields)).expect("a file")
     }
 
     fn get(&self, path: &str, accepted: &str) -> Answer {
@@ -84,13 +60,6 @@ impl Site {
 }
 
 impl Answer {
-    fn field(&self, name: &str) -> Option<&str> {
-        let mut fields = self.head.lines().filter_map(|line| line.split_once(": "));
-        let value = fields.find(|(known, _)| *known == name).map(|(_, value)| value);
-        assert!(fields.all(|(known, _)| known != name), "{name} twice");
-        value
-    }
-
     fn coding(&self) -> Option<&str> {
         self.field("content-encoding")
     }

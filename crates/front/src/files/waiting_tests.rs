@@ -1,7 +1,6 @@
+use super::tests::answer;
 use super::*;
 use crate::clock::now_ms;
-use crate::tests::answers::{writer, written};
-use crate::tests::heads::head_of;
 use crate::tests::openers::{on_the_fronts_thread, wait_for, Mood, Opener};
 
 fn files_of(opener: &Opener) -> StaticFiles {
@@ -9,31 +8,10 @@ fn files_of(opener: &Opener) -> StaticFiles {
     StaticFiles::new(finder, Some(&opener.user), &PoolShare::of(Some(&opener.user)))
 }
 
-/// What a client is sent; `None`: the application is asked.
+/// The body that a client is sent; `None`: the application is asked.
 async fn get(files: &StaticFiles, path: &str) -> Option<String> {
-    let buffer = format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n");
-    let head = head_of(&buffer);
-    let head = head.with(buffer.as_bytes());
-    for waits in 0.. {
-        let now_ms = now_ms();
-        let request = StaticRequest { head, path: head.path(), now_ms, may_wait: waits < 2 };
-        let mut events = AnswerEvents::default();
-        let answer = match files.lookup(&request, &mut events) {
-            StaticAnswer::NotMine => files
-                .not_found(&request, &mut events)
-                .map_or(StaticAnswer::NotMine, |answer| answer.expect("not refused")),
-            answer => answer,
-        };
-        match answer {
-            StaticAnswer::Pending(pending) => pending.await,
-            StaticAnswer::NotMine => return None,
-            StaticAnswer::Given => {
-                let text = String::from_utf8(written(&mut events, &mut writer())).unwrap();
-                return Some(text.split_once("\r\n\r\n").unwrap().1.to_owned());
-            }
-        }
-    }
-    unreachable!()
+    let answer = answer(files, 2, ("GET", path), "").await?;
+    Some(String::from_utf8(answer.body).unwrap())
 }
 
 /// The same, of what is known: nothing is waited for.

@@ -16,7 +16,7 @@ use highball_ring::request::{Fields, Fixed, BODY_INLINE, BODY_SPOOLED, FIXED_BYT
 use highball_ring::worker::Room;
 use highball_ring::{Ticket, WorkerFds, WorkerRing};
 
-use super::PATIENCE;
+use super::{Client, PATIENCE};
 
 /// A worker that does what the test says.
 pub(crate) struct FakeWorker {
@@ -43,6 +43,12 @@ impl FakeWorker {
     /// Begins the next request, sleeping as a worker's thread does.
     pub(crate) fn claim(&self) -> Job {
         self.claim_within(PATIENCE).expect("a request to claim")
+    }
+
+    /// Answers the next request with this text, and this client gets it.
+    pub(crate) fn answers(&self, client: &mut Client, text: &str) {
+        self.claim().answer(text);
+        assert_eq!(client.answer().text(), text);
     }
 
     pub(crate) fn claim_within(&self, time: Duration) -> Option<Job> {

@@ -87,6 +87,16 @@ async fn pass(stage: &mut Stage, mut come: AnswerEvents, got: &mut Got) {
     }
 }
 
+/// What a client gets that takes this coding, once all of these events have come.
+fn got(accepted: &str, events: AnswerEvents) -> Got {
+    run(async {
+        let (mut stage, mut got) =
+            (stage_for(&format!("accept-encoding: {accepted}\r\n"), &room()), Got::default());
+        pass(&mut stage, events, &mut got).await;
+        got
+    })
+}
+
 fn head(body: AnswerBody, lines: &str) -> AnswerEvents {
     let mut events = AnswerEvents::default();
     let content_length = if let AnswerBody::Length(length) = body { Some(length) } else { None };
@@ -168,13 +178,10 @@ fn what_becomes_no_shorter_stays_as_it_is() {
             Some((*state >> 32) as u8)
         })
         .collect();
-    run(async {
-        let (mut stage, mut got) = (stage_for("accept-encoding: gzip\r\n", &room()), Got::default());
-        pass(&mut stage, whole(&noise), &mut got).await;
-        assert_eq!((got.coding(), &got.body), (None, &noise));
-        assert_eq!((got.field("etag"), got.field("vary")), (Some("\"a\""), Some("accept-encoding")));
-        assert_eq!(got.head.unwrap().content_length, Some(3000));
-    });
+    let got = got("gzip", whole(&noise));
+    assert_eq!((got.coding(), &got.body), (None, &noise));
+    assert_eq!((got.field("etag"), got.field("vary")), (Some("\"a\""), Some("accept-encoding")));
+    assert_eq!(got.head.unwrap().content_length, Some(3000));
 }
 
 #[test]
@@ -239,71 +246,48 @@ fn a_body_that_is_about_to_be_whole_is_waited_for_but_not_for_long() {
     });
 }
 
+fn part_of(file: &[u8], offset: u64, length: u64) -> FilePart {
+    FilePart { file: file_of(file), offset, length, ahead: Ahead::default() }
+}
+
 #[test]
 fn a_file_is_compressed_piece_by_piece() {
     let body = page(300_000);
-    run(async {
-        let (mut stage, mut got) = (stage_for("accept-encoding: zstd\r\n", &room()), Got::default());
-        let mut events = head(AnswerBody::Length(299_000), HTML);
-        events.push_file(FilePart {
-            file: file_of(&body),
-            offset: 1000,
-            length: 299_000,
-            ahead: Ahead::default(),
-        });
-        events.push(AnswerEvent::End);
-        pass(&mut stage, events, &mut got).await;
-        assert_eq!((got.ending, got.decoded()), (Some("end"), body[1000..].to_vec()));
-        assert_eq!(got.head.unwrap().body, AnswerBody::Unknown);
-    });
+    let mut events = head(AnswerBody::Length(299_000), HTML);
+    events.push_file(part_of(&body, 1000, 299_000));
+    events.push(AnswerEvent::End);
+    let got = got("zstd", events);
+    assert_eq!((got.ending, got.decoded()), (Some("end"), body[1000..].to_vec()));
+    assert_eq!(got.head.unwrap().body, AnswerBody::Unknown);
 }
 
 #[test]
-fn a_file_that_became_shorter_cuts_the_answer_off() {
-    run(async {
-        let (mut stage, mut got) = (stage_for("accept-encoding: gzip\r\n", &room()), Got::default());
-        let mut events = head(AnswerBody::Length(20_000), HTML);
-        events.push_file(FilePart {
-            file: file_of(&page(5000)),
-            offset: 0,
-            length: 20_000,
-            ahead: Ahead::default(),
-        });
-        events.push(AnswerEvent::End);
-        pass(&mut stage, events, &mut got).await;
-        assert_eq!(got.ending, Some("cut off"));
-    });
-}
-
-#[test]
-fn one_that_is_cut_off_stays_cut_off() {
-    run(async {
-        let (mut stage, mut got) = (stage_for("accept-encoding: gzip\r\n", &room()), Got::default());
-        let mut events = head(AnswerBody::Length(20_000), HTML);
-        events.push_bytes(&page(5000));
-        events.push(AnswerEvent::CutOff);
-        pass(&mut stage, events, &mut got).await;
-        assert_eq!(got.ending, Some("cut off"));
-    });
+fn what_is_cut_off_or_became_shorter_is_cut_off() {
+    let of_length = || head(AnswerBody::Length(20_000), HTML);
+    let (mut shorter, mut cut_off) = (of_length(), of_length());
+    shorter.push_file(part_of(&page(5000), 0, 20_000));
+    shorter.push(AnswerEvent::End);
+    cut_off.push_bytes(&page(5000));
+    cut_off.push(AnswerEvent::CutOff);
+    for events in [shorter, cut_off] {
+        assert_eq!(got("gzip", events).ending, Some("cut off"));
+    }
 }
 
 #[test]
 fn head_says_what_get_would() {
-    run(async {
-        let (mut stage, mut got) = (stage_for("accept-encoding: gzip\r\n", &room()), Got::default());
-        let mut events = AnswerEvents::default();
-        events
-            .push_head::<()>(|fields| {
-                fields.add_lines(HTML.as_bytes());
-                Ok(AnswerHead { content_length: Some(20_000), ..AnswerHead::new(200) })
-            })
-            .unwrap();
-        events.push(AnswerEvent::End);
-        pass(&mut stage, events, &mut got).await;
-        assert_eq!((got.coding(), got.ending, got.body.len()), (Some(Coding::Gzip), Some("end"), 0));
-        assert_eq!(got.head.unwrap().content_length, None);
-        assert_eq!((got.field("etag"), got.field("vary")), (Some("W/\"a\""), Some("accept-encoding")));
-    });
+    let mut events = AnswerEvents::default();
+    events
+        .push_head::<()>(|fields| {
+            fields.add_lines(HTML.as_bytes());
+            Ok(AnswerHead { content_length: Some(20_000), ..AnswerHead::new(200) })
+        })
+        .unwrap();
+    events.push(AnswerEvent::End);
+    let got = got("gzip", events);
+    assert_eq!((got.coding(), got.ending, got.body.len()), (Some(Coding::Gzip), Some("end"), 0));
+    assert_eq!(got.head.unwrap().content_length, None);
+    assert_eq!((got.field("etag"), got.field("vary")), (Some("W/\"a\""), Some("accept-encoding")));
 }
 
 #[test]
@@ -313,7 +297,7 @@ fn a_client_that_has_it_gets_304_and_nothing_of_the_body() {
         let (mut stage, mut got) = (stage_for(fields, &room()), Got::default());
         let mut events = head(AnswerBody::Unknown, HTML);
         events.push_bytes(&page(5000));
-        events.push_file(FilePart { file: file_of(b"file"), offset: 0, length: 4, ahead: Ahead::default() });
+        events.push_file(part_of(b"file", 0, 4));
         pass(&mut stage, events, &mut got).await;
         let mut end = AnswerEvents::default();
         end.push_bytes(b"more");
