@@ -69,7 +69,7 @@ pub use front::run;
 pub use refusals::failure::{Developers, DevelopmentPages};
 pub use shared::{Opening, Unanswered};
 pub use transport::activated::{activate, activated_count, close_other_activated};
-pub use transport::listener::{adopt, bind, over, BindError, Listener, SocketPath};
+pub use transport::listener::{adopt, bind, over, BindError, BindFault, Listener, SocketPath};
 pub use transport::tls::authority::{Authority, AuthorityError, AuthorityFiles, Delegate, Issuer};
 pub use transport::tls::certificate::{Certificate, CertificateError, CertificateOwner, Flaw, Pem};
 pub use transport::tls::{SetupError, Tls};

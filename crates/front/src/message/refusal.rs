@@ -7,108 +7,68 @@ use crate::http_syntax::reason_phrase;
 /// When to try again where the application did not boot, in seconds.
 const APP_FAILED_RETRY_SECONDS: u32 = 5;
 
-/// Why the front answers in the application's place.
+/// Why the front answers in the application's place. [`Refusal::why`] says what each means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
 pub enum Refusal {
-    /// The request line is not `method SP target SP version`.
     BadRequestLine,
-    /// The method is longer than any that is known.
     MethodTooLong,
-    /// `CONNECT`: this server is not a proxy.
     ConnectMethod,
     /// The target is in none of the forms of RFC 9112 section 3.2, or has characters that none may have.
     BadTarget,
-    /// The version is not `HTTP/digit.digit`.
     BadVersion,
-    /// A version other than HTTP/1.0 and HTTP/1.1.
     UnknownVersion,
-    /// The target is longer than the limit.
     TargetTooLong,
-    /// The head is larger than the limit.
     HeadTooLarge,
-    /// More header fields than the limit.
     TooManyFields,
-    /// A line ends in LF without CR.
     BareLineFeed,
-    /// A CR that does not end a line.
     BareCarriageReturn,
-    /// White space between the request line and the first header field.
     SpaceBeforeFirstField,
-    /// A header field that goes on in the next line (obsolete line folding).
     FoldedField,
-    /// White space between a field name and its colon.
     SpaceBeforeColon,
-    /// A field name that is not a token.
     BadFieldName,
-    /// A field value with a control character.
     BadFieldValue,
-    /// An HTTP/1.1 request without Host.
     HostMissing,
-    /// More than one Host field.
     HostRepeated,
-    /// A Host field that is not `host[:port]`.
     HostInvalid,
-    /// A Host field that names another host than `:authority` does.
     HostDiffers,
     /// The connection was secured with the certificate of another host.
     Misdirected,
     /// A Forwarded field of a trusted proxy that is not what RFC 7239 section 4 says.
     BadForwarded,
-    /// A Content-Length that is not a number of bytes.
     BadContentLength,
-    /// More than one Content-Length field.
     ContentLengthRepeated,
-    /// Content-Length beside Transfer-Encoding.
     LengthAndTransferEncoding,
-    /// Transfer-Encoding in an HTTP/1.0 request.
     TransferEncodingFromHttp10,
-    /// A Transfer-Encoding that does not end in `chunked`, or names it twice.
     BadTransferEncoding,
-    /// A transfer coding other than `chunked`.
     UnknownTransferCoding,
-    /// An expectation other than `100-continue`.
     UnknownExpectation,
     /// A chunked body that breaks the rules of RFC 9112 section 7.1.
     BadChunk,
-    /// Chunk extensions beyond the limit.
     ChunkExtensionsTooLarge,
-    /// A trailer field that breaks the rules.
     BadTrailer,
     /// Trailer fields beyond the limits of a head.
     TrailersTooLarge,
-    /// A body larger than the limit.
     BodyTooLarge,
-    /// The head did not arrive in time.
     HeadTimeout,
-    /// The body did not go on in time.
     BodyTimeout,
-    /// No application is reached at this host and path.
     NoApp,
     /// No application is there to ask.
     NotFound,
-    /// The method is not allowed for what the front itself serves.
     MethodNotAllowed,
     /// The front may not serve this.
     Forbidden,
-    /// The application is for users with a password, and the request has none that is right.
     LoginNeeded,
-    /// The client has tried too many passwords.
     TooManyLogins {
-        /// What Retry-After says.
         retry_after_seconds: u32,
     },
-    /// Too many passwords wait to be checked.
     LoginsBusy {
-        /// What Retry-After says.
         retry_after_seconds: u32,
     },
-    /// The file of users cannot be used.
     UsersUnreadable,
     /// The body could not be stored while it arrived.
     BodyNotStored,
-    /// There is no room for the body at the moment: spool files are full.
     SpoolFull {
-        /// What Retry-After says.
         retry_after_seconds: u32,
     },
     /// The application raised an exception, and nothing of an answer had come.
@@ -125,19 +85,14 @@ pub enum Refusal {
     },
     /// The request queue is full: the request is shed.
     QueueFull {
-        /// What Retry-After says.
         retry_after_seconds: u32,
     },
     /// No worker is there yet, or no longer.
     NoWorker {
-        /// What Retry-After says.
         retry_after_seconds: u32,
     },
-    /// The application did not boot.
     AppFailed,
-    /// The server is stopping.
     Draining {
-        /// What Retry-After says.
         retry_after_seconds: u32,
     },
     /// The application did not begin its answer in time.

@@ -19,89 +19,78 @@ use crate::transport::stream::{Peer, Stream};
 /// Connections that the kernel holds for us; it cuts this down to `net.core.somaxconn`.
 const BACKLOG: i32 = 4096;
 
+/// An address could not be bound.
+#[derive(Debug, Error)]
+#[error("cannot listen on {address}: {why}")]
+pub struct BindError {
+    /// The address.
+    pub address: String,
+    /// Why, and what to do.
+    pub why: BindFault,
+}
+
 /// Why an address could not be bound.
 #[derive(Debug, Error)]
-pub enum BindError {
+pub enum BindFault {
     /// Somebody else has it.
-    #[error("cannot listen on {address}: another program is using it already. Stop that program (`ss -ltnp` shows which one it is), or choose another port with --port")]
-    InUse {
-        /// The address.
-        address: String,
-    },
+    #[error("another program is using it already. Stop that program (`ss -ltnp` shows which one it is), or choose another port with --port")]
+    InUse,
     /// Low port, or a folder that is not ours.
-    #[error("cannot listen on {address}: permission denied. A port below 1024 needs the capability CAP_NET_BIND_SERVICE (the unit that `highball config systemd` prints has it) or root; a Unix socket needs a folder that this user may write to")]
-    Denied {
-        /// The address.
-        address: String,
-    },
+    #[error("permission denied. A port below 1024 needs the capability CAP_NET_BIND_SERVICE (the unit that `highball config systemd` prints has it) or root; a Unix socket needs a folder that this user may write to")]
+    Denied,
     /// The address is not one of this machine.
-    #[error("cannot listen on {address}: this machine has no such address. Use 127.0.0.1 for this machine only, 0.0.0.0 for all its addresses")]
-    NoSuchAddress {
-        /// The address.
-        address: String,
-    },
+    #[error("this machine has no such address. Use 127.0.0.1 for this machine only, 0.0.0.0 for all its addresses")]
+    NoSuchAddress,
     /// A file that is not a socket stands at the path.
-    #[error("cannot listen on {address}: there is a file of that name already, and it is not a socket. Remove it or choose another path")]
-    NotASocket {
-        /// The address.
-        address: String,
-    },
-    /// A stale socket of another user's stands at the path.
-    #[error("cannot listen on {address}: there is a socket of {owner}'s already, in a folder where all users have files. Have {owner} remove it, or choose another path")]
-    NotOurs {
-        /// The address.
-        address: String,
-        /// The user's name.
-        owner: String,
-    },
+    #[error(
+        "there is a file of that name already, and it is not a socket. Remove it or choose another path"
+    )]
+    NotASocket,
+    /// A stale socket of this user's stands at the path.
+    #[error("there is a socket of {0}'s already, in a folder where all users have files. Have {0} remove it, or choose another path")]
+    NotOurs(String),
     /// Somebody else could swap what root makes there.
-    #[error("cannot listen on {address}: {source}")]
-    UnsafeFolder {
-        /// The address.
-        address: String,
-        /// Which folder it is, and what to do.
-        source: PlaceError,
-    },
+    #[error(transparent)]
+    UnsafeFolder(PlaceError),
     /// Anything else.
-    #[error("cannot listen on {address}: {source}")]
-    Other {
-        /// The address.
-        address: String,
-        /// The system's error.
-        source: io::Error,
-    },
+    #[error(transparent)]
+    Other(io::Error),
 }
 
 impl BindError {
     /// The short name of the cause, which never changes.
     pub fn cause(&self) -> &'static str {
-        match self {
-            BindError::InUse { .. } => "address_in_use",
-            BindError::Denied { .. } => "permission_denied",
-            BindError::NoSuchAddress { .. } => "no_such_address",
-            BindError::NotASocket { .. } => "not_a_socket",
-            BindError::NotOurs { .. } => "not_our_socket",
-            BindError::UnsafeFolder { .. } => "unsafe_folder",
-            BindError::Other { .. } => "address",
+        match self.why {
+            BindFault::InUse => "address_in_use",
+            BindFault::Denied => "permission_denied",
+            BindFault::NoSuchAddress => "no_such_address",
+            BindFault::NotASocket => "not_a_socket",
+            BindFault::NotOurs(_) => "not_our_socket",
+            BindFault::UnsafeFolder(_) => "unsafe_folder",
+            BindFault::Other(_) => "address",
         }
     }
+}
 
-    fn new(address: String, source: io::Error) -> Self {
-        match source.kind() {
-            io::ErrorKind::AddrInUse => BindError::InUse { address },
-            io::ErrorKind::PermissionDenied => BindError::Denied { address },
-            io::ErrorKind::AddrNotAvailable => BindError::NoSuchAddress { address },
-            _ => BindError::Other { address, source },
+impl From<io::Error> for BindFault {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::AddrInUse => BindFault::InUse,
+            io::ErrorKind::PermissionDenied => BindFault::Denied,
+            io::ErrorKind::AddrNotAvailable => BindFault::NoSuchAddress,
+            _ => BindFault::Other(error),
         }
     }
+}
 
-    fn place(address: String, error: PlaceError) -> Self {
+impl From<PlaceError> for BindFault {
+    fn from(error: PlaceError) -> Self {
         match error {
             PlaceError::Folder { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
-                BindError::Denied { address }
+                BindFault::Denied
             }
-            PlaceError::Unsafe { .. } => BindError::UnsafeFolder { address, source: error },
-            other => BindError::Other { address, source: io::Error::other(other) },
+            PlaceError::Unsafe { .. } => BindFault::UnsafeFolder(error),
+            other => BindFault::Other(io::Error::other(other)),
         }
     }
 }
@@ -130,16 +119,11 @@ pub fn bind(bind: &Bind) -> Result<Listener, BindError> {
     if let Some(socket) = activated::take(&bind.address) {
         return over(bind, socket, false);
     }
-    match &bind.address {
-        BindAddress::Tcp(address) => {
-            let listener = bind_tcp(*address).map_err(|source| BindError::new(bind.url(), source))?;
-            Listener::tcp(bind, listener, false)
-        }
-        BindAddress::Unix(path) => {
-            let (path, listener) = bind_unix(bind, path)?;
-            Ok(Listener { bind: bind.clone(), socket: Bound::Unix(path, listener), inherited: false })
-        }
-    }
+    let bound = match &bind.address {
+        BindAddress::Tcp(address) => bind_tcp(*address).map(Bound::Tcp).map_err(BindFault::from),
+        BindAddress::Unix(path) => bind_unix(path).map(|(path, listener)| Bound::Unix(path, listener)),
+    };
+    Listener::of(bind, bound, false)
 }
 
 /// Takes over a socket that another server has bound to this address, and listens on.
@@ -160,15 +144,14 @@ pub fn adopt(bind: &Bind, socket: OwnedFd) -> Result<Listener, BindError> {
 /// # Errors
 /// It is not such a socket.
 pub fn over(bind: &Bind, socket: OwnedFd, inherited: bool) -> Result<Listener, BindError> {
-    match &bind.address {
-        BindAddress::Tcp(_) => Listener::tcp(bind, StdTcpListener::from(socket), inherited),
+    let bound = match &bind.address {
+        BindAddress::Tcp(_) => Bound::Tcp(StdTcpListener::from(socket)),
         BindAddress::Unix(path) => {
-            let listener = StdUnixListener::from(socket);
-            listener.local_addr().map_err(|source| BindError::new(bind.url(), source))?;
             let path = SocketPath { path: path.clone(), file: None, stays: Cell::new(true) };
-            Ok(Listener { bind: bind.clone(), socket: Bound::Unix(path, listener), inherited })
+            Bound::Unix(path, StdUnixListener::from(socket))
         }
-    }
+    };
+    Listener::of(bind, Ok(bound), inherited)
 }
 
 fn bind_tcp(address: SocketAddr) -> io::Result<StdTcpListener> {
@@ -183,35 +166,30 @@ fn bind_tcp(address: SocketAddr) -> io::Result<StdTcpListener> {
     Ok(socket.into())
 }
 
-fn bind_unix(bind: &Bind, path: &Path) -> Result<(SocketPath, StdUnixListener), BindError> {
-    let address = || bind.url();
-    let failed = |source| BindError::new(address(), source);
-    let place = Place::open(path).map_err(|error| BindError::place(address(), error))?;
-    let lock = place.lock().map_err(failed)?;
-    if let Some(found) = place.find().map_err(failed)? {
+fn bind_unix(path: &Path) -> Result<(SocketPath, StdUnixListener), BindFault> {
+    let place = Place::open(path)?;
+    let lock = place.lock()?;
+    if let Some(found) = place.find()? {
         if !found.is_socket() {
-            return Err(BindError::NotASocket { address: address() });
+            return Err(BindFault::NotASocket);
         }
         if !place.may_replace(&found) {
-            let owner = User::with_uid(found.uid(), 0).name;
-            return Err(BindError::NotOurs { address: address(), owner });
+            return Err(BindFault::NotOurs(User::with_uid(found.uid(), 0).name));
         }
-        if is_answered(&found).map_err(failed)? {
-            return Err(BindError::InUse { address: address() });
+        if is_answered(&found)? {
+            return Err(BindFault::InUse);
         }
-        lock.remove(&found).map_err(failed)?;
+        lock.remove(&found)?;
     }
-    let socket = Socket::new(Domain::UNIX, Type::STREAM, None).map_err(failed)?;
-    let listen = || {
-        socket.set_nonblocking(true)?;
-        // By the path itself, which is what ss(8) and lsof(8) show then: no other user can change where it leads. It
-        // fails where something is there by now. The mode is as the umask has it: by that, people let a web server in.
-        socket.bind(&socket2::SockAddr::unix(path)?)?;
-        socket.listen(BACKLOG)?;
-        let file = place.find()?.filter(Found::is_socket);
-        file.ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "another process has removed the socket"))
-    };
-    let file = listen().map_err(failed)?;
+    let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
+    socket.set_nonblocking(true)?;
+    // By the path itself, which is what ss(8) and lsof(8) show then: no other user can change where it leads. It
+    // fails where something is there by now. The mode is as the umask has it: by that, people let a web server in.
+    socket.bind(&socket2::SockAddr::unix(path)?)?;
+    socket.listen(BACKLOG)?;
+    let file = place.find()?.filter(Found::is_socket);
+    let removed = || io::Error::new(io::ErrorKind::NotFound, "another process has removed the socket");
+    let file = file.ok_or_else(removed)?;
     drop(lock);
     let path = SocketPath { path: path.into(), file: Some(Box::new((place, file))), stays: Cell::new(false) };
     Ok((path, socket.into()))
@@ -231,10 +209,17 @@ fn is_answered(found: &Found) -> io::Result<bool> {
 }
 
 impl Listener {
-    fn tcp(bind: &Bind, listener: StdTcpListener, inherited: bool) -> Result<Listener, BindError> {
-        let address = listener.local_addr().map_err(|source| BindError::new(bind.url(), source))?;
-        let bind = Bind { address: BindAddress::Tcp(address), protocol: bind.protocol };
-        Ok(Listener { bind, socket: Bound::Tcp(listener), inherited })
+    /// The address of TCP is the one that the system has chosen.
+    fn of(bind: &Bind, bound: Result<Bound, BindFault>, inherited: bool) -> Result<Listener, BindError> {
+        let listener = bound.and_then(|socket| {
+            let mut bind = bind.clone();
+            match &socket {
+                Bound::Tcp(listener) => bind.address = BindAddress::Tcp(listener.local_addr()?),
+                Bound::Unix(_, listener) => drop(listener.local_addr()?),
+            }
+            Ok(Listener { bind, socket, inherited })
+        });
+        listener.map_err(|why| BindError { address: bind.url(), why })
     }
 
     /// The address as one would type it: `http://127.0.0.1:3000`, `unix:/path`, `fastcgi://127.0.0.1:9000`.

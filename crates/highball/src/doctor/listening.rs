@@ -11,7 +11,7 @@ pub(super) fn address(bind: &Bind, running: &[Instance]) -> Check {
     let is_bound = |instance: &Instance| instance.status.binds.contains(&bind.url());
     match front::bind(bind) {
         Ok(listener) => Check::ok("address", format!("{} is free", listener.address())),
-        Err(front::BindError::InUse { address }) if running.iter().any(is_bound) => {
+        Err(front::BindError { address, why: front::BindFault::InUse }) if running.iter().any(is_bound) => {
             Check::ok("address", format!("{address} is in use by Highball, for this application"))
         }
         Err(error) => Check {
