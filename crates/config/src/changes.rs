@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::error::Fault;
 use crate::fields::Fields;
-use crate::options::{Applies, OPTIONS};
+use crate::options::{options, Applies};
 use crate::settings::{App, AppId, Named, Settings, TlsSettings};
 
 /// What differs. Applications are known again by their names, and keep their numbers.
@@ -127,7 +127,7 @@ impl App {
     /// as the same user.
     pub fn has_processes_of(&self, other: &App) -> bool {
         let [mut one, mut two] = [self, other].map(Fields::of_app);
-        let mut options = OPTIONS.iter().filter(|option| option.applies == Applies::WithNewProcesses);
+        let mut options = options().filter(|option| option.scope.applies() == Applies::WithNewProcesses);
         options.all(|option| option.value.is_same(&mut one, &mut two))
             && (&self.folder, &self.link, &self.file) == (&other.folder, &other.link, &other.file)
             && self.puma_file == other.puma_file
@@ -210,12 +210,12 @@ mod tests {
         fs::create_dir_all(folder.join("config")).unwrap();
         fs::write(folder.join("config/puma.rb"), "").unwrap();
         let is_possible = |option: &&Opt| option.in_file() && (!option.is_user() || may_change_users());
-        for option in OPTIONS.iter().filter(is_possible) {
+        for option in options().filter(is_possible) {
             let [old, new] = files(option).map(|text| read(&folder, &text));
-            let expected = match option.applies {
+            let expected = match option.scope.applies() {
                 // HUP leaves the processes: the rest is decided elsewhere.
                 Applies::AtOnceAfterFirst => Applies::AtOnce,
-                Applies::WithNewServer if option.scope == Scope::App => Applies::AtOnce,
+                Applies::WithNewServer if matches!(option.scope, Scope::App(_)) => Applies::AtOnce,
                 applies => applies,
             };
             assert_eq!(takes_effect(&old, new), Some(expected), "{}", option.name);

@@ -15,7 +15,7 @@ use crate::form::{Notation, Raw};
 use crate::given::Given;
 use crate::given_path::{absolute, split_file, working_folder};
 use crate::help;
-use crate::options::{Opt, Section, OPTIONS};
+use crate::options::{options, Opt, SECTIONS};
 use crate::spelling::did_you_mean;
 use crate::{AppSelector, Display, Invocation, Selector};
 
@@ -262,13 +262,12 @@ fn with_serve_args(command: clap::Command) -> clap::Command {
         .value_parser(value_parser!(PathBuf))
         .num_args(0..)
         .help("Application folders, or their files (.rb or .ru) [default: the current folder]");
-    let options = Section::ALL
-        .into_iter()
-        .flat_map(|section| OPTIONS.iter().filter(move |option| option.section == section));
-    command.arg(path).args(options.map(argument))
+    let of_section =
+        |(title, options): &'static (&str, &[Opt])| options.iter().map(|option| argument(option, title));
+    command.arg(path).args(SECTIONS.iter().flat_map(of_section))
 }
 
-fn argument(option: &'static Opt) -> Arg {
+fn argument(option: &'static Opt, section: &'static str) -> Arg {
     let default = option.default_text();
     let other_variables =
         option.variables().skip(1).map(|name| format!(" [env: {name}]")).collect::<String>();
@@ -276,7 +275,7 @@ fn argument(option: &'static Opt) -> Arg {
     let arg = Arg::new(option.name)
         .long(option.long())
         .value_name(option.value.form().metavar())
-        .help_heading(option.section.title())
+        .help_heading(section)
         .action(if option.repeats() { ArgAction::Append } else { ArgAction::Set })
         .help(format!("{} [default: {default}]{other_variables}", help::first_sentence(option)))
         .long_help(format!("{}\n[default: {default}]\n[env: {variables}]", help::plain_doc(option)));
@@ -359,7 +358,7 @@ fn serve(matches: &ArgMatches) -> Result<Command, ConfigError> {
 
 fn serve_args(matches: &ArgMatches) -> (Vec<PathBuf>, Given) {
     let mut given = Given::default();
-    for option in OPTIONS {
+    for option in options() {
         let Some(texts) = matches.get_many::<String>(option.name) else { continue };
         let raw =
             |text: &String| Raw { text: text.clone(), origin: Origin::CommandLine { long: option.long() } };

@@ -12,7 +12,7 @@ use crate::foreign;
 use crate::form::{Notation, Raw};
 use crate::given::Given;
 use crate::given_path::absolute;
-use crate::options::{named, Opt, Scope, OPTIONS};
+use crate::options::{named, options, Opt, Scope};
 use crate::spelling::did_you_mean;
 use highball_users::trust::{Author, Stranger};
 
@@ -239,7 +239,7 @@ impl Reader<'_> {
                  as {reason}; {elsewhere}"
             ));
         }
-        if option.scope == Scope::Route && self.rights.server_routes {
+        if matches!(option.scope, Scope::Route(_)) && self.rights.server_routes {
             return Err(format!(
                 "`{name}` decides where an application is reached, which the server's file says for all; this is the file of \
                  one, as {reason}; write it into its [[app]]"
@@ -295,7 +295,7 @@ fn option(name: &str) -> Result<&'static Opt, String> {
     if let Some(option) = named(name).filter(|option| option.in_file()) {
         return Ok(option);
     }
-    let known = OPTIONS.iter().filter(|option| option.in_file()).map(|option| option.name);
+    let known = options().filter(|option| option.in_file()).map(|option| option.name);
     Err(match did_you_mean(name, known) {
         Some(guess) => format!("there is no option `{name}`; did you mean `{guess}`?"),
         None => format!("there is no option `{name}`; `highball help serve` lists them all"),

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use crate::error::{ConfigError, Origin};
 use crate::fields::{Fields, ADMIN_PORT, AGENT_PORT};
 use crate::form::{Place, Raw};
-use crate::options::{named, Default, Opt, Scope, OPTIONS};
+use crate::options::{named, options, Default, Opt, Scope};
 use crate::restriction;
 use crate::value;
 
@@ -33,7 +33,7 @@ impl Given {
 
     /// Where the options that are meant were given; in the order of the table.
     pub(crate) fn of_options(&self, is_meant: impl Fn(&Opt) -> bool) -> impl Iterator<Item = &Origin> {
-        let options = OPTIONS.iter().filter(move |option| is_meant(option));
+        let options = options().filter(move |option| is_meant(option));
         options.filter_map(|option| self.origin(option.name))
     }
 
@@ -103,7 +103,7 @@ impl Given {
         &mut self,
         env: &dyn Fn(&str) -> Option<String>,
     ) -> Result<(), ConfigError> {
-        for option in OPTIONS {
+        for option in options() {
             let value = |variable: String| env(&variable).map(|text| (variable, text));
             let set: Vec<(String, String)> = option.variables().filter_map(value).collect();
             let Some((variable, text)) = set.iter().find(|(_, text)| !text.trim().is_empty()) else {
@@ -124,7 +124,7 @@ impl Given {
 
     /// Another environment than that of the table, where none was given.
     pub(crate) fn default_environment(&mut self, text: &str) {
-        for option in OPTIONS.iter().filter(|option| option.is_environment()) {
+        for option in options().filter(|option| option.is_environment()) {
             let origin = Origin::Default { name: option.name };
             self.add(option, vec![Raw { text: text.into(), origin }]);
         }
@@ -140,7 +140,7 @@ impl Given {
             _ => None,
         };
         let mut arguments = Vec::new();
-        for option in OPTIONS {
+        for option in options() {
             let is_given = |raw: &&Raw| !matches!(raw.origin, Origin::File { .. });
             for raw in self.values.get(option.name).into_iter().flatten().filter(is_given) {
                 let folder = raw.folder(&place.current);
@@ -167,7 +167,7 @@ impl Given {
         asked: impl Fn(&Opt) -> bool,
     ) -> Result<Fields, ConfigError> {
         let mut fields = Fields::default();
-        for option in OPTIONS.iter().filter(|option| asked(option)) {
+        for option in options().filter(|option| asked(option)) {
             match (self.values.get(option.name), self.default_of(option, place)?) {
                 (Some(raws), _) => option.value.store(raws, &mut fields, place)?,
                 (None, Some(raw)) => option.value.store(&[raw], &mut fields, place)?,

@@ -73,7 +73,7 @@ pub(crate) fn plain_doc(option: &Opt) -> String {
 mod tests {
     use super::*;
     use crate::command_line::command;
-    use crate::options::OPTIONS;
+    use crate::options::options;
 
     #[test]
     fn the_overview_fits_a_screen_and_names_all_commands() {
@@ -95,7 +95,7 @@ mod tests {
         let mut command = command();
         let serve = command.find_subcommand_mut("serve").unwrap();
         let (short, long) = (serve.render_help().to_string(), serve.render_long_help().to_string());
-        for option in OPTIONS {
+        for option in options() {
             assert!(short.contains(&format!("--{}", option.long())), "{}:\n{short}", option.name);
             assert!(long.contains(&option.own_variable()), "{}:\n{long}", option.name);
         }

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use crate::form::Notation;
 use crate::help::first_sentence;
-use crate::options::{named, Applies, Opt, Scope, Section, OPTIONS};
+use crate::options::{named, Applies, Opt, Scope, SECTIONS};
 
 const INTRODUCTION: &str = "\
 <!-- Made from crates/config/src/options.rs by `just docs`; changes belong there. -->
@@ -111,9 +111,9 @@ pub fn manual() -> String {
         text.push_str(&row(option));
     }
     text.push_str(RULES);
-    for section in Section::ALL {
-        let _ = write!(text, "\n## {}\n", section.title());
-        for option in OPTIONS.iter().filter(|option| option.section == section) {
+    for (title, options) in SECTIONS {
+        let _ = write!(text, "\n## {title}\n");
+        for option in *options {
             text.push_str(&entry(option));
         }
     }
@@ -150,11 +150,11 @@ fn entry(option: &Opt) -> String {
 
 /// When a changed value takes effect.
 fn taking_effect(option: &Opt) -> &'static str {
-    match option.applies {
+    match option.scope.applies() {
         Applies::AtOnce => "after HUP",
         Applies::AtOnceAfterFirst => "after HUP; the first limit of a server at the next start",
         Applies::WithNewProcesses => "after HUP, in new processes",
-        Applies::WithNewServer if option.scope == Scope::ServerAndApp => {
+        Applies::WithNewServer if matches!(option.scope, Scope::ServerAndApp(_)) => {
             "after a hot restart; an application's own value after HUP"
         }
         Applies::WithNewServer => "after a hot restart",
@@ -166,9 +166,9 @@ fn taking_effect(option: &Opt) -> &'static str {
 fn example_file() -> String {
     let mut text =
         "\n## Example file\n\nThis file has every option. The values are examples.\n\n```toml\n".to_owned();
-    for section in Section::ALL {
-        let _ = writeln!(text, "# {}", section.title());
-        for option in OPTIONS.iter().filter(|option| option.section == section && option.in_file()) {
+    for (title, options) in SECTIONS {
+        let _ = writeln!(text, "# {title}");
+        for option in options.iter().filter(|option| option.in_file()) {
             let _ = writeln!(text, "{} = {}", option.name, toml_value(option));
         }
         text.push('\n');

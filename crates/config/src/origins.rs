@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::error::Origin;
 use crate::given::Given;
-use crate::options::OPTIONS;
+use crate::options::options;
 
 /// An option that a file gives, and that something else goes before.
 #[derive(Debug, Clone)]
@@ -29,8 +29,7 @@ impl Origins<'_> {
     /// A line about the `highball.toml`: needed where another file counts as well, or where something goes before it.
     pub(crate) fn of_own_file(&self, has_others: bool) -> Option<String> {
         let file = self.file?;
-        let outweighed: Vec<Outweighed> = OPTIONS
-            .iter()
+        let outweighed: Vec<Outweighed> = options()
             .filter(|option| self.own.origin(option.name).is_some_and(|origin| is_of(origin, file)))
             .filter_map(|option| Some((option.name, self.all.origin(option.name)?)))
             .filter(|(_, by)| !is_of(by, file))
@@ -57,7 +56,7 @@ impl Origins<'_> {
         let is_from_there =
             |name: &str| matches!(self.all.origin(name), Some(Origin::File { path, .. }) if is_meant(path));
         let names: Vec<&str> =
-            OPTIONS.iter().map(|option| option.name).filter(|name| is_from_there(name)).collect();
+            options().map(|option| option.name).filter(|name| is_from_there(name)).collect();
         let names = if names.is_empty() { "no options".into() } else { names.join(", ") };
         let outweighed = outweighed.iter().map(|one| format!("{} by {}", one.name, self.place(&one.by)));
         let outweighed: Vec<String> = outweighed.collect();

@@ -473,10 +473,10 @@ impl Shared<'_> {
         let fields = given.fields(place, |option| match option.scope {
             Scope::Start | Scope::Server => false,
             // Both count.
-            Scope::ServerAndApp if option.is_certificate() => false,
+            Scope::ServerAndApp(_) if option.is_certificate() => false,
             // The server's, unless it is given for the application alone, in a file.
-            Scope::ServerAndApp => own.has(option) && !cli_and_env.has(option),
-            Scope::App | Scope::Privileged | Scope::OneApp | Scope::Route => true,
+            Scope::ServerAndApp(_) => own.has(option) && !cli_and_env.has(option),
+            Scope::App(_) | Scope::Privileged(_) | Scope::OneApp(_) | Scope::Route(_) => true,
         })?;
         let certificates =
             certificates(&own.fields(place, |option| option.is_certificate() && own.has(option))?)?;
@@ -635,7 +635,7 @@ fn server(
     place: &Place<'_>,
 ) -> Result<Settings, ConfigError> {
     let mut fields =
-        given.fields(place, |option| matches!(option.scope, Scope::Server | Scope::ServerAndApp))?;
+        given.fields(place, |option| matches!(option.scope, Scope::Server | Scope::ServerAndApp(_)))?;
     let certificates = certificates(&fields)?;
     let access = fields.access_log.take().flatten();
     let proxies = &mut fields.server.proxy_protocol;

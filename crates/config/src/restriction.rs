@@ -13,7 +13,7 @@ use std::os::unix::ffi::OsStrExt;
 use strsim::damerau_levenshtein;
 
 use crate::error::{ConfigError, Origin};
-use crate::options::{Opt, OPTIONS};
+use crate::options::{options, Opt};
 
 /// Options that narrow one thing.
 struct Restriction {
@@ -156,7 +156,7 @@ pub fn check_variables<'a>(
             let origin = Origin::Environment { variable: name.to_owned() };
             Err(ConfigError::Value { origin, problem })
         };
-        if OPTIONS.iter().any(|option| option.variables().any(|variable| variable == name)) {
+        if options().any(|option| option.variables().any(|variable| variable == name)) {
             if value.to_str().is_none() {
                 let shown = value.as_bytes().escape_ascii();
                 return wrong(format!("`{shown}` is not UTF-8; write the value in UTF-8"));
@@ -180,7 +180,7 @@ fn misspelt(variable: &str) -> Option<String> {
         return None;
     }
     let name = name.to_ascii_lowercase();
-    let options = OPTIONS.iter().filter(|option| is_restriction(option.name));
+    let options = options().filter(|option| is_restriction(option.name));
     let near = options.filter(|option| {
         let most = if option.name.len() > 5 { 2 } else { 1 };
         damerau_levenshtein(&name, option.name) <= most

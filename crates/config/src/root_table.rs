@@ -100,8 +100,10 @@ pub fn root_table(
         let mut all = given.clone();
         all.add_all(&own, |option| option.scope != Scope::Server);
         all.add_all(&file.top, |option| single || option.scope.is_shared());
-        logs.extend(own.fields(&place, |option| option.scope == Scope::ServerAndApp)?.access_log.flatten());
-        asked.push((path, all.fields(&place, |option| option.scope == Scope::Privileged)?));
+        logs.extend(
+            own.fields(&place, |option| matches!(option.scope, Scope::ServerAndApp(_)))?.access_log.flatten(),
+        );
+        asked.push((path, all.fields(&place, |option| matches!(option.scope, Scope::Privileged(_)))?));
     }
     let (paths, asked): (Vec<_>, Vec<_>) = asked.into_iter().unzip();
     let (mut apps, mut silent) = (Vec::new(), Vec::new());
@@ -117,7 +119,7 @@ pub fn root_table(
     }
     given.add_all(&file.top, |_| true);
     let fields =
-        given.fields(&place, |option| matches!(option.scope, Scope::Server | Scope::ServerAndApp))?;
+        given.fields(&place, |option| matches!(option.scope, Scope::Server | Scope::ServerAndApp(_)))?;
     let binds = [fields.addresses(), fields.admin_addresses(), fields.agent_addresses()].concat();
     logs.extend(fields.access_log.flatten());
     logs.retain(|path| path != Path::new("-"));

@@ -21,11 +21,11 @@ pub(crate) fn guess<'a>(text: &str, words: impl Iterator<Item = &'a str>) -> Str
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::options::OPTIONS;
+    use crate::options::options;
 
     #[test]
     fn misspelt_names_are_recognised() {
-        let guess = |name| did_you_mean(name, OPTIONS.iter().map(|option| option.name));
+        let guess = |name| did_you_mean(name, options().map(|option| option.name));
         assert_eq!(guess("wokers"), Some("workers"));
         assert_eq!(guess("idle-timeout"), Some("idle_timeout"));
         assert_eq!(guess("Port"), Some("port"));

@@ -48,13 +48,15 @@ impl App {
         highball_config::parse(args, &|name| self.env.get(name).cloned())
     }
 
-    fn try_settings(&self, args: &[&str]) -> Result<Settings, ConfigError> {
-        let folder = self.folder.path().to_str().unwrap();
-        let args: Vec<&str> = args.iter().copied().chain([folder]).collect();
-        match self.parse(&args)? {
+    fn serve(&self, args: &[&str]) -> Result<Settings, ConfigError> {
+        match self.parse(args)? {
             Invocation::Serve(settings) => Ok(*settings),
             other => panic!("not serve: {other:?}"),
         }
+    }
+
+    fn try_settings(&self, args: &[&str]) -> Result<Settings, ConfigError> {
+        self.serve(&[args, &[self.folder.path().to_str().unwrap()]].concat())
     }
 
     /// The settings of the one application.
@@ -202,9 +204,7 @@ fn the_application_folder_keeps_its_links_for_a_restart() {
     let app = App::new();
     let current = app.folder.path().join("current");
     std::os::unix::fs::symlink(app.path(), &current).unwrap();
-    let Invocation::Serve(settings) = app.parse(&[current.to_str().unwrap()]).unwrap() else {
-        panic!("not serve")
-    };
+    let settings = app.serve(&[current.to_str().unwrap()]).unwrap();
     let served = &settings.apps[0];
     assert_eq!((&served.folder, &served.link), (&app.path(), &current));
 }
@@ -212,8 +212,8 @@ fn the_application_folder_keeps_its_links_for_a_restart() {
 #[test]
 fn an_application_can_be_a_file() {
     let app = App::new().file("my.ru", "").file("my.txt", "");
-    let parse = |name: &str| app.parse(&[app.folder.path().join(name).to_str().unwrap()]);
-    let Invocation::Serve(settings) = parse("my.ru").unwrap() else { panic!("not serve") };
+    let parse = |name: &str| app.serve(&[app.folder.path().join(name).to_str().unwrap()]);
+    let settings = parse("my.ru").unwrap();
     let served = &settings.apps[0];
     assert_eq!((&served.folder, served.file.as_deref()), (&app.path(), Some(Path::new("my.ru"))));
     assert_eq!(served.link, app.folder.path());
@@ -355,9 +355,7 @@ fn commands() {
         app.parse(&["memory", "--json"]).unwrap(),
         Invocation::Memory { json: true, gc: false, selector: Selector::default() }
     );
-    assert!(
-        matches!(app.parse(&["serve", folder, "-t", "9"]).unwrap(), Invocation::Serve(s) if s.apps[0].threads == 9)
-    );
+    assert_eq!(app.serve(&["serve", folder, "-t", "9"]).unwrap().apps[0].threads, 9);
 }
 
 #[test]
@@ -397,14 +395,17 @@ impl App {
     fn try_many(&self, options: &[&str], places: &[&str]) -> Result<Settings, ConfigError> {
         let places: Vec<String> = places.iter().map(|place| self.at(place)).collect();
         let args: Vec<&str> = options.iter().copied().chain(places.iter().map(String::as_str)).collect();
-        match self.parse(&args)? {
-            Invocation::Serve(settings) => Ok(*settings),
-            other => panic!("not serve: {other:?}"),
-        }
+        self.serve(&args)
     }
 
     fn many(&self, options: &[&str], places: &[&str]) -> Settings {
         self.try_many(options, places).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// Settings for both applications, the blog's own file being this.
+    fn with_own(&self, file: &str) -> Settings {
+        std::fs::write(self.path().join("blog/highball.toml"), file).unwrap();
+        self.many(&[], &["blog", "shop"])
     }
 
     fn at(&self, place: &str) -> String {
@@ -624,10 +625,7 @@ fn what_the_server_says_wrongly_is_wrong_for_all() {
 #[test]
 fn one_that_was_all_right_stays_as_it_was_while_its_file_has_a_mistake() {
     let here = folder_with(&["shop"], &[("blog/highball.toml", "threads = 7\nhosts = ['a']")]);
-    let read = |own: &str| {
-        std::fs::write(here.path().join("blog/highball.toml"), own).unwrap();
-        here.many(&[], &["blog", "shop"])
-    };
+    let read = |own| here.with_own(own);
     let old = read("threads = 7\nhosts = ['a']");
     let now = Changes::between(&old, read("threads = 0"));
     assert!(now.added.is_empty() && now.removed.is_empty());
@@ -641,10 +639,7 @@ fn one_that_was_all_right_stays_as_it_was_while_its_file_has_a_mistake() {
 #[test]
 fn one_with_a_fault_is_tried_again_each_time_that_its_file_is_read() {
     let here = folder_with(&["shop"], &[("blog/highball.toml", "threds = 1")]);
-    let read = |own: &str| {
-        std::fs::write(here.path().join("blog/highball.toml"), own).unwrap();
-        here.many(&[], &["blog", "shop"])
-    };
+    let read = |own| here.with_own(own);
     let old = read("threds = 1");
     let same = Changes::between(&old, read("threds = 1"));
     assert_eq!((same.changed.len(), same.changed[0].id), (1, old.apps[0].id));
@@ -661,10 +656,7 @@ fn domains_stand_for_the_hosts_of_applications() {
          [[app]]\npath = \"shop\"\n",
     );
     let file = app.path().join("highball.toml");
-    let Invocation::Serve(settings) = app.parse(&["serve", "--config", file.to_str().unwrap()]).unwrap()
-    else {
-        panic!("not serve");
-    };
+    let settings = app.serve(&["serve", "--config", file.to_str().unwrap()]).unwrap();
     assert_eq!(settings.tls.acme.unwrap().domains, ["a.test", "b.test"]);
     let refused = App::new().env("HOME", "/home/somebody").try_settings(&["--domain", "hosts"]).unwrap_err();
     assert!(refused.to_string().contains("none has one that an authority looks for"), "{refused}");

@@ -83,58 +83,6 @@ fn tcp(text: &str) -> Bind {
 }
 
 #[test]
-fn it_outweighs_defaults_and_variables_of_platforms() {
-    let app = App::with(&[("workers", "4"), ("threads", "7"), ("port", "4000"), ("idle_timeout", "20s")]);
-    let app = app.env("WEB_CONCURRENCY", "2").env("PORT", "5000").env("RAILS_MAX_THREADS", "1");
-    let settings = app.settings(&[]);
-    assert_eq!((settings.apps[0].workers, settings.apps[0].threads), (4, 7));
-    assert_eq!(settings.binds, [tcp("127.0.0.1:4000")]);
-    assert_eq!(settings.limits.idle_timeout.as_secs(), 20);
-    assert_eq!(settings.apps[0].puma_file, Some("config/puma.rb".into()));
-}
-
-#[test]
-fn the_command_line_and_highballs_variables_outweigh_it() {
-    let app = App::with(&[("workers", "4"), ("bind", "unix:///tmp/x.sock"), ("bind", "tcp://0.0.0.0:4000")]);
-    assert_eq!(app.settings(&["-w", "2"]).apps[0].workers, 2);
-    assert_eq!(app.settings(&[]).binds, [Bind::unix("/tmp/x.sock"), tcp("0.0.0.0:4000")]);
-    assert_eq!(app.settings(&["-b", "127.0.0.1:1"]).binds, [tcp("127.0.0.1:1")]);
-    assert_eq!(app.settings(&["-p", "1"]).binds, [tcp("127.0.0.1:1")], "as Puma's -p takes their place");
-    assert_eq!(app.env("HIGHBALL_WORKERS", "3").settings(&[]).apps[0].workers, 3);
-}
-
-#[test]
-fn rails_env_outweighs_its_environment() {
-    let app = App::with(&[("environment", "staging")]);
-    assert_eq!(app.settings(&[]).apps[0].environment, "staging");
-    let app = app.env("RAILS_ENV", "test");
-    assert_eq!(app.settings(&[]).apps[0].environment, "test");
-    let asked: Vec<bool> = app.asked.borrow().iter().map(|(_, has_environment)| *has_environment).collect();
-    assert_eq!(asked, [false, true]);
-}
-
-#[test]
-fn it_counts_for_what_a_highball_toml_does_not_set() {
-    for file in ["config/highball.toml", "highball.toml"] {
-        let app = App::with(&[("workers", "4"), ("threads", "7"), ("port", "4000")]);
-        let app = app.file_with(file, "threads = 2\nmax_queue = 9\n").env("WEB_CONCURRENCY", "2");
-        let settings = app.settings(&[]);
-        let found = &settings.apps[0];
-        assert_eq!((found.workers, found.threads, settings.binds), (4, 2, vec![tcp("127.0.0.1:4000")]));
-        assert_eq!(found.puma_file, Some("config/puma.rb".into()), "its hooks run");
-        assert_eq!(
-            found.file_notes,
-            [
-                format!("{file} sets threads, max_queue"),
-                format!(
-                    "config/puma.rb is read, for what {file} does not set; it sets port, workers; outweighed: threads by {file}"
-                ),
-            ]
-        );
-    }
-}
-
-#[test]
 fn a_highball_toml_of_comments_changes_nothing() {
     let app = App::with(&[("workers", "4"), ("port", "4000")]);
     let without = app.settings(&[]);
@@ -252,52 +200,4 @@ fn the_file_of_one_of_several_applications_goes_before_it() {
     let settings = app.settings(&[other.path().to_str().unwrap()]);
     let of_puma = settings.apps.iter().find(|app| app.puma_file.is_some()).unwrap();
     assert_eq!((of_puma.workers, of_puma.threads), (4, 2));
-}
-
-#[test]
-fn the_file_of_the_environment_goes_before_and_one_that_is_named_before_all() {
-    let app = App::with(&[("workers", "4")]).file("config/puma/production.rb").file("highball.toml");
-    let named = app.folder.path().join("config/puma.rb");
-    app.settings(&["-e", "production", "-C", named.to_str().unwrap()]);
-    std::fs::remove_file(app.folder.path().join("highball.toml")).unwrap();
-    app.settings(&["-e", "production"]);
-    app.settings(&[]);
-    let asked: Vec<PathBuf> = app.asked.borrow().iter().map(|(file, _)| file.clone()).collect();
-    assert_eq!(asked, [named, "config/puma/production.rb".into(), "config/puma.rb".into()]);
-}
-
-#[test]
-fn a_value_that_cannot_be_names_file_and_line() {
-    let app = App::with(&[("threads", "3"), ("workers", "1000")]);
-    let error = app.error(&[]);
-    assert!(error.contains("/app/config/puma.rb, line 2, workers: `1000` is not"), "{error}");
-}
-
-#[test]
-fn an_exception_in_it_is_an_error() {
-    let mut app = App::with(&[]);
-    app.report += "\n[error]\nmessage = 'NameError: no x'\nfile = '/app/config/puma.rb'\nline = 9\n";
-    let error = app.error(&[]);
-    assert!(error.contains("/app/config/puma.rb, line 9: NameError: no x; correct it"), "{error}");
-    app.report = "not a report".into();
-    assert!(app.error(&[]).contains("config/puma.rb: "));
-}
-
-#[test]
-fn options_of_the_server_do_not_count_with_several_applications() {
-    let app = App::with(&[("port", "4000"), ("workers", "4")]);
-    let other = tempfile::tempdir().unwrap();
-    let settings = app.settings(&[other.path().to_str().unwrap()]);
-    let of_puma = settings.apps.iter().find(|app| app.puma_file.is_some()).unwrap();
-    assert_eq!((of_puma.workers, settings.binds), (4, vec![tcp("127.0.0.1:3000")]));
-    assert_eq!(of_puma.puma_notes[0].statement, "port");
-    assert_eq!(of_puma.puma_notes[0].place(), "/app/config/puma.rb:1");
-}
-
-#[test]
-fn no_workers_are_one_and_of_a_range_of_threads_the_larger_number_counts() {
-    let app = App::with(&[("workers", "0")]);
-    assert_eq!(app.settings(&["-t", "1:5"]).apps[0].threads, 5);
-    assert_eq!(app.settings(&[]).apps[0].workers, 1);
-    assert!(app.error(&["-t", "1:"]).contains("option --threads: `` is not a whole number"));
 }
