@@ -6,6 +6,7 @@ require "open3"
 require "tmpdir"
 require_relative "support/axe"
 require_relative "support/documents"
+require_relative "support/site_server"
 
 # The site made from docs/ (site/mkdocs.yml) builds without warnings, has every page, searches all of them, has no
 # broken link, loads nothing from other hosts, and is accessible.
@@ -35,15 +36,8 @@ class DocsSiteTest < Minitest::Test
   def in_browser(site)
     skip "there is no Chromium, or no axe-core" unless File.exist?("/usr/bin/chromedriver") && Axe.installed?
     require_relative "support/browser"
-    require_relative "support/free_port"
     require_relative "support/screens"
-    port = FreePort.free_port
-    server = Process.spawn("python3", "-m", "http.server", port.to_s, "--bind", "127.0.0.1", chdir: site,
-                                                                                             %i[out err] => File::NULL)
-    Deadline.wait("the site's server") { listens?(port) }
-    Browser.open { |browser| yield browser, "http://127.0.0.1:#{port}" }
-  ensure
-    Process.kill(:TERM, server).then { Process.wait(server) } if server
+    SiteServer.run(site) { |address| Browser.open { |browser| yield browser, address } }
   end
 
   def assert_searches(browser, address)
@@ -56,19 +50,11 @@ class DocsSiteTest < Minitest::Test
   def assert_accessible(browser, address)
     found = LOOKED_AT.product([[390, true, "light"], [1280, false, "dark"]]).map do |page, (width, phone, scheme)|
       Screens.show(browser.driver, width, phone, scheme)
-      browser.visit "#{address}/#{page}.html" # a page looks for the scheme once
-      browser.find "h1"
+      SiteServer.visit(browser, "#{address}/#{page}.html")
       Deadline.wait("#{page} in #{width} px") { Screens.page_width(browser.driver) <= width }
       "#{page} #{width} #{scheme}: #{Axe.violations(browser.driver)}"
     end
     assert_empty found.grep_v(/: \z/)
-  end
-
-  def listens?(port)
-    TCPSocket.new("127.0.0.1", port).close
-    true
-  rescue Errno::ECONNREFUSED
-    false
   end
 
   def assert_pages(site)

@@ -1,7 +1,8 @@
 #!/usr/bin/env ruby
 # frozen_string_literal: true
 
-# Takes screenshots for the docs: the pages of applications that do not boot or do not answer, and the list of many.
+# Takes screenshots for the docs: the pages of applications that do not boot or do not answer, the list of many, and the
+# site's start page and a page of it (`just site` makes it).
 # `ruby test/support/page_pictures.rb FOLDER [NAME…]` writes NAME-{390,1280}-{light,dark}.png into the folder. pngquant
 # makes them small, if it is installed.
 
@@ -9,6 +10,7 @@ require "fileutils"
 require_relative "browser"
 require_relative "highball_server"
 require_relative "screens"
+require_relative "site_server"
 
 # Applications with one mistake each, in one browser.
 class PagePictures
@@ -91,6 +93,10 @@ class PagePictures
     "wiki" => ["asleep", { "config.ru" => WELL }]
   }.freeze
 
+  # Pages of the site.
+  SITE = File.join(HighballServer::ROOT, "target/site")
+  PAGES = { "site" => "index.html", "site-page" => "diagnosis.html" }.freeze
+
   def initialize(folder, names = [])
     @folder = folder
     @names = names
@@ -105,6 +111,7 @@ class PagePictures
         page(browser, name, files, path) { |server| server.log.include?("serving on") }
       end
       list(browser) if @names.empty? || @names.include?("list")
+      SiteServer.run(SITE) { |address| site(browser, address) } if wanted(PAGES).any?
     end
   end
 
@@ -119,11 +126,17 @@ class PagePictures
     server = HighballServer.new(SHOP, *limits, environment: "development")
     Deadline.wait("the page of #{name}", within: 60) { server.port && such.call(server) }
     browser.visit server.url(path)
-    browser.find ".remedy"
+    browser.find ".copy"
     pictures(browser.driver, name)
   ensure
     server&.finish
     FileUtils.rm_rf(SHOP) if server
+  end
+
+  def site(browser, address)
+    wanted(PAGES).each do |name, page|
+      pictures(browser.driver, name) { SiteServer.visit(browser, "#{address}/#{page}") }
+    end
   end
 
   # Pictures of the list of many applications.
@@ -154,8 +167,11 @@ class PagePictures
     files.each { |file, content| File.write(File.join(folder, file), content) }
   end
 
+  # The block shows the page again.
   def pictures(driver, name)
     Screens.each do |width, phone, scheme|
+      Screens.show(driver, width, phone, scheme)
+      yield if block_given?
       Screens.show_whole(driver, width, phone, scheme, MOST_HEIGHT)
       file = File.join(@folder, "#{name}-#{width}-#{scheme}.png")
       Screens.write(driver, file)
