@@ -35,26 +35,18 @@ impl RequestFailure {
 
 /// What happened to a request.
 #[derive(Debug)]
+#[allow(missing_docs)] // where a name says all
 pub enum FailureCause {
     /// The application raised an exception: what the worker reports of it, in JSON.
     Raised(Vec<u8>),
     /// The worker died, or broke the protocol of its ring.
-    WorkerDied {
-        /// The worker's number.
-        worker: u32,
-    },
-    /// The answer could not be sent.
-    BadAnswer {
-        /// What is wrong with it: `has a malformed Content-Length`.
-        why: &'static str,
-    },
+    WorkerDied { worker: u32 },
+    /// The answer could not be sent; why: `has a malformed Content-Length`.
+    BadAnswer { why: &'static str },
     /// Too many requests wait.
     QueueFull(QueueLoad),
-    /// No answer had started in time.
-    TimedOut {
-        /// The worker that has the request; `None`: no thread was free.
-        worker: Option<u32>,
-    },
+    /// No answer of the worker had started in time; without one, no thread was free.
+    TimedOut { worker: Option<u32> },
     /// Anything else, in words.
     Other(&'static str),
 }

@@ -1,4 +1,5 @@
 //! Commands for the front.
+#![allow(missing_docs)] // where a name says all
 
 use crate::boot::Booted;
 use crate::diagnosis::Diagnosis;
@@ -17,11 +18,9 @@ pub enum FrontCommand {
     Open,
     /// Another server accepts connections by now: accept no more, finish what is there, and send
     /// [`FrontEvent::Drained`](crate::FrontEvent::Drained). Idle connections may wait for one more answer, as long as the
-    /// time for draining.
-    HandOver {
-        /// The addresses on which the other server accepts. What is in the backlogs of the rest is accepted first.
-        kept: Vec<String>,
-    },
+    /// time for draining. `kept`: the addresses on which the other server accepts. What is in the backlogs of the rest is
+    /// accepted first.
+    HandOver { kept: Vec<String> },
     /// The server stops soon: serve as before, but let each answer be the last of its connection.
     AnnounceStop,
     /// Stop accepting, finish what is there, and send [`FrontEvent::Drained`](crate::FrontEvent::Drained).
@@ -30,13 +29,8 @@ pub enum FrontCommand {
     ReopenLogs,
     /// Report the state.
     Report(oneshot::Sender<FrontReport>),
-    /// List the requests that wait or are with a worker, by application.
-    ListRequests {
-        /// The most of each application: the oldest.
-        most: usize,
-        /// Where the list goes.
-        to: oneshot::Sender<Vec<RunningRequests>>,
-    },
+    /// List the requests that wait or are with a worker, by application: of each at `most` the oldest.
+    ListRequests { most: usize, to: oneshot::Sender<Vec<RunningRequests>> },
     /// Serve one application more.
     AddApp(Arc<App>),
     /// An application is reached elsewhere, has other limits, or another access log.
@@ -53,11 +47,8 @@ pub enum FrontCommand {
 pub enum AppCommand<R = WorkerRing> {
     /// The application has booted: its static files, header fields and assets are those that it reports.
     Booted(Arc<Booted>),
-    /// There is no application: serve the files of this folder.
-    OpenSite {
-        /// The folder; absolute.
-        root: PathBuf,
-    },
+    /// There is no application: serve the files of this absolute folder.
+    OpenSite { root: PathBuf },
     /// The application did not boot, and nothing serves: answer with this failure.
     Failed(Arc<Diagnosis>),
     /// The server stops before the application serves: refuse its requests.
@@ -67,48 +58,23 @@ pub enum AppCommand<R = WorkerRing> {
     /// A worker waits for requests. Send it the front's own requests, no client's, and then the event `CanaryAnswered`.
     AddCanary(NewWorker<R>),
     /// A canary may get requests of clients.
-    AdmitCanary {
-        /// The worker's number.
-        worker: u32,
-    },
+    AdmitCanary { worker: u32 },
     /// The newest generation is taken back: the one before it may answer connections that this one has answered.
-    WithdrawGeneration {
-        /// The generation's number.
-        generation: u32,
-    },
-    /// A crash loop begins or ends: workers die soon after they were started.
-    CrashLoop {
-        /// Whether there is one.
-        is_on: bool,
-    },
-    /// What was seen of a worker. Repeated while something is wrong; sent a last time when all is well again.
-    SignOfLife {
-        /// The worker's number.
-        worker: u32,
-        /// It answers questions.
-        answers: bool,
-        /// A signal has stopped its process.
-        is_stopped: bool,
-    },
+    WithdrawGeneration { generation: u32 },
+    /// A crash loop begins or ends (`is_on`): workers die soon after they were started.
+    CrashLoop { is_on: bool },
+    /// What was seen of a worker: whether it answers questions, and whether a signal has stopped its process. Repeated while
+    /// something is wrong; sent a last time when all is well again.
+    SignOfLife { worker: u32, answers: bool, is_stopped: bool },
     /// Give a worker no more requests, and send the event `WorkerIdle` when it has finished: its requests are answered, and
     /// the connections that it has taken over have ended, by themselves or by their time limit.
-    RetireWorker {
-        /// The worker's number.
-        worker: u32,
-    },
+    RetireWorker { worker: u32 },
     /// Count the requests of each worker from now on, and send the event `WorkerWarm` once, for the first worker that has
-    /// answered this number. Replaces an earlier such command.
-    NameWarmWorker {
-        /// Requests before a worker counts as warm; 0: choose the worker that has answered the most, at once.
-        requests: u64,
-    },
-    /// A worker is dead, or serves no more: fail or repeat its requests.
-    RemoveWorker {
-        /// The worker's number.
-        worker: u32,
-        /// It was killed on purpose: requests that a retiring worker has begun are not repeated.
-        killed: bool,
-    },
+    /// answered this number; 0: choose the worker that has answered the most, at once. Replaces an earlier such command.
+    NameWarmWorker { requests: u64 },
+    /// A worker is dead, or serves no more: fail or repeat its requests. `killed`: on purpose; requests that a retiring worker
+    /// has begun are not repeated.
+    RemoveWorker { worker: u32, killed: bool },
 }
 
 /// A worker that waits for requests.

@@ -1,4 +1,5 @@
 //! Events from the front.
+#![allow(missing_docs)] // where a name says all
 
 use crate::diagnosis::Diagnosis;
 use crate::request_failure::RequestFailure;
@@ -30,52 +31,26 @@ pub enum FrontAppEvent {
     /// The application was removed, has nothing in flight any more, and is forgotten.
     Drained,
     /// A canary has answered the requests for [`probe_path`](highball_config::Process::probe_path) and
-    /// [`warm_up`](highball_config::Process::warm_up).
-    CanaryAnswered {
-        /// The worker's number.
-        worker: u32,
-        /// The status of the former, or what went wrong.
-        answer: Result<u16, String>,
-    },
+    /// [`warm_up`](highball_config::Process::warm_up): with this status for the former, or not as it should.
+    CanaryAnswered { worker: u32, answer: Result<u16, String> },
     /// A worker broke the protocol of its ring: kill and replace it.
-    WorkerBroken {
-        /// The worker's number.
-        worker: u32,
-        /// What it did.
-        why: String,
-    },
+    WorkerBroken { worker: u32, why: String },
     /// A worker's ring ends in a billion requests: replace the worker in order. It serves until then. Sent once.
-    RingEndsSoon {
-        /// The worker's number.
-        worker: u32,
-    },
+    RingEndsSoon { worker: u32 },
     /// How busy the workers were. Sent while their number follows the load ([`App::pool`](highball_config::App)).
     Load(ReportedLoad),
     /// A request that a worker has begun has exceeded its time limit, and goes on. Sent once for each.
     RequestTimedOut(Overrun),
     /// An overrun goes on although its grace has passed: replace the worker.
-    WorkerStuck {
-        /// The worker's number.
-        worker: u32,
-    },
+    WorkerStuck { worker: u32 },
     /// A worker does not begin the requests that it is given, or shows no sign of life: replace it. Sent again as long as that
     /// is so.
-    WorkerUnresponsive {
-        /// The worker's number.
-        worker: u32,
-    },
-    /// A retired worker has nothing in flight any more that a client waits for.
-    WorkerIdle {
-        /// The worker's number.
-        worker: u32,
-        /// It still works on requests that have exceeded their time limits, or takes no requests.
-        is_stuck: bool,
-    },
+    WorkerUnresponsive { worker: u32 },
+    /// A retired worker has nothing in flight any more that a client waits for. `is_stuck`: it still works on requests that
+    /// have exceeded their time limits, or takes no requests.
+    WorkerIdle { worker: u32, is_stuck: bool },
     /// The worker that [`AppCommand::NameWarmWorker`](crate::AppCommand::NameWarmWorker) asks for.
-    WorkerWarm {
-        /// The worker's number.
-        worker: u32,
-    },
+    WorkerWarm { worker: u32 },
 }
 
 /// How busy the workers of an application were since the last report.

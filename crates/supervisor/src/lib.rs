@@ -63,6 +63,7 @@ use tokio::sync::oneshot;
 
 /// What the supervisor tells the front and the binary, in the order in which it happens.
 #[derive(Debug)]
+#[allow(missing_docs)] // where a name says all
 pub enum Notice {
     /// A command for the front.
     ToFront(FrontCommand),
@@ -70,18 +71,14 @@ pub enum Notice {
     AppRemoved(AppId),
     /// HUP has come: log files may have been moved away, and the configuration may have changed.
     Hangup,
-    /// A new `highball` accepts connections by now: accept no more, finish what is there, and send
-    /// [`FrontEvent::Drained`].
-    HandOver {
-        /// Its process id.
-        pid: i32,
-        /// The addresses on which it accepts.
-        kept: Vec<String>,
-    },
+    /// A new `highball`, the process `pid`, accepts connections by now, on the addresses `kept`: accept no more, finish what is
+    /// there, and send [`FrontEvent::Drained`].
+    HandOver { pid: i32, kept: Vec<String> },
 }
 
 /// Orders to the supervisor.
 #[derive(Debug)]
+#[allow(missing_docs)] // where a name says all
 pub enum Order {
     /// The front has sent an event.
     FromFront(FrontEvent),
@@ -103,31 +100,20 @@ pub enum Order {
     Stop,
     /// Report the state of everything.
     Report(oneshot::Sender<SupervisorReport>),
-    /// Ask every Ruby process for its heap. The answer lists these processes at once; what they answer comes later.
-    AskHeaps {
-        /// Whether workers run a full garbage collection first.
-        gc: bool,
-        /// By application; of each the mold first, then the workers by number.
-        to: oneshot::Sender<Vec<AskedHeap>>,
-    },
-    /// Ask these workers where their threads are. The answer lists those that there are at once; what they answer comes
-    /// later.
-    AskThreads {
-        /// By application and number.
-        workers: Vec<(AppId, u32)>,
-        /// In the same order.
-        to: oneshot::Sender<Vec<AskedThreads>>,
-    },
+    /// Ask every Ruby process for its heap, with `gc` after a full garbage collection. The answer lists these processes at
+    /// once; what they answer comes later: by application, of each the mold first, then the workers by number.
+    AskHeaps { gc: bool, to: oneshot::Sender<Vec<AskedHeap>> },
+    /// Ask these workers, by application and number, where their threads are. The answer lists those that there are at once,
+    /// in the same order; what they answer comes later.
+    AskThreads { workers: Vec<(AppId, u32)>, to: oneshot::Sender<Vec<AskedThreads>> },
 }
 
 /// An order of an operator for an application.
 #[derive(Debug)]
+#[allow(missing_docs)] // where a name says all
 pub enum AppOrder {
-    /// Replace a worker, in order.
-    ReplaceWorker {
-        /// The worker's number.
-        worker: u32,
-    },
+    /// Replace the worker of this number, in order.
+    ReplaceWorker { worker: u32 },
     /// This many workers more, or fewer.
     MoreWorkers(i32),
     /// Its configuration could not be read again, and stays as it was; why.

@@ -21,10 +21,7 @@ pub(crate) enum AppAction {
     /// One worker fewer.
     FewerWorkers,
     /// Let another worker take the place of this one.
-    ReplaceWorker {
-        /// The number of the worker.
-        worker: u32,
-    },
+    ReplaceWorker { worker: u32 },
 }
 
 impl AppAction {

@@ -20,32 +20,19 @@ pub(crate) enum Question {
     /// How are things?
     Status,
     /// Replace the version that is served by a new one.
-    Restart {
-        /// The number of the application.
-        app: u32,
-    },
+    Restart { app: u32 },
     /// Re-fork the workers from a warm one.
-    Refork {
-        /// The number of the application.
-        app: u32,
-    },
+    Refork { app: u32 },
     /// Replace this process by a new one.
     Upgrade,
     /// Drain and stop.
     Stop,
-    /// Which processes are there, and how are their Ruby heaps?
-    Memory {
-        /// Whether workers run a full garbage collection first.
-        gc: bool,
-    },
-    /// What does it do at this moment?
-    Overview {
-        /// Whether workers are asked what their threads do.
-        states: bool,
-    },
+    /// Which processes are there, and how are their Ruby heaps, with `gc` after a full garbage collection?
+    Memory { gc: bool },
+    /// What does it do at this moment? With `states`, workers are asked what their threads do.
+    Overview { states: bool },
     /// Do this with an application.
     Act {
-        /// The number of the application.
         app: u32,
         /// What to do.
         #[serde(flatten)]
@@ -82,55 +69,23 @@ pub(crate) enum Answer {
     /// How things are.
     Status(Box<ServerReport>),
     /// It restarts, or will when it is done with the restart before; `Status` shows its progress.
-    Restarting {
-        /// Its process id.
-        pid: i32,
-        /// The generation that the restart brings.
-        generation: u32,
-    },
+    Restarting { pid: i32, generation: u32 },
     /// It reforks; `Status` shows its progress.
-    Reforking {
-        /// Its process id.
-        pid: i32,
-        /// The refork's number, from 1.
-        number: u32,
-    },
+    Reforking { pid: i32, number: u32 },
     /// It starts a new process in its place; `Status` shows its progress.
-    Upgrading {
-        /// Its process id.
-        pid: i32,
-        /// The number of the hot restart.
-        number: u32,
-    },
-    /// It refuses.
-    Refused {
-        /// Why not, and what to do.
-        why: String,
-    },
+    Upgrading { pid: i32, number: u32 },
+    /// It refuses: why, and what to do.
+    Refused { why: String },
     /// It has begun to stop, and takes no longer than this.
-    Stopping {
-        /// Its process id.
-        pid: i32,
-        /// The time limit for draining.
-        drain_seconds: u64,
-    },
+    Stopping { pid: i32, drain_seconds: u64 },
     /// Its Ruby processes, by application: the mold first, then the workers by number.
-    Memory {
-        /// All that there are.
-        ruby: Vec<RubyProcess>,
-    },
+    Memory { ruby: Vec<RubyProcess> },
     /// What it does.
     Overview(Box<Overview>),
-    /// It does what was asked for.
-    Begun {
-        /// What that is, in words.
-        what: String,
-    },
-    /// The token for the dashboard.
-    DashboardToken {
-        /// None: the dashboard takes no orders.
-        token: Option<String>,
-    },
+    /// It does what was asked for, in words.
+    Begun { what: String },
+    /// The token for the dashboard; without one, that takes no orders.
+    DashboardToken { token: Option<String> },
 }
 
 /// A mold or worker and its Ruby heap.

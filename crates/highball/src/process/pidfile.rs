@@ -27,38 +27,18 @@ pub(crate) struct Pidfile {
 pub(crate) enum PidfileError {
     /// Another Highball has written it, and runs.
     #[error("{path} belongs to a Highball that runs (pid {pid}): stop it first (highball stop), or give another --pidfile")]
-    Taken {
-        /// The PID file.
-        path: PathBuf,
-        /// The one that runs.
-        pid: u32,
-    },
+    Taken { path: PathBuf, pid: u32 },
     /// Something else stands at the path.
     #[error(
         "cannot write the PID file {path}: {what} is there already; remove it, or give another --pidfile"
     )]
-    NoPidfile {
-        /// The PID file.
-        path: PathBuf,
-        /// What stands there.
-        what: String,
-    },
+    NoPidfile { path: PathBuf, what: String },
     /// Its folder is none that can be used.
     #[error("cannot write the PID file {path}: {source}; or give another --pidfile")]
-    Place {
-        /// The PID file.
-        path: PathBuf,
-        /// What is wrong with it.
-        source: PlaceError,
-    },
+    Place { path: PathBuf, source: PlaceError },
     /// It cannot be written.
     #[error("cannot write the PID file {path}: {source}; give another --pidfile")]
-    Write {
-        /// The PID file.
-        path: PathBuf,
-        /// The system's error.
-        source: io::Error,
-    },
+    Write { path: PathBuf, source: io::Error },
 }
 
 impl Pidfile {

@@ -10,11 +10,8 @@ pub(crate) use highball_spawner::spawner::HANDOVER as VARIABLE;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(crate) enum ToSuccessor {
-    /// A listening socket, which comes with it.
-    Listener {
-        /// The address as it was given, which is how the new process knows it again.
-        bind: String,
-    },
+    /// A listening socket, which comes with it, and the address as it was given, by which the new process knows it again.
+    Listener { bind: String },
     /// With it comes the socket on which the new process reports its own successor to the PID proxy of both.
     PidProxy,
     /// Everything that it inherits was sent.
@@ -36,25 +33,14 @@ pub(crate) enum ToSuccessor {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(crate) enum FromSuccessor {
-    /// It has read its options, listens to signals, and boots the application.
-    Booting {
-        /// Its version.
-        version: String,
-        /// When it is to be given up, in milliseconds from now.
-        limit_ms: u64,
-    },
-    /// Its workers wait for requests.
-    Ready {
-        /// The addresses that it has taken over.
-        kept: Vec<String>,
-    },
+    /// It has read its options, listens to signals, and boots the application; when it is to be given up.
+    Booting { version: String, limit_ms: u64 },
+    /// Its workers wait for requests; the addresses that it has taken over.
+    Ready { kept: Vec<String> },
     /// It accepts connections.
     Serving,
-    /// It ends.
-    Failed {
-        /// At which step, why, and what to do.
-        why: String,
-    },
+    /// It ends: at which step, why, and what to do.
+    Failed { why: String },
 }
 
 /// Messages from a process that has been succeeded to its PID proxy; a pidfd comes with each.
@@ -62,8 +48,5 @@ pub(crate) enum FromSuccessor {
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(crate) enum ToPidProxy {
     /// This process serves from now on.
-    Succeeded {
-        /// Its process id.
-        pid: i32,
-    },
+    Succeeded { pid: i32 },
 }

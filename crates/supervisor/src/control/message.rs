@@ -91,30 +91,18 @@ pub(crate) enum FromMold {
 pub(crate) enum ToWorker {
     /// Finish what is claimed, run the hooks, exit 0.
     Drain,
-    /// Say whether you can be forked from.
-    MayPromote {
-        /// Only if every check is passed, now and after the last request: Highball asks by itself.
-        careful: bool,
-    },
+    /// Say whether you can be forked from. `careful`: only if every check is passed, now and after the last request.
+    MayPromote { careful: bool },
     /// Join the serving threads, and become a mold.
     Promote,
-    /// Report the Ruby heap.
-    Heap {
-        /// Whether to run a full garbage collection first.
-        gc: bool,
-    },
+    /// Report the Ruby heap, with `gc` after a full garbage collection.
+    Heap { gc: bool },
     /// Report the memory of the process.
     Memory,
-    /// Say where the threads are that are at a request.
-    Threads {
-        /// Also of those that are at no request.
-        all: bool,
-    },
-    /// Interrupt the thread that is at this request.
-    Interrupt {
-        /// The number by which the front knows the request.
-        ticket: u64,
-    },
+    /// Say where the threads are that are at a request, or `all`.
+    Threads { all: bool },
+    /// Interrupt the thread that is at the request that the front knows by this number.
+    Interrupt { ticket: u64 },
 }
 
 /// Messages from a worker to the supervisor.

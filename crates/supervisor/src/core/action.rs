@@ -13,6 +13,7 @@ use std::path::PathBuf;
 /// An action for the server, or for one of its applications.
 #[derive(Debug, Clone)]
 pub(crate) enum Action {
+    /// For one application.
     OfApp(AppId, AppAction),
     /// Forget the application and everything that was its own.
     ForgetApp(AppId),
@@ -23,36 +24,23 @@ pub(crate) enum Action {
     /// Tell the front, and what reads the configuration, that HUP has come.
     Hangup,
     /// Start a new `highball`; it need not bring up the applications `failed`.
-    SpawnSuccessor {
-        upgrade: u32,
-        failed: Vec<AppId>,
-    },
+    SpawnSuccessor { upgrade: u32, failed: Vec<AppId> },
     /// Let the new process accept connections.
-    TakeOver {
-        upgrade: u32,
-    },
+    TakeOver { upgrade: u32 },
     /// Signal the new process.
-    SignalSuccessor {
-        upgrade: u32,
-        signal: SuccessorSignal,
-    },
+    SignalSuccessor { upgrade: u32, signal: SuccessorSignal },
     /// Drop what is held of a new process that has ended or did not start.
-    ForgetSuccessor {
-        upgrade: u32,
-    },
+    ForgetSuccessor { upgrade: u32 },
     /// The new process serves: pass on to the front and to the PID proxy. `restart`: a restart by signal had not
     /// started.
-    HandOver {
-        upgrade: u32,
-        kept: Vec<String>,
-        restart: bool,
-    },
+    HandOver { upgrade: u32, kept: Vec<String>, restart: bool },
     /// Close the sockets that a successor would inherit.
     DropUpgradeContext,
     /// Pass the signal on to the process that has taken over.
     PassOn(ReceivedSignal),
     /// Answer an order: the number of what it leads to, or why it is refused.
     Answer(Ticket, Result<u32, String>),
+    /// Write this to the log.
     Log(ServerLog),
     /// A step at which a test may stop the process.
     Checkpoint(&'static str),
@@ -75,55 +63,27 @@ pub(crate) enum SuccessorSignal {
 #[derive(Debug, Clone)]
 pub(crate) enum AppAction {
     /// Start a mold in this folder; `None`: where the application's path leads now.
-    SpawnMold {
-        boot: u32,
-        folder: Option<PathBuf>,
-    },
+    SpawnMold { boot: u32, folder: Option<PathBuf> },
     /// Make a ring and sockets for a worker, and order this mold to fork it.
-    Fork {
-        boot: u32,
-        worker: u32,
-    },
+    Fork { boot: u32, worker: u32 },
     /// Send an order to a worker.
-    Tell {
-        worker: u32,
-        order: WorkerOrder,
-    },
+    Tell { worker: u32, order: WorkerOrder },
     /// Ask a process that hangs for the backtraces of its threads.
     DumpThreads(Process),
     /// Kill a process. It answers by ending.
     Kill(Process),
     /// The worker is the mold of this boot from now on.
-    BecomeMold {
-        worker: u32,
-        boot: u32,
-    },
+    BecomeMold { worker: u32, boot: u32 },
     /// Drop what is held of a process: it has ended, or is left to itself. Its control socket closes.
-    Forget {
-        process: Process,
-        ending: Option<Ending>,
-    },
+    Forget { process: Process, ending: Option<Ending> },
     /// Look for a static site in this folder; `None`: where the application's path leads now.
-    OpenSite {
-        generation: u32,
-        folder: Option<PathBuf>,
-    },
+    OpenSite { generation: u32, folder: Option<PathBuf> },
     /// Find out what is known about a failed boot in this folder.
-    Diagnose {
-        ticket: Ticket,
-        folder: PathBuf,
-        failure: Box<BootFailure>,
-    },
+    Diagnose { ticket: Ticket, folder: PathBuf, failure: Box<BootFailure> },
     /// Look whether the application's files have changed.
-    LookAtFolder {
-        ticket: Ticket,
-    },
+    LookAtFolder { ticket: Ticket },
     /// Ask this mold and these workers for their memory.
-    MeasureMemory {
-        ticket: Ticket,
-        boot: u32,
-        workers: Vec<u32>,
-    },
+    MeasureMemory { ticket: Ticket, boot: u32, workers: Vec<u32> },
     /// Read the configuration again: that of the application has a fault, which may have been corrected.
     RereadConfiguration,
     /// Tell the front.
@@ -132,6 +92,7 @@ pub(crate) enum AppAction {
     ReportRemoval,
     /// Answer an order: the number of what it leads to, or why it is refused.
     Answer(Ticket, Result<u32, String>),
+    /// Write this to the log.
     Log(AppLog),
     /// A step at which a test may stop the process.
     Checkpoint(&'static str),

@@ -17,254 +17,100 @@ use std::time::Duration;
 #[derive(Debug, Clone)]
 pub(crate) enum AppLog {
     // molds
-    StepDone {
-        step: Step,
-        took: Duration,
-    },
-    Booted {
-        app: Arc<Booted>,
-        took: Duration,
-    },
-    Bare {
-        boot: u32,
-        took: Duration,
-    },
+    StepDone { step: Step, took: Duration },
+    Booted { app: Arc<Booted>, took: Duration },
+    Bare { boot: u32, took: Duration },
     BootFailed(Arc<Diagnosis>),
-    BootsTooLong {
-        step: Step,
-    },
-    MoldDied {
-        ending: Ending,
-    },
+    BootsTooLong { step: Step },
+    MoldDied { ending: Ending },
     MoldStuck,
     MoldUnkillable,
     // workers
-    NotForked {
-        worker: u32,
-        error: String,
-    },
-    WorkerReady {
-        worker: u32,
-        took: Duration,
-        /// Others die all the time, and that is known.
-        is_usual: bool,
-    },
-    WorkerBooted {
-        worker: u32,
-        app: Arc<Booted>,
-    },
-    WorkerFailed {
-        worker: u32,
-        promoting: bool,
-        failure: StartFailure,
-    },
-    StartsTooLong {
-        worker: u32,
-    },
-    Overdue {
-        worker: u32,
-        state: WorkerState,
-    },
-    ControlClosed {
-        worker: u32,
-        /// Others do the same all the time, and that is known.
-        is_usual: bool,
-    },
-    WorkerUnkillable {
-        worker: u32,
-    },
-    Broken {
-        worker: u32,
-        why: String,
-    },
-    Retires {
-        worker: u32,
-    },
-    ReplacedAfterTerm {
-        worker: u32,
-    },
-    ReplacedForRing {
-        worker: u32,
-    },
-    /// Another worker is to take its place.
-    Replacing {
-        worker: u32,
-        cause: ReplacementCause,
-        /// The figures, if it has too much memory.
-        memory: Option<OverMemory>,
-    },
-    /// A limit of memory is exceeded, and new workers would not change that, or not for long.
-    MemoryLimitTooSmall {
-        over: OverMemory,
-    },
-    /// It has to wait, as too many were replaced lately.
-    ReplacementDelayed {
-        worker: u32,
-        cause: ReplacementCause,
-        wait: Duration,
-    },
-    /// Another worker serves in its place, or is to start when it has ended.
-    Replaced {
-        worker: u32,
-        cause: ReplacementCause,
-        retires_first: bool,
-    },
-    /// No other worker came to serve.
-    NotReplaced {
-        worker: u32,
-        cause: ReplacementCause,
-    },
-    WorkerGone {
-        worker: u32,
-        ending: Ending,
-    },
-    WorkerDied {
-        worker: u32,
-        ending: Ending,
-        state: WorkerState,
-        /// They do so all the time, and that is known.
-        is_usual: bool,
-    },
+    NotForked { worker: u32, error: String },
+    // `is_usual`, here and below: it happens all the time, and that is known.
+    WorkerReady { worker: u32, took: Duration, is_usual: bool },
+    WorkerBooted { worker: u32, app: Arc<Booted> },
+    WorkerFailed { worker: u32, promoting: bool, failure: StartFailure },
+    StartsTooLong { worker: u32 },
+    Overdue { worker: u32, state: WorkerState },
+    ControlClosed { worker: u32, is_usual: bool },
+    WorkerUnkillable { worker: u32 },
+    Broken { worker: u32, why: String },
+    Retires { worker: u32 },
+    ReplacedAfterTerm { worker: u32 },
+    ReplacedForRing { worker: u32 },
+    // Another worker is to take its place. `memory`: the figures, if it has too much.
+    Replacing { worker: u32, cause: ReplacementCause, memory: Option<OverMemory> },
+    // A limit of memory is exceeded, and new workers would not change that, or not for long.
+    MemoryLimitTooSmall { over: OverMemory },
+    // It has to wait, as too many were replaced lately.
+    ReplacementDelayed { worker: u32, cause: ReplacementCause, wait: Duration },
+    // Another worker serves in its place, or is to start when it has ended.
+    Replaced { worker: u32, cause: ReplacementCause, retires_first: bool },
+    // No other worker came to serve.
+    NotReplaced { worker: u32, cause: ReplacementCause },
+    WorkerGone { worker: u32, ending: Ending },
+    WorkerDied { worker: u32, ending: Ending, state: WorkerState, is_usual: bool },
     CrashLoop(Crashes),
     CrashLoopOver,
     WorkersWanted(u16),
-    /// The number of workers follows the load,
+    // The number of workers follows the load,
     Resized(Decision),
-    /// or would, if nothing kept it from growing.
+    // or would, if nothing kept it from growing.
     NotResized(Hindrance),
     // any process
-    Misbehaved {
-        process: Process,
-        error: String,
-    },
-    OutOfTurn {
-        process: Process,
-        message: &'static str,
-    },
+    Misbehaved { process: Process, error: String },
+    OutOfTurn { process: Process, message: &'static str },
     // restarts
-    NoRestart {
-        asked: Asked,
-        why: &'static str,
-    },
-    RestartWaits {
-        asked: Asked,
-        generation: u32,
-    },
-    Restarting {
-        asked: Asked,
-        generation: u32,
-    },
-    CanaryPassed {
-        worker: u32,
-        status: u16,
-    },
-    CanaryKilled {
-        worker: u32,
-    },
-    Restarted {
-        generation: u32,
-        workers: u16,
-        took: Duration,
-    },
-    RestartFailed {
-        generation: u32,
-        stage: &'static str,
-        failure: Failure,
-    },
-    RestartGivenUp {
-        generation: u32,
-        stage: &'static str,
-    },
+    NoRestart { asked: Asked, why: &'static str },
+    RestartWaits { asked: Asked, generation: u32 },
+    Restarting { asked: Asked, generation: u32 },
+    CanaryPassed { worker: u32, status: u16 },
+    CanaryKilled { worker: u32 },
+    Restarted { generation: u32, workers: u16, took: Duration },
+    RestartFailed { generation: u32, stage: &'static str, failure: Failure },
+    RestartGivenUp { generation: u32, stage: &'static str },
     // reforks
-    NoRefork {
-        cause: ReforkCause,
-        why: &'static str,
-    },
-    Reforking {
-        cause: ReforkCause,
-        worker: u32,
-    },
-    Promoted {
-        worker: u32,
-        boot: u32,
-    },
-    Reforked {
-        worker: u32,
-        workers: u16,
-        took: Duration,
-    },
-    ReforkFailed {
-        why: String,
-    },
-    /// `careful`: Highball has begun the refork by itself.
-    Unfit {
-        why: String,
-        careful: bool,
-    },
-    /// Memory before and after a refork, of mold and workers together, when as many requests were answered.
-    ReforkOutcome {
-        before_kib: u64,
-        after_kib: u64,
-        is_last: bool,
-    },
-    NoRoomForRefork {
-        expected_kib: u64,
-    },
+    NoRefork { cause: ReforkCause, why: &'static str },
+    Reforking { cause: ReforkCause, worker: u32 },
+    Promoted { worker: u32, boot: u32 },
+    Reforked { worker: u32, workers: u16, took: Duration },
+    ReforkFailed { why: String },
+    // `careful`: Highball has begun the refork by itself.
+    Unfit { why: String, careful: bool },
+    // Memory before and after a refork, of mold and workers together, when as many requests were answered.
+    ReforkOutcome { before_kib: u64, after_kib: u64, is_last: bool },
+    NoRoomForRefork { expected_kib: u64 },
     // the application
-    SiteNotReopened {
-        generation: u32,
-        failure: Failure,
-    },
-    Configured {
-        restarts: bool,
-    },
+    SiteNotReopened { generation: u32, failure: Failure },
+    Configured { restarts: bool },
     Removed,
     FallsAsleep,
     MoldRests,
     WakesUp,
-    GivenUp {
-        why: String,
-    },
+    GivenUp { why: String },
     FolderChanged,
     TriesAgain,
     DrainTimeOver,
-    /// A step did not settle: a bug in the core.
+    // A step did not settle: a bug in the core.
     Unsettled,
 }
 
 /// About the server.
 #[derive(Debug, Clone)]
 pub(crate) enum ServerLog {
-    /// It stops when the grace is over.
-    StoppingSoon {
-        grace: Duration,
-    },
+    // It stops when the grace is over.
+    StoppingSoon { grace: Duration },
     Stopping,
     SecondSignal,
-    NewApp {
-        name: String,
-    },
-    NoHotRestart {
-        by: &'static str,
-        why: &'static str,
-    },
-    HotRestart {
-        by: &'static str,
-    },
-    SuccessorBoots {
-        version: String,
-    },
-    SuccessorOutOfTurn {
-        message: &'static str,
-    },
-    HotRestartFailed {
-        why: String,
-    },
-    HandedOver {
-        upgrade: u32,
-        took: Duration,
-    },
+    NewApp { name: String },
+    NoHotRestart { by: &'static str, why: &'static str },
+    HotRestart { by: &'static str },
+    SuccessorBoots { version: String },
+    SuccessorOutOfTurn { message: &'static str },
+    HotRestartFailed { why: String },
+    HandedOver { upgrade: u32, took: Duration },
     ServingProcessEnded,
-    /// A step did not settle: a bug in the core.
+    // A step did not settle: a bug in the core.
     Unsettled,
 }

@@ -113,23 +113,17 @@ impl Watcher {
 /// What came out of a control socket; descriptors only come with a worker's first message.
 #[derive(Debug)]
 pub(crate) enum SocketEvent {
-    Mold {
-        boot: u32,
-        message: FromMold,
-    },
-    Worker {
-        worker: u32,
-        message: FromWorker,
-        descriptors: Vec<OwnedFd>,
-    },
+    /// From a mold.
+    Mold { boot: u32, message: FromMold },
+    /// From a worker.
+    Worker { worker: u32, message: FromWorker, descriptors: Vec<OwnedFd> },
+    /// From the process that is to take the place of this one.
     Successor(Pid, FromSuccessor),
     /// A process for which this one is the PID proxy has been succeeded by another, whose pidfd comes with it.
-    Succeeded {
-        pid: i32,
-        descriptors: Vec<OwnedFd>,
-    },
+    Succeeded { pid: i32, descriptors: Vec<OwnedFd> },
     /// An invalid message; the socket is not read after it.
     ProtocolError(Who, io::Error),
+    /// The other end is closed.
     Closed(Who),
 }
 
