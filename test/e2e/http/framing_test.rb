@@ -9,12 +9,11 @@ class FramingTest < E2ETest
   SMUGGLED = "GET /smuggled HTTP/1.1\r\nHost: test\r\n\r\n"
 
   def test_what_is_ambiguous_is_refused_with_the_right_status_and_ends_the_connection
-    server = serve("probe")
-    wrong = Corpus::REFUSED.filter_map do |name, (expected, bytes)|
+    server = serve("probe", *Corpus::LIMITS)
+    assert_operator Corpus::REFUSED.length, :>, 200
+    wrong = Corpus::REFUSED.filter_map do |expected, bytes|
       answers = refusal(server, bytes + SMUGGLED)
-      next if answers.length == 1 && Array(expected).include?(answers.first)
-
-      "#{name}: expected #{expected}, got #{answers.inspect}"
+      "#{bytes[0, 200].inspect}: expected #{expected}, got #{answers.inspect}" unless answers == [expected]
     end
     assert_empty wrong, wrong.join("\n")
     assert_empty reached_ruby(server)

@@ -53,3 +53,6 @@ impl Http1 {
         Ok(BytesRead { used: progress.consumed, is_complete: progress.done })
     }
 }
+
+#[cfg(test)]
+mod hostile_tests;

@@ -21,6 +21,8 @@ module Corpus
              "chunked", "Content-Length: 5\r\n", "Transfer-Encoding: chunked\r\n", "Host: x\r\n", "0\r\n\r\n",
              "ffffffffffffffff", "-1", "HTTP/1.1", "GET /noise HTTP/1.1\r\n", "{{", "A" * 300].map(&:b).freeze
 
+    WRONG = REFUSED.reject { |refused| OF_LIMITS.include?(refused.first) }.freeze
+
     def initialize(seed)
       @random = Random.new(seed)
     end
@@ -32,10 +34,10 @@ module Corpus
 
     private
 
-    # One of those with a known answer.
+    # One of those with a known answer, whatever the limits are.
     def refused
-      status, bytes = pick(REFUSED.values)
-      Request.new(kind: :refused, bytes: bytes, statuses: Array(status))
+      status, bytes = pick(WRONG)
+      Request.new(kind: :refused, bytes: bytes, statuses: [status])
     end
 
     # A right request that ends too early.

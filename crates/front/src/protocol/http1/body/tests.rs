@@ -62,77 +62,10 @@ fn chunks_are_joined() {
 }
 
 #[test]
-fn chunks_that_could_be_read_in_two_ways_are_refused() {
-    for input in [
-        "\r\n",
-        "\n",
-        " 1\r\nx",
-        "+1\r\nx",
-        "-1\r\nx",
-        "0x1\r\nx",
-        "1x\r\nx",
-        "g\r\n",
-        "1\nx",
-        "1\rx",
-        "1 \r\nx",
-        "1\t\r\nx",
-        "1 2\r\nx",
-        "1\0\r\nx",
-        "00000000000000001\r\nx",
-        "1\r\nxy",
-        "1\r\nx\n",
-        "1\r\nx\rx",
-        "1\r\nx0\r\n",
-        "1;a\nx",
-        "1;a\rb",
-        "1;\"a\r\n\"\r\nx",
-        "1;\"a\nb\"\r\nx",
-        "1;\"a\\\r\n\"\r\nx",
-        "1;\r\nx",
-        "1 ;\r\nx",
-        "1;;\r\nx",
-        "1;=\r\nx",
-        "1;a=\r\nx",
-        "1;a=b=c\r\nx",
-        "1;a=\"b\"c\r\nx",
-        "1;a b\r\nx",
-        "1;\"a\"\r\nx",
-        "1;a \r\nx",
-        "1;\0\r\nx",
-        "1;\u{e9}\r\nx",
-        "1;(\r\n",
-        "0\n\r\n",
-        "0\r\n\n",
-        "0\r\n\rx",
-    ] {
-        assert_eq!(chunked(input).map_err(Refusal::status), Err(400), "{input:?}");
-    }
-}
-
-#[test]
-fn trailers_are_held_to_the_rules_of_fields() {
-    for input in [
-        "0\r\n A: b\r\n\r\n",
-        "0\r\nA: b\r\n c\r\n\r\n",
-        "0\r\nA : b\r\n\r\n",
-        "0\r\n: b\r\n\r\n",
-        "0\r\nA\r\n\r\n",
-        "0\r\nA: b\0\r\n\r\n",
-        "0\r\nA: b\n\r\n",
-        "0\r\nA: b\rc\r\n\r\n",
-        "0\r\nA(: b\r\n\r\n",
-    ] {
-        assert_eq!(chunked(input).map_err(Refusal::status), Err(400), "{input:?}");
-    }
+fn limits_are_kept() {
     let fields = |count: usize| format!("0\r\n{}\r\n", "A: b\r\n".repeat(count));
     assert!(matches!(chunked(&fields(3)), Ok(Some(_))));
     assert_eq!(chunked(&fields(4)), Err(Refusal::TrailersTooLarge));
-    let long = format!("0\r\nA: {}\r\n\r\n", "x".repeat(100));
-    assert_eq!(chunked(&long), Err(Refusal::TrailersTooLarge));
-}
-
-#[test]
-fn limits_are_kept() {
     let body = |sizes: &[usize]| {
         let chunks = sizes.iter().map(|size| format!("{size:x}\r\n{}\r\n", "x".repeat(*size)));
         chunks.chain(["0\r\n\r\n".to_owned()]).collect::<String>()
