@@ -55,8 +55,7 @@ class BrokenAppTest < E2ETest
   end
 
   def assert_from_doctor(app, diagnosis, options, env)
-    output, ended = HighballServer.run("doctor", "--json", "-e", "development", *options, app, env: env, within: 60)
-    refute_predicate ended, :success?
+    output = highball_fails("doctor", "--json", "-e", "development", *options, app, env: env, within: 60)
     found = JSON.parse(output[output.index("{\n")..]).fetch("diagnosis")
     assert_equal diagnosis.slice("cause", "command", "step"), found.slice("cause", "command", "step")
     assert_equal diagnosis["error"].slice("file", "line"), found["error"].slice("file", "line")

@@ -54,9 +54,19 @@ class E2ETest < Minitest::Test
   end
 
   # What `highball` prints when this command for this server succeeds.
-  def command_output(server, *command)
-    output, ended = HighballServer.run(*command, *server.which, within: 60)
+  def command_output(server, *command) = highball(*command, *server.which, within: 60)
+
+  # Runs a command of the binary, which succeeds. Returns its output.
+  def highball(...)
+    output, ended = HighballServer.run(...)
     assert_predicate ended, :success?, output
+    output
+  end
+
+  # The same of a command that fails.
+  def highball_fails(...)
+    output, ended = HighballServer.run(...)
+    refute_predicate ended, :success?, output
     output
   end
 

@@ -93,6 +93,12 @@ class Http2Client < ClientConnection
     write_frame(DATA, is_complete ? END_STREAM : 0, stream, body) if body
   end
 
+  # The answer to a request.
+  def ask(stream, ...)
+    send_request(stream, ...)
+    answer(stream)
+  end
+
   # Sends as much of a body as the server takes, until it has answered or all is sent.
   def send_body(stream, bytes, is_complete: true)
     sent = 0

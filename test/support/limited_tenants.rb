@@ -77,16 +77,13 @@ module LimitedTenants
   end
 
   def top(server)
-    output, ended = HighballServer.run("top", "--once", *server.which, env: server_env, within: 60)
-    assert_predicate ended, :success?, output
-    output
+    highball("top", "--once", *server.which, env: server_env, within: 60)
   end
 
   # The checks of `highball doctor` for the attacker's application, by name.
   def examine_attacker
     command = %w[doctor --json -e production -p 0]
-    output, ended = HighballServer.run(*command, @place, env: root_env, within: 120)
-    assert_predicate ended, :success?, output
+    output = highball(*command, @place, env: root_env, within: 120)
     JSON.parse(output[output.index("{\n")..]).dig("attacker", "checks").to_h { |check| [check["name"], check] }
   end
 

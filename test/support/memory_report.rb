@@ -10,8 +10,7 @@ class MemoryReportTest < E2ETest
 
   # The report on this server.
   def memory(server, *options)
-    output, ended = HighballServer.run("memory", "--json", *options, *server.which)
-    assert_predicate ended, :success?, output
+    output = highball("memory", "--json", *options, *server.which)
     instances = report(output).fetch("highball")
     assert_equal [server.status["pid"]], pids(instances)
     instances.first
@@ -19,8 +18,7 @@ class MemoryReportTest < E2ETest
 
   # The report on other servers.
   def others
-    output, ended = HighballServer.run("memory", "--json")
-    assert_predicate ended, :success?, output
+    output = highball("memory", "--json")
     report(output).fetch("others")
   end
 

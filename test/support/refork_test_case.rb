@@ -16,16 +16,13 @@ class ReforkTestCase < RestartTestCase
 
   # Reforks, and returns the number of the worker that was promoted.
   def refork(server)
-    output, ended = HighballServer.run("refork", *server.which, within: 60)
-    assert_predicate ended, :success?, output
+    output = highball("refork", *server.which, within: 60)
     output[/what was worker (\d+)/, 1].to_i
   end
 
   # Requests a refork that fails, and returns the message.
   def refork_fails(server)
-    output, ended = HighballServer.run("refork", *server.which, within: 60)
-    refute_predicate ended, :success?, output
-    output
+    highball_fails("refork", *server.which, within: 60)
   end
 
   def refork_stage(server) = server.status.dig("refork", "state")

@@ -59,15 +59,13 @@ class RestartTestCase < E2ETest
 
   # Restarts, and returns the generation that serves now.
   def restart(server)
-    output, ended = HighballServer.run("restart", *server.which, within: 60)
-    assert_predicate ended, :success?, output
+    output = highball("restart", *server.which, within: 60)
     output[/generation (\d+) serves/, 1].to_i
   end
 
   # Requests a restart that fails, and returns the message.
   def restart_fails(server)
-    output, ended = HighballServer.run("restart", *server.which, within: 60)
-    refute_predicate ended, :success?, output
+    output = highball_fails("restart", *server.which, within: 60)
     assert_match(/the previous version is still serving/, output)
     output
   end

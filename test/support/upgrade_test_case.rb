@@ -9,16 +9,13 @@ class UpgradeTestCase < RestartTestCase
 
   # Asks for a hot restart, and returns the process that serves now.
   def upgrade(server)
-    output, ended = HighballServer.run("upgrade", *server.which, within: 60)
-    assert_predicate ended, :success?, output
+    output = highball("upgrade", *server.which, within: 60)
     output[/a new process serves: .* \(pid (\d+)\)/, 1].to_i
   end
 
   # Requests a hot restart that fails, and returns the message.
   def upgrade_fails(server)
-    output, ended = HighballServer.run("upgrade", *server.which, within: 60)
-    refute_predicate ended, :success?, output
-    output
+    highball_fails("upgrade", *server.which, within: 60)
   end
 
   # Starts a server by a copy of the binary, which can be exchanged: [server, path].

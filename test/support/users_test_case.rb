@@ -59,8 +59,7 @@ class UsersTestCase < ManyAppsTestCase
 
   # `highball status --json`. Lines about other servers, which do not answer, may come before the object.
   def server_status(server, within: 30)
-    output, ended = HighballServer.run("status", "--json", *server.which, env: server_env, within: within)
-    assert_predicate ended, :success?, output
+    output = highball("status", "--json", *server.which, env: server_env, within: within)
     JSON.parse(output[output.index("{\n")..])
   end
 

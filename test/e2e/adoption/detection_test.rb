@@ -55,8 +55,7 @@ class DetectionTest < E2ETest
     app = folder_with("my.rb" => "My = ->(_env) { [200, {}, ['1']] }\n")
     server = start(app, ["#{app}/my.rb"])
     File.write("#{app}/my.rb", "My = ->(_env) { [200, {}, ['2']] }\n")
-    output, ended = HighballServer.run("restart", "--port", server.port.to_s)
-    assert_predicate ended, :success?, output
+    highball("restart", "--port", server.port.to_s)
     assert_equal "2", server.get("/").body
   end
 
@@ -161,9 +160,7 @@ class DetectionTest < E2ETest
 
   # The output for an app that it cannot serve. (In development it would wait until the app is fixed.)
   def refused(app, env: {})
-    output, ended = HighballServer.run("-e", "production", "-p", "0", app, env: env)
-    refute_predicate ended, :success?, output
-    output
+    highball_fails("-e", "production", "-p", "0", app, env: env)
   end
 
   def restart_to(releases, name, server)

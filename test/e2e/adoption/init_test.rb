@@ -31,8 +31,7 @@ class InitTest < E2ETest
     options = File.read(path).scan(/^#(\w+ = .*)$/).flatten
     assert_operator options.length, :>=, 8
     File.write(path, options.join("\n"))
-    output, ended = HighballServer.run("config", "nginx", app)
-    assert_predicate ended, :success?, output
+    output = highball("config", "nginx", app)
     assert_match(/^\s*client_max_body_size 104857600;/, output)
   end
 
@@ -98,24 +97,20 @@ class InitTest < E2ETest
     skip "needs root" unless Process.uid.zero?
     app = folder_with(RACK)
     FileUtils.chown_R(65_534, 65_534, app)
-    output, ended = HighballServer.run("init", app)
-    refute_predicate ended, :success?
+    output = highball_fails("init", app)
     assert_match(/belongs to .*: run this as its owner/, output)
     assert_equal RACK.keys, Dir.children(app)
   end
 
   def test_no_application
-    output, ended = HighballServer.run("init", folder_with("notes.txt" => ""))
-    refute_predicate ended, :success?
+    output = highball_fails("init", folder_with("notes.txt" => ""))
     assert_match(/there is no application in/, output)
   end
 
   private
 
   def init(*arguments)
-    output, ended = HighballServer.run("init", *arguments)
-    assert_predicate ended, :success?, output
-    output
+    highball("init", *arguments)
   end
 
   def read(folder, name) = File.read(File.join(folder, name))

@@ -88,8 +88,7 @@ class PumaConfigTest < E2ETest
 
   def test_init_changes_nothing_of_what_it_says
     folder = app("workers 2\nport ENV.fetch('PORT', 3000)\n$hooks = []\nbefore_fork { $hooks << 'before_fork' }\n")
-    output, ended = HighballServer.run("init", folder)
-    assert_predicate ended, :success?, output
+    output = highball("init", folder)
     assert_match(%r{^left alone +config/puma\.rb +it counts for what config/highball\.toml does not set}, output)
     server = start(folder, env: { "PORT" => "0" })
     assert_equal 2, server.status["workers_wanted"]
@@ -193,8 +192,7 @@ class PumaConfigTest < E2ETest
     server = start(folder)
     assert_equal "before", facts(server)["hooks"]
     File.write(File.join(folder, "config/puma.rb"), "port 0\n$hooks = 'after'\n")
-    output, ended = HighballServer.run("restart", *server.which)
-    assert_predicate ended, :success?, output
+    highball("restart", *server.which)
     assert_equal "after", facts(server)["hooks"]
   end
 
@@ -249,8 +247,7 @@ class PumaConfigTest < E2ETest
 
   def test_doctor_lists_what_is_not_carried_out
     folder = app("port 0\nworkers 2\nplugin :solid_queue\nssl_bind '0.0.0.0', 443\n")
-    output, ended = HighballServer.run("doctor", "--user", Process.uid.to_s, folder, within: 60)
-    assert_predicate ended, :success?, output
+    output = highball("doctor", "--user", Process.uid.to_s, folder, within: 60)
     assert_match(%r{^ok +puma: config/puma\.rb is read}, output)
     assert_match(
       %r{^warning +puma_statement: `plugin :solid_queue`: The plugin does not run\.\n +at: \S+puma.rb:3\n.*bin/jobs},

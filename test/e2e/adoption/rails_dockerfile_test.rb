@@ -39,8 +39,7 @@ class RailsDockerfileTest < E2ETest
   # The command is still the image's, as there is no other in what is printed.
   def test_with_the_options_that_are_printed_for_kubernetes
     blog = image
-    printed, ended = HighballServer.run("config", "kubernetes", "-w", "2", "-t", "4", blog)
-    assert_predicate ended, :success?, printed
+    printed = highball("config", "kubernetes", "-w", "2", "-t", "4", blog)
     variables = printed.scan(/- \{ name: ([A-Z_]+), value: "?([^" ]+)"? \}/).to_h
     assert_equal %w[0.0.0.0:3000 4], variables.values_at("HIGHBALL_BIND", "RAILS_MAX_THREADS")
     server = run_image(blog, variables.merge("HIGHBALL_BIND" => "127.0.0.1:0", "HIGHBALL_ADMIN" => "127.0.0.1:0",

@@ -48,8 +48,7 @@ class RailsServerTest < E2ETest
     RUBY
     server = rails_server(blog, *ADDRESS, "-c", "other.ru")
     assert_equal "by other.ru", browse(server).body
-    output, ended = HighballServer.run("restart", "--port", server.port.to_s)
-    refute_predicate ended, :success?, output
+    highball_fails("restart", "--port", server.port.to_s)
     server.signal("INT")
     assert_predicate server.wait, :success?
   end

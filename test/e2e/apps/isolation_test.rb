@@ -40,8 +40,7 @@ class IsolationTest < ManyAppsTestCase
     server.connect do |connection|
       connection.send_request("GET", "/loop", { "Host" => "loop" })
       wait_for("the loop", within: ENDS_WITHIN) { burnt == ["loop"] }
-      output, ended = HighballServer.run("restart", "loop", *server.which, within: ENDS_WITHIN)
-      assert_predicate ended, :success?, output
+      highball("restart", "loop", *server.which, within: ENDS_WITHIN)
       assert_equal 502, connection.read_response(within: ENDS_WITHIN).status
     end
     assert_equal "well", server.get("/", { "Host" => "loop" }, within: ENDS_WITHIN).body
@@ -101,8 +100,7 @@ class IsolationTest < ManyAppsTestCase
 
   # The phase of each application in `highball status`: {"loop" => "serving"}.
   def phases(server)
-    plain, ended = HighballServer.run("status", *server.which)
-    assert_predicate ended, :success?, plain
+    plain = highball("status", *server.which)
     plain.scan(/^(\S+) +(\w+) at /).to_h
   end
 end

@@ -64,8 +64,7 @@ class ManyAppsTest < ManyAppsTestCase
     assert_match(/ERROR bad: the application did not boot/, server.log)
     assert_equal 503, server.get("/", { "Host" => "bad" }).status
     assert_equal "good", ask(server, "good", "/").first
-    output, ended = HighballServer.run("restart", "bad", *server.which)
-    refute_predicate ended, :success?, output
+    highball_fails("restart", "bad", *server.which)
     File.write(File.join(folder, "bad/config.ru"), echo("bad"))
     wait_for("it to be noticed", within: 30) { app(server, "bad")["phase"] == "serving" }
     assert_equal "bad", ask(server, "bad", "/").first
@@ -111,12 +110,10 @@ class ManyAppsTest < ManyAppsTestCase
   def test_a_restart_of_one_and_of_all
     server, = serve_two
     before = pids(server)
-    output, ended = HighballServer.run("restart", "good", *server.which)
-    assert_predicate ended, :success?, output
+    highball("restart", "good", *server.which)
     assert_equal [1, 2], generations(server)
     assert_equal before["bad"], pids(server)["bad"]
-    output, ended = HighballServer.run("restart", *server.which)
-    assert_predicate ended, :success?, output
+    output = highball("restart", *server.which)
     assert_match(/^bad:$.*^good:$/m, output)
     assert_equal [2, 3], generations(server)
     server.signal("USR1")
@@ -135,8 +132,7 @@ class ManyAppsTest < ManyAppsTestCase
     of_apps = processes.reject { |process| server.own_pids.include?(process["pid"]) }
     assert_equal(%w[bad bad good good], of_apps.map { |process| process["app"] })
     %w[stop upgrade].each do |command|
-      output, ended = HighballServer.run(command, "good", *server.which)
-      refute_predicate ended, :success?
+      output = highball_fails(command, "good", *server.which)
       assert_includes output, "one of 2 applications of the server with pid #{server.pid}"
     end
   end
@@ -222,8 +218,7 @@ class ManyAppsTest < ManyAppsTestCase
     concurrently(4) { assert_equal "tired", ask(server, "tired", "/").first }
     assert_equal "good", ask(server, "good", "/").first
     wait_for("sleep again", within: 20) { app(server, "tired")["phase"] == "asleep" }
-    output, ended = HighballServer.run("restart", *server.which)
-    assert_predicate ended, :success?, output
+    highball("restart", *server.which)
   end
 
   def test_variables_are_an_applications_own
@@ -257,8 +252,7 @@ class ManyAppsTest < ManyAppsTestCase
     configure(server, folder, { "bad" => "", "good" => "", "broken" => "" })
     wait_for("the third") { app(server, "broken")&.fetch("phase") == "failed" }
     during_requests(server, "good") do
-      output, ended = HighballServer.run("upgrade", *server.which, within: 60)
-      assert_predicate ended, :success?, output
+      highball("upgrade", *server.which, within: 60)
     end
     refute_equal server.pid, server.full_status["pid"]
     assert_equal "bad", ask(server, "bad", "/").first

@@ -53,8 +53,7 @@ class RemovedAppsTest < ManyAppsTestCase
   def test_a_file_that_is_named_has_applications_or_the_current_folder_is_one
     folder = folder_with("server.toml" => "threads = 2", "app/config.ru" => echo("app"), "empty/README" => "")
     options = ["serve", "-b", "127.0.0.1", "-p", "0", "--config", File.join(folder, "server.toml")]
-    output, ended = HighballServer.run(*options, directory: File.join(folder, "empty"))
-    refute_predicate ended, :success?
+    output = highball_fails(*options, directory: File.join(folder, "empty"))
     assert_match(/server\.toml has no \[\[app\]\], and there is no application in the current folder/, output)
     server = HighballServer.start(File.join(folder, "app"), command: [HighballServer::BINARY, *options])
     @servers << server

@@ -9,8 +9,7 @@ class SleepingAppsTest < ManyAppsTestCase
     server.connect do |connection|
       assert_equal "good", JSON.parse(connection.get("/", { "Host" => "good" }).body).first
       fall_asleep(server)
-      output, ended = HighballServer.run("upgrade", *server.which, within: 60)
-      assert_predicate ended, :success?, output
+      highball("upgrade", *server.which, within: 60)
       answer = connection.get("/", { "Host" => "tired" }, within: HighballServer::SERVES_WITHIN)
       assert_equal 200, answer.status, answer.body
       assert_equal "tired", JSON.parse(answer.body).first
@@ -22,8 +21,7 @@ class SleepingAppsTest < ManyAppsTestCase
     server.connect do |connection|
       connection.get("/", { "Host" => "good" })
       fall_asleep(server)
-      output, ended = HighballServer.run("upgrade", *server.which, within: 60)
-      assert_predicate ended, :success?, output
+      highball("upgrade", *server.which, within: 60)
       File.write(File.join(@folder, "tired/config.ru"), BROKEN)
       answer = connection.get("/", { "Host" => "tired" }, within: HighballServer::SERVES_WITHIN)
       assert_equal 503, answer.status
@@ -44,8 +42,7 @@ class SleepingAppsTest < ManyAppsTestCase
   def test_a_restart_of_one_that_sleeps_does_nothing
     server = serve_tired_and_good
     fall_asleep(server)
-    output, ended = HighballServer.run("restart", "tired", *server.which)
-    assert_predicate ended, :success?, output
+    output = highball("restart", "tired", *server.which)
     assert_includes output, "tired is asleep; its next request boots the current code"
     assert_equal "asleep", app(server, "tired")["phase"]
   end

@@ -21,8 +21,7 @@ class CoalescingTest < CacheTestCase
       streams = [1, 3, 5, 7]
       streams.each { |stream| connection.send_request(stream, "GET", "/slow") }
       connection.reset(3)
-      connection.send_request(9, "GET", "/counts")
-      connection.answer(9)
+      connection.ask(9, "GET", "/counts")
       touch("go")
       (streams - [3]).each { |stream| assert_equal "slow 1", connection.answer(stream).body }
     end

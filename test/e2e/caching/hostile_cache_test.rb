@@ -183,10 +183,8 @@ class HostileCacheTest < CacheTestCase
     server("--http2-cleartext", "on", "-b", "fastcgi://127.0.0.1:0")
     answer = get("/echo")
     Http2Client.tcp(server.port).greet.use do |connection|
-      connection.send_request(1, "GET", "/echo")
-      assert_equal answer.body, connection.answer(1).body
-      connection.send_request(3, "GET", "/echo", { "x-forwarded-host" => "evil.example" })
-      assert_includes connection.answer(3).body, "evil"
+      assert_equal answer.body, connection.ask(1, "GET", "/echo").body
+      assert_includes connection.ask(3, "GET", "/echo", { "x-forwarded-host" => "evil.example" }).body, "evil"
     end
     port = server.status["binds"].filter_map { |bind| bind[%r{\Afastcgi://127\.0\.0\.1:(\d+)\z}, 1] }.first.to_i
     FastcgiClient.tcp(port).use do |connection|

@@ -177,8 +177,7 @@ class ResponseCacheTest < CacheTestCase
     assert_equal "1: 1", get("/public").body
     File.write(File.join(server.app, "version"), "2")
     assert_equal "1: 1", get("/public").body
-    output, ended = HighballServer.run("restart", *server.which, within: 60)
-    assert_predicate ended, :success?, output
+    highball("restart", *server.which, within: 60)
     assert_equal "2: 1", get("/public").body
   end
 

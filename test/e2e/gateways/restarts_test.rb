@@ -65,8 +65,7 @@ class GatewayRestartsTest < GatewayTestCase
     end
     %w[restart upgrade].each.with_index(2) do |command, version|
       VersionedApp.write(app, version)
-      output, ended = HighballServer.run(command, *server.which, within: 60)
-      assert_predicate ended, :success?, output
+      highball(command, *server.which, within: 60)
       askers.each { |asker| wait_for("version #{version}") { asker.version == version.to_s } }
     end
     askers.each(&:stop)

@@ -123,8 +123,7 @@ class ProxyProtocolTest < E2ETest
 
   def test_restarts_and_upgrades_keep_it
     server = mirror("v2")
-    _, ended = HighballServer.run("upgrade", *server.which, env: { "HIGHBALL_CONTROL" => HighballServer::CONTROL })
-    assert_predicate ended, :success?
+    highball("upgrade", *server.which, env: { "HIGHBALL_CONTROL" => HighballServer::CONTROL })
     raw(server) { |peer| assert_equal 200, peer.write(LOCAL + ECHO).read_response.status }
     raw(server) { |peer| assert_closed(peer, ECHO) }
   end

@@ -80,8 +80,7 @@ class Http2ConnectionsTest < Http2TestCase
   def test_a_window_of_a_byte_at_a_time
     server = serve_http2("probe")
     http2(server, { WINDOW => 1 }) do |client|
-      client.send_request(1, "GET", "/download?bytes=1000&length=1")
-      answer = client.answer(1)
+      answer = client.ask(1, "GET", "/download?bytes=1000&length=1")
       assert_equal [1000, true], [answer.body.bytesize, answer.is_complete]
     end
   end
@@ -89,10 +88,8 @@ class Http2ConnectionsTest < Http2TestCase
   def test_a_client_that_takes_nothing_is_given_up
     server = serve_http2("probe", "--send-timeout", "1s")
     http2(server, { WINDOW => 0 }) do |client|
-      client.send_request(1, "GET", "/download?bytes=#{LARGE}")
-      assert_equal 2, client.answer(1).reset, "INTERNAL_ERROR"
-      client.send_request(3, "HEAD", "/")
-      assert_equal 200, client.answer(3).status
+      assert_equal 2, client.ask(1, "GET", "/download?bytes=#{LARGE}").reset, "INTERNAL_ERROR"
+      assert_equal 200, client.ask(3, "HEAD", "/").status
     end
     wait_for("no spool files") { server.status["spool_bytes"].zero? }
   end
@@ -108,11 +105,9 @@ class Http2ConnectionsTest < Http2TestCase
   def test_a_body_that_pauses_for_too_long
     server = serve_http2("probe", "--body-timeout", "500ms")
     http2(server) do |client|
-      client.send_request(1, "POST", "/upload", {}, "beginning", is_complete: false)
-      answer = client.answer(1)
+      answer = client.ask(1, "POST", "/upload", {}, "beginning", is_complete: false)
       assert_equal [408, true], [answer.status, answer.is_complete]
-      client.send_request(3, "GET", "/")
-      assert_equal 200, client.answer(3).status
+      assert_equal 200, client.ask(3, "GET", "/").status
     end
   end
 
@@ -121,11 +116,9 @@ class Http2ConnectionsTest < Http2TestCase
     http2(server) do |client|
       assert_equal 2, client.server_settings.fetch(Http2Client::MAX_CONCURRENT_STREAMS)
       [1, 3].each { |stream| client.send_request(stream, "GET", "/sleep?ms=1000") }
-      client.send_request(5, "GET", "/beyond")
-      assert_equal Http2Client::REFUSED_STREAM, client.answer(5).reset
+      assert_equal Http2Client::REFUSED_STREAM, client.ask(5, "GET", "/beyond").reset
       assert_equal [200, 200], [client.answer(1).status, client.answer(3).status]
-      client.send_request(7, "GET", "/")
-      assert_equal 200, client.answer(7).status
+      assert_equal 200, client.ask(7, "GET", "/").status
     end
     assert_empty targets(server).grep(/beyond/)
   end
@@ -152,8 +145,7 @@ class Http2ConnectionsTest < Http2TestCase
   def test_an_idle_connection_of_a_client_that_is_deaf_ends_with_the_last_request_that_was_served
     server = serve_http2("probe", "--idle-timeout", "500ms")
     http2(server) do |client|
-      client.send_request(1, "GET", "/")
-      assert_equal 200, client.answer(1).status
+      assert_equal 200, client.ask(1, "GET", "/").status
       client.is_deaf = true
       client.read_to_end
       assert_equal [1, Http2Client::NO_ERROR], client.goaway
@@ -166,8 +158,7 @@ class Http2ConnectionsTest < Http2TestCase
       busy.send_request(1, "GET", "/held")
       busy.read_until { busy.part(1).statuses.any? }
       http2(server) do |idle|
-        idle.send_request(1, "GET", "/")
-        idle.answer(1)
+        idle.ask(1, "GET", "/")
         assert_equal 200, server.get("/release").status
         assert_equal Http2Client::NO_ERROR, idle.read_to_end
       end
@@ -199,8 +190,7 @@ class Http2ConnectionsTest < Http2TestCase
     server = serve_http2("probe", workers: 2)
     load = Http2Load.during(server) do
       2.times do
-        output, ended = HighballServer.run("restart", *server.which, within: 60)
-        assert_predicate ended, :success?, output
+        highball("restart", *server.which, within: 60)
       end
     end
     assert_empty load.failures
@@ -210,8 +200,7 @@ class Http2ConnectionsTest < Http2TestCase
   def test_hot_restarts_lose_nothing
     server = serve_http2("probe", workers: 2)
     load = Http2Load.during(server) do |clients|
-      output, ended = HighballServer.run("upgrade", *server.which, within: 60)
-      assert_predicate ended, :success?, output
+      highball("upgrade", *server.which, within: 60)
       wait_for("each to go on with the next server") { clients.connections >= 8 || clients.failures.any? }
     end
     assert_empty load.failures

@@ -118,10 +118,8 @@ class HostileHttp2Test < Http2TestCase
     end
     # As many as fit into the frames, but more than are allowed.
     http2 do |client|
-      client.send_request(1, "GET", "/", (1..300).to_h { |number| ["x-#{number}", ""] })
-      assert_equal 431, client.answer(1).status
-      client.send_request(3, "GET", "/")
-      assert_equal 200, client.answer(3).status
+      assert_equal 431, client.ask(1, "GET", "/", (1..300).to_h { |number| ["x-#{number}", ""] }).status
+      assert_equal 200, client.ask(3, "GET", "/").status
     end
   end
 
@@ -190,8 +188,7 @@ class HostileHttp2Test < Http2TestCase
       answers = Array.new(100) { |number| client.answer(1 + (2 * number)) }
       assert_equal [200, Http2Client::REFUSED_STREAM], answers.map { |one| one.status || one.reset }.uniq.sort.reverse
       assert_includes(10..25, answers.count { |one| one.status == 200 })
-      client.send_request(201, "GET", "/")
-      assert_equal 200, client.answer(201).status
+      assert_equal 200, client.ask(201, "GET", "/").status
     end
   end
 

@@ -17,8 +17,7 @@ class Http2Test < Http2TestCase
 
   def test_an_application_sees_an_ordinary_request
     http2 do |client|
-      client.send_request(1, "POST", "/echo?a=b", { "cookie" => "a=1", "x-one" => "1" }, "body")
-      answer = client.answer(1)
+      answer = client.ask(1, "POST", "/echo?a=b", { "cookie" => "a=1", "x-one" => "1" }, "body")
       seen = JSON.parse(answer.body)
       assert_equal [[200], "body"], [answer.statuses, seen["body"]]
       names = %w[REQUEST_METHOD QUERY_STRING SERVER_PROTOCOL HTTP_HOST HTTP_X_ONE HTTP_COOKIE]
@@ -57,8 +56,7 @@ class Http2Test < Http2TestCase
       seen = streams.map { |stream| JSON.parse(client.answer(stream).body).dig("env", "QUERY_STRING") }
       assert_equal streams.map(&:to_s), seen
       refute_predicate client.part(1), :over?
-      client.send_request(301, "GET", "/release")
-      assert_equal [200, 200], [client.answer(301).status, client.answer(1).status]
+      assert_equal [200, 200], [client.ask(301, "GET", "/release").status, client.answer(1).status]
     end
   end
 
@@ -91,22 +89,19 @@ class Http2Test < Http2TestCase
   # A client may send no more of a body than was read, and a refused one not at all.
   def test_a_body_beyond_the_limit_costs_its_stream_alone
     http2 do |client|
-      client.send_request(1, "POST", "/upload", { "content-length" => (9 * MIB).to_s }, is_complete: false)
-      answer = client.answer(1)
+      answer = client.ask(1, "POST", "/upload", { "content-length" => (9 * MIB).to_s }, is_complete: false)
       assert_equal [413, true], [answer.status, answer.is_complete]
       client.send_request(3, "POST", "/upload", {}, is_complete: false)
       client.send_body(3, "x" * (9 * MIB))
       assert_equal 413, client.answer(3).status
-      client.send_request(5, "GET", "/")
-      assert_equal 200, client.answer(5).status
+      assert_equal 200, client.ask(5, "GET", "/").status
     end
   end
 
   def test_interim_heads
     server = serve_http2("probe", "--early-hints", "on")
     http2(server) do |client|
-      client.send_request(1, "GET", "/early")
-      answer = client.answer(1)
+      answer = client.ask(1, "GET", "/early")
       assert_equal [[103, 200], "late\n"], [answer.statuses, answer.body]
       fields = { "expect" => "100-continue", "content-length" => "2" }
       client.send_request(3, "POST", "/echo", fields, is_complete: false)
@@ -185,8 +180,7 @@ class Http2Test < Http2TestCase
     server = serve("probe", *CLEARTEXT, "--proxy-protocol", "v1", preface: "PROXY UNKNOWN\r\n")
     client = Http2Client.tcp(server.port).write("PROXY TCP4 192.0.2.7 127.0.0.1 4000 80\r\n")
     client.greet.use do
-      client.send_request(1, "GET", "/echo")
-      assert_equal "192.0.2.7", JSON.parse(client.answer(1).body).dig("env", "REMOTE_ADDR")
+      assert_equal "192.0.2.7", JSON.parse(client.ask(1, "GET", "/echo").body).dig("env", "REMOTE_ADDR")
     end
   end
 end

@@ -98,8 +98,7 @@ class Http2WebSocketTest < Http2TestCase
       answers = [1, 3, 7].map { |stream| client.answer(stream).status }
       assert_equal [403, 502, 501], answers, "a status of 200 would accept it"
       assert_equal [[], 2], client.answer(5).to_a.values_at(0, 2)
-      client.send_request(9, "GET", "/")
-      assert_equal 200, client.answer(9).status
+      assert_equal 200, client.ask(9, "GET", "/").status
     end
   end
 

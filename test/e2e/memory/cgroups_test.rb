@@ -231,8 +231,7 @@ class CgroupsTest < SpawnerTestCase
   in_cgroup :a_hot_restart_keeps_the_limits do
     server = serve_limited(ATTACKER => "cpu_max = 0.5\n")
     old = ask_attacker(server).body.to_i
-    output, ended = HighballServer.run("upgrade", *server.which, env: server_env, within: 90)
-    assert_predicate ended, :success?, output
+    highball("upgrade", *server.which, env: server_env, within: 90)
     new = nil
     wait_for("a worker of the new server") { (new = ask_attacker(server).body.to_i) != old }
     assert_includes @unit.pids(@attackers), new

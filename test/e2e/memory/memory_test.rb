@@ -162,8 +162,7 @@ class MemoryTest < MemoryReportTest
 
   def test_without_an_instance_it_is_no_failure
     empty = folder_with
-    output, ended = HighballServer.run("memory", "--json", env: { "XDG_RUNTIME_DIR" => empty })
-    assert_predicate ended, :success?, output
+    output = highball("memory", "--json", env: { "XDG_RUNTIME_DIR" => empty })
     assert_kind_of Array, JSON.parse(output).fetch("others")
     output, ended = HighballServer.run("memory", "--port", "1")
     refute_predicate ended, :success?, "a certain one was asked for"
@@ -172,8 +171,7 @@ class MemoryTest < MemoryReportTest
 
   def test_the_tables
     server = serve("heaps", workers: 2)
-    text, ended = HighballServer.run("memory", *server.which)
-    assert_predicate ended, :success?
+    text = highball("memory", *server.which)
     text.each_line(chomp: true) { |line| assert_operator line.length, :<=, COLUMNS, line }
     assert_match(/private dirty +PSS +RSS +swap/, text)
     [server.pid, server.mold_pid, *server.worker_pids].each { |pid| assert_match(/^  \w.* #{pid}  +[\d.]+/, text) }

@@ -52,8 +52,7 @@ class AccessLogFormatTest < E2ETest
   end
 
   def test_a_mistake_is_named_at_the_start
-    output, ended = HighballServer.run("config", "systemd", "--access-log-format", "{status} {stauts}", folder)
-    refute_predicate ended, :success?
+    output = highball_fails("config", "systemd", "--access-log-format", "{status} {stauts}", folder)
     assert_includes output, "there is no field `stauts`; the fields are time, date, address"
   end
 

@@ -93,8 +93,7 @@ class AgentCheckTest < UpgradeTestCase
 
   def test_only_ip_addresses_are_possible
     ["unix:/tmp/x", "fastcgi://127.0.0.1:9395"].each do |address|
-      output, ended = HighballServer.run("serve", "--agent-check", address)
-      refute_predicate ended, :success?
+      output = highball_fails("serve", "--agent-check", address)
       assert_match(/option agent_check: .* is not an IP address with a port; write one such as/, output)
     end
   end

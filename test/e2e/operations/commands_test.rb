@@ -17,15 +17,13 @@ class CommandsTest < E2ETest
     workers.each { |worker| assert_equal ["serving", 4], worker.values_at("state", "threads") }
     below = ProcessFacts.tree(server.pid)
     [status.dig("mold", "pid"), *server.worker_pids].each { |pid| assert_includes below, pid }
-    plain, ended = HighballServer.run("status", *server.which)
-    assert_predicate ended, :success?
+    plain = highball("status", *server.which)
     server.worker_pids.each { |pid| assert_includes plain, pid.to_s }
   end
 
   def test_stop_drains_and_waits
     server = serve("probe")
-    output, ended = HighballServer.run("stop", *server.which)
-    assert_predicate ended, :success?, output
+    highball("stop", *server.which)
     assert_predicate server.wait(within: 5), :success?
   end
 
@@ -75,11 +73,9 @@ class CommandsTest < E2ETest
   end
 
   def test_help_and_version
-    help, ended = HighballServer.run("--help")
-    assert_predicate ended, :success?
+    help = highball("--help")
     %w[serve status stop --port --workers --threads --bind --environment].each { |word| assert_includes help, word }
-    version, ended = HighballServer.run("--version")
-    assert_predicate ended, :success?
+    version = highball("--version")
     assert_match(/highball \d+\.\d+\.\d+/, version)
   end
 
@@ -111,15 +107,13 @@ class CommandsTest < E2ETest
     stopped = Array.new(3) { serve("probe") }
     server = serve("probe")
     stop_processes(stopped.map(&:server_pid))
-    output, ended = HighballServer.run("status")
-    assert_predicate ended, :success?, output
+    output = highball("status")
     assert_includes output, "(pid #{server.pid})"
     stopped.each do |one|
       assert_match(/#{one.pid}\.sock \(pid #{one.pid}\) does not answer: no answer within \d+ s; its/, output)
     end
     refute_match(/os error|elapsed/, output)
-    output, ended = HighballServer.run("restart", *server.which)
-    assert_predicate ended, :success?, output
+    output = highball("restart", *server.which)
     refute_match(/does not answer/, output)
   ensure
     stopped&.each { |one| Process.kill("CONT", one.server_pid) }

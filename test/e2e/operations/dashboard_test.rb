@@ -51,8 +51,7 @@ class DashboardTest < E2ETest
     server = serve("probe", *admin)
     refute report["takes_orders"]
     ACTIONS.each { |action| assert_equal 404, post("#{app['id']}/#{action}", authorized("x")).status, action }
-    output, ended = HighballServer.run("top", "--token", "--port", server.port.to_s)
-    refute_predicate ended, :success?
+    output = highball_fails("top", "--token", "--port", server.port.to_s)
     assert_match(/takes no orders; serve with --admin ADDRESS --admin-actions/, output)
   end
 
@@ -175,8 +174,7 @@ class DashboardTest < E2ETest
   def requests = app.fetch("requests")
 
   def token_of(server)
-    output, ended = HighballServer.run("top", "--token", "--port", server.port.to_s)
-    assert_predicate ended, :success?, output
+    output = highball("top", "--token", "--port", server.port.to_s)
     assert_match(/\A\h{32}\n\z/, output)
     output.chomp
   end

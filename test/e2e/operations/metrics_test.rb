@@ -43,8 +43,7 @@ class MetricsTest < UpgradeTestCase
     before = request_count
     outcomes = Load.during(server) do
       2.times { HighballServer.kill(server.worker_pids.fetch(0)) && wait_for("its end") { server.settled? } }
-      output, ended = HighballServer.run("restart", *server.which, within: 60)
-      assert_predicate ended, :success?, output
+      highball("restart", *server.which, within: 60)
     end
     old = all_answers(outcomes, before)
     assert_equal 2, metrics['highball_worker_ends_total{app="blog",cause="crashed"}']
@@ -62,8 +61,7 @@ class MetricsTest < UpgradeTestCase
     app = app_named("blog")
     server = serve(app, *admin)
     File.write(File.join(app, "config.ru"), "raise 'no luck'")
-    _, ended = HighballServer.run("restart", *server.which, within: 60)
-    refute_predicate ended, :success?
+    _ = highball_fails("restart", *server.which, within: 60)
     server.signal("USR1")
     failed = %w[signal command].map { |by| %(highball_restarts_total{app="blog",asked_by="#{by}",outcome="failed"}) }
     wait_for("the other one") { metrics.fetch(failed.first) == 1 }

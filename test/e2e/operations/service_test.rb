@@ -75,9 +75,7 @@ class ServiceTest < E2ETest
   end
 
   def printed(app, *options)
-    unit, ended = HighballServer.run("config", "systemd", *options, app)
-    assert_predicate ended, :success?, unit
-    unit
+    highball("config", "systemd", *options, app)
   end
 
   def settings(unit, name)

@@ -185,8 +185,7 @@ class TopTest < E2ETest
   end
 
   def top(server, *options)
-    output, ended = HighballServer.run("top", "--port", server.port.to_s, *options)
-    assert_predicate ended, :success?, output
+    output = highball("top", "--port", server.port.to_s, *options)
     output.force_encoding("UTF-8")
   end
 

@@ -143,8 +143,7 @@ class TenantConfigTest < TenantConfigTestCase
       "port = 1" => /`port`/ }.each do |text, message|
       write(app, FILE, text)
       %w[systemd nginx].each do |program|
-        output, ended = HighballServer.run("config", program, app, env: env)
-        refute_predicate ended, :success?, output
+        output = highball_fails("config", program, app, env: env)
         assert_match(message, output)
         refute_match(/User=root|ExecStart/, output)
       end
@@ -207,8 +206,7 @@ class TenantConfigTest < TenantConfigTestCase
     File.chmod(0o777, folder)
     assert_refused(/#{folder} can be written to by others/, "--config", named, app)
     File.chmod(0o755, folder)
-    output, ended = HighballServer.run("config", "nginx", "--config", named, app, env: env)
-    assert_predicate ended, :success?, output
+    highball("config", "nginx", "--config", named, app, env: env)
     link = File.join(app, "link.toml")
     as_attacker { FileUtils.ln_s(named, link) }
     assert_refused(/belongs to #{ATTACKER}/, "--config", link, app)

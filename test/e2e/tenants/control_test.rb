@@ -60,8 +60,7 @@ class TenantControlTest < ControlTestCase
     app = victim_app
     server = serve_as_root(app, "--pidfile", path)
     assert_equal server.pid, File.read(path).to_i
-    second, ended = HighballServer.run("serve", "-p", "0", "--pidfile", path, app, env: root_env, within: 60)
-    refute_predicate ended, :success?
+    second = highball_fails("serve", "-p", "0", "--pidfile", path, app, env: root_env, within: 60)
     assert_match(/belongs to a Highball that runs \(pid #{server.pid}\)/, second)
     server.stop
     refute File.exist?(path)

@@ -294,8 +294,7 @@ class TenantFilesTest < TenantsTestCase
 
   # The diagnosis in `highball doctor` of an application that does not boot.
   def diagnosis_of(app)
-    output, ended = HighballServer.run("doctor", "--json", "-e", "production", "-p", "0", app, env: env, within: 60)
-    refute_predicate ended, :success?, output
+    output = highball_fails("doctor", "--json", "-e", "production", "-p", "0", app, env: env, within: 60)
     JSON.parse(output[output.index("{\n")..]).fetch("diagnosis")
   end
 end

@@ -120,8 +120,7 @@ class IdleOpenersTest < SpawnerTestCase
   def assert_ended(server, user)
     seen = openers_of(server, user)
     wait_for("the end of all", within: 30) { openers_of(server, user).empty? }
-    output, ended = HighballServer.run("memory", "--json", *server.which, env: server_env)
-    assert_predicate ended, :success?, output
+    output = highball("memory", "--json", *server.which, env: server_env)
     listed = JSON.parse(output)["highball"].first["processes"].select { |one| one["role"] == "opener" }
     assert_empty listed.map { |one| one["pid"] } & seen
   end

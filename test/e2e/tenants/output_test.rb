@@ -222,8 +222,7 @@ class TenantOutputTest < TenantsTestCase
   end
 
   def restart_attacker
-    output, ended = HighballServer.run("restart", "attacker", *@server.which, env: root_env, within: 60)
-    assert_predicate ended, :success?, output
+    highball("restart", "attacker", *@server.which, env: root_env, within: 60)
   end
 
   def port_said_in(reader)

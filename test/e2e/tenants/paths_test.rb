@@ -227,9 +227,7 @@ class TenantPathsTest < TenantsTestCase
   def refused(*options)
     app = Dir.exist?(File.join(@place, "victim")) ? File.join(@place, "victim") : victim_app
     address = options.include?("-b") ? [] : ["-b", "127.0.0.1"]
-    output, ended = HighballServer.run("serve", *address, "-p", "0", "-e", "production", *options, app, env: env)
-    refute_predicate ended, :success?, output
-    output
+    highball_fails("serve", *address, "-p", "0", "-e", "production", *options, app, env: env)
   end
 
   def serve_at(socket) = start_at(socket, victim_app).tap(&:wait_until_serving)

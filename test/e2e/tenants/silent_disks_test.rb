@@ -15,8 +15,7 @@ class TenantSilentDisksTest < TenantsTestCase
     wait_for("the configuration without it", within: 60) { server.log.include?("cannot reload the application's") }
     assert_includes server.log, SILENT
     assert_equal 200, ask_attacker(server).status
-    output, ended = HighballServer.run("restart", "victim", *server.which, env: server_env, within: 60)
-    assert_predicate ended, :success?, output
+    highball("restart", "victim", *server.which, env: server_env, within: 60)
     assert_goes_on(server)
   end
 
@@ -40,8 +39,7 @@ class TenantSilentDisksTest < TenantsTestCase
   def test_a_hot_restart_says_why_it_fails
     server = serve_tenants(@link, victim_app)
     fall_silent
-    output, ended = HighballServer.run("upgrade", *server.which, env: server_env, within: 60)
-    refute_predicate ended, :success?
+    output = highball_fails("upgrade", *server.which, env: server_env, within: 60)
     assert_includes output, SILENT
     assert_goes_on(server)
   end

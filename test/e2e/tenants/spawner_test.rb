@@ -23,8 +23,7 @@ class SpawnerTest < SpawnerTestCase
   def test_the_user_of_the_server_is_chosen
     server = serve_tenants(top: "server_user = 'www-data'", env: UNCHOSEN)
     assert_equal Etc.getpwnam("www-data").uid.to_s, status_of(front_of(server))["Uid"].split.first
-    output, ended = HighballServer.run("serve", "-p", "0", "--server-user", "no-such-user", attacker_app, env: env)
-    refute_predicate ended, :success?
+    output = highball_fails("serve", "-p", "0", "--server-user", "no-such-user", attacker_app, env: env)
     assert_match(/server_user: there is no user `no-such-user`.*adduser/m, output)
   end
 
@@ -36,8 +35,7 @@ class SpawnerTest < SpawnerTestCase
 
   def test_a_folder_for_spool_files_that_the_server_cannot_use_is_an_error
     configure_tenants(attacker_app, victim_app, top: "spool_dir = '#{runtime}'")
-    output, ended = HighballServer.run("-e", "production", directory: @place, env: root_env)
-    refute_predicate ended, :success?
+    output = highball_fails("-e", "production", directory: @place, env: root_env)
     assert_match(/spool_dir: #{runtime} is not a folder that \w+, the user of the server, may write to/, output)
   end
 
@@ -81,8 +79,7 @@ class SpawnerTest < SpawnerTestCase
 
   def test_no_application_runs_as_the_user_of_the_server
     app = attacker_app
-    output, ended = HighballServer.run("serve", "-p", "0", "--server-user", ATTACKER, app, env: env)
-    refute_predicate ended, :success?
+    output = highball_fails("serve", "-p", "0", "--server-user", ATTACKER, app, env: env)
     assert_match(/#{app} runs as #{ATTACKER}, and so does the server.*server_user/m, output)
     tenants = [app, victim_app]
     server = serve_tenants(*tenants, top: "server_user = 'www-data'")
@@ -181,8 +178,7 @@ class SpawnerTest < SpawnerTestCase
     path = File.join(@place, "server.sock")
     serve_at(path, [attacker_app, victim_app], binary: binary)
     File.rename(newer, binary)
-    output, ended = HighballServer.run("upgrade", env: server_env, within: 60)
-    assert_predicate ended, :success?, output
+    output = highball("upgrade", env: server_env, within: 60)
     assert_equal binary, File.readlink("/proc/#{output[/\(pid (\d+)\)/, 1]}/exe")
     assert_equal 200, HttpConnection.unix(path).get("/", { "Host" => HOSTS[VICTIM] }).status
   end
@@ -194,8 +190,7 @@ class SpawnerTest < SpawnerTestCase
     server = serve_at(stays, tenants)
     [[stays, goes], [stays]].each do |paths|
       configure_tenants(*tenants, top: binds(*paths))
-      output, ended = HighballServer.run("upgrade", env: server_env, within: 60)
-      assert_predicate ended, :success?, output
+      highball("upgrade", env: server_env, within: 60)
     end
     wait_for("the end of the address", within: 20) { !File.exist?(goes) }
     assert_equal 200, HttpConnection.unix(stays).get("/", { "Host" => HOSTS[VICTIM] }).status
@@ -205,8 +200,7 @@ class SpawnerTest < SpawnerTestCase
 
   def test_memory_lists_the_processes_of_all_users
     server = serve_tenants
-    output, ended = HighballServer.run("memory", "--json", *server.which, env: server_env)
-    assert_predicate ended, :success?, output
+    output = highball("memory", "--json", *server.which, env: server_env)
     roles = JSON.parse(output)["highball"].first["processes"].to_h { |process| process.values_at("pid", "role") }
     ruby = server_status(server)["apps"].flat_map { |app| [app.dig("mold", "pid"), app.dig("workers", 0, "pid")] }
     assert_empty ruby - roles.keys, output

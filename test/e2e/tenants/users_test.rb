@@ -13,8 +13,7 @@ class UsersTest < UsersTestCase
     { "a restart" => %w[restart games], "a refork" => %w[refork games], "a hot restart" => %w[upgrade] }
       .each do |what, command|
       before = pid_of(server, "games")
-      output, ended = HighballServer.run(*command, *server.which, env: server_env, within: 60)
-      assert_predicate ended, :success?, output
+      highball(*command, *server.which, env: server_env, within: 60)
       wait_for("the processes after #{what}", within: 30) { pid_of(server, "games") != before }
       runs_as_owners(server)
     end
@@ -94,8 +93,7 @@ class UsersTest < UsersTestCase
     assert_equal [0, 0, 0, 0], facts(server)["ids"]
     assert_match(/WARN .*runs as root, as its files belong to root/, server.log)
     assert_match(/adduser --system --group app; chown -R app: #{app}/, server.log)
-    output, ended = HighballServer.run("doctor", "-e", "production", "-p", "0", app, env: env, within: 60)
-    assert_predicate ended, :success?, output
+    output = highball("doctor", "-e", "production", "-p", "0", app, env: env, within: 60)
     assert_match(/^warning  runs_as_root: /, output)
   end
 

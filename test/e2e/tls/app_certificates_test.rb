@@ -179,8 +179,7 @@ class AppCertificatesTest < ManyAppsTestCase
 
   def status_over_http2(name, host)
     over_http2(name) do |client|
-      client.send_request(1, "GET", "/", {}, authority: host)
-      client.answer(1).status
+      client.ask(1, "GET", "/", {}, authority: host).status
     end
   end
 

@@ -175,8 +175,7 @@ class TlsCertificatesTest < TlsTestCase
   def refused(files, *words)
     certificate, key = files
     options = [*("--tls-certificate" if certificate), *certificate, *("--tls-key" if key), *key]
-    output, ended = HighballServer.run("serve", "--bind", "tls://127.0.0.1:0", *options, app)
-    refute_predicate ended, :success?
+    output = highball_fails("serve", "--bind", "tls://127.0.0.1:0", *options, app)
     words.each { |text| assert_includes output, text }
     output
   end

@@ -111,8 +111,7 @@ class HttpsDevelopmentTest < TlsTestCase
     certificate, key, = certificate_for("localhost")
     { %w[-e production] => "`https` is for development",
       ["--tls-certificate", certificate, "--tls-key", key] => "leave one of them out" }.each do |options, words|
-      output, ended = HighballServer.run("--https", *options, app, env: env)
-      refute_predicate ended, :success?
+      output = highball_fails("--https", *options, app, env: env)
       assert_includes output, words
       assert_includes output, "tls_certificate"
     end
@@ -127,8 +126,7 @@ class HttpsDevelopmentTest < TlsTestCase
     { -> { File.chmod(0o644, key) } => "authority.key: it is not a file of this user's, or open to others",
       -> { File.write(key, "") && File.chmod(0o600, key) } => "it is damaged" }.each do |damage, words|
       damage.call
-      output, ended = HighballServer.run("--https", app, env: env)
-      refute_predicate ended, :success?
+      output = highball_fails("--https", app, env: env)
       assert_includes output, words
       assert_includes output, "rm -r #{@folder}"
     end
@@ -142,8 +140,7 @@ class HttpsDevelopmentTest < TlsTestCase
     File.lchown(65_534, 65_534, File.join(@data, "link"))
     data = folder_with.tap { |path| File.chown(65_534, 65_534, path) }
     [data, File.join(@data, "link")].each do |place|
-      output, ended = HighballServer.run("--https", app, env: { "XDG_DATA_HOME" => place })
-      refute_predicate ended, :success?
+      output = highball_fails("--https", app, env: { "XDG_DATA_HOME" => place })
       assert_match(/cannot be kept in #{place}.* belongs to nobody, and Highball runs as root/, output)
     end
     assert_empty Dir.children(victim) + Dir.children(data)

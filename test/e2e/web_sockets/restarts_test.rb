@@ -130,8 +130,7 @@ class WebSocketRestartsTest < TlsTestCase
 
   def test_hot_restarts
     client = plain
-    output, ended = HighballServer.run("upgrade", *@server.which, within: 60)
-    assert_predicate ended, :success?, output
+    highball("upgrade", *@server.which, within: 60)
     assert_equal CLOSED, client.end
     wait_for("the application's end") { @server.log.match?(ENDED) }
     assert_match(/ again\z/, plain.ask("again"))
@@ -164,7 +163,6 @@ class WebSocketRestartsTest < TlsTestCase
   def settled = wait_for("the end of the old workers") { @server.settled? }
 
   def restart
-    output, ended = HighballServer.run("restart", *@server.which, within: 60)
-    assert_predicate ended, :success?, output
+    highball("restart", *@server.which, within: 60)
   end
 end

@@ -135,8 +135,7 @@ class DeathsTest < E2ETest
       run ->(_env) { [200, {}, []] }
     RUBY
     options = %w[-e production -b 127.0.0.1 -p 0 --max-boot-failures 3]
-    output, ended = HighballServer.run("serve", *options, app)
-    refute_predicate ended, :success?
+    output = highball_fails("serve", *options, app)
     assert_match(/worker/, output)
   end
 
