@@ -94,8 +94,7 @@ class DrainGraceTest < E2ETest
   end
 
   def restart(server)
-    output, ended = HighballServer.run("restart", "--port", server.port.to_s, within: 60)
-    assert_predicate ended, :success?, output
+    highball("restart", "--port", server.port.to_s, within: 60)
   end
 
   def start_haproxy(places)

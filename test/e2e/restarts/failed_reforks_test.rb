@@ -6,29 +6,6 @@ require_relative "../../support/refork_test_case"
 
 # Reforks that fail leave the old mold in place. Other events during a refork.
 class FailedReforksTest < ReforkTestCase
-  def test_a_promoted_mold_that_is_killed_while_workers_are_replaced
-    # Workers 1 and 2; 3 replaces the one that is promoted; 4 is the first that is forked from it.
-    during_refork("rolling", workers: 2, waiting_from: 5) do |server, app|
-      wait_for("the second of them") { starting?(server) }
-      old = server.mold_pid
-      HighballServer.kill(server.status.dig("refork", "mold", "pid"))
-      wait_for_refork(server, "failed")
-      assert_equal old, server.mold_pid
-      let_go(app)
-    end
-  end
-
-  def test_a_worker_that_is_killed_before_it_is_promoted
-    during_refork("relieving", workers: 2, waiting_from: 3) do |server, app|
-      status = server.status
-      promoted = status["workers"].find { |worker| worker["worker"] == status.dig("refork", "worker") }
-      HighballServer.kill(promoted["pid"])
-      wait_for_refork(server, "failed")
-      assert_equal status.dig("mold", "pid"), server.mold_pid
-      let_go(app)
-    end
-  end
-
   def test_a_worker_that_dies_while_it_is_promoted
     fails("Highball.before_refork { Process.kill(:KILL, Process.pid); sleep }\n", /died: killed by SIGKILL/)
   end
@@ -51,17 +28,6 @@ class FailedReforksTest < ReforkTestCase
     RUBY
   end
 
-  def test_the_old_mold_that_is_killed_while_workers_are_replaced
-    during_refork("rolling", workers: 2, waiting_from: 5) do |server, app|
-      HighballServer.kill(server.mold_pid)
-      wait_for("its end") { server.mold_pid.nil? }
-      promoted = server.status.dig("refork", "mold", "pid")
-      let_go(app)
-      wait_for_refork(server, "done")
-      assert_equal promoted, server.mold_pid
-    end
-  end
-
   def test_both_molds_are_killed_while_workers_are_replaced
     during_refork("rolling", workers: 2, waiting_from: 5) do |server, app|
       HighballServer.kill(server.mold_pid)
@@ -71,18 +37,6 @@ class FailedReforksTest < ReforkTestCase
       let_go(app)
       wait_for("another booted mold", within: 20) { server.status.dig("mold", "state") == "booted" }
     end
-  end
-
-  def test_a_promoted_mold_that_is_killed_later
-    server = serve(version(1), workers: 2)
-    refork(server)
-    HighballServer.kill(server.mold_pid)
-    HighballServer.kill(server.worker_pids.first)
-    wait_for("another booted mold", within: 20) { server.status.dig("mold", "state") == "booted" }
-    assert_nil server.status.dig("mold", "promoted_from")
-    assert_whole(server, 2)
-    refork(server) # from a worker of either mold
-    assert_whole(server, 2)
   end
 
   # --- during other operations
@@ -140,15 +94,6 @@ class FailedReforksTest < ReforkTestCase
       assert_empty server.orphans
       refute_predicate waiting.value.last, :success?, at
     end
-  end
-
-  def test_a_highball_that_is_killed_leaves_nothing_behind
-    server = serve(version(1, folder_with, ReforkTestCase.waiting_from(4)), workers: 2)
-    server.signal("URG")
-    wait_for_refork(server, "rolling")
-    HighballServer.kill(server.pid)
-    server.wait
-    assert_empty server.orphans
   end
 
   private

@@ -86,48 +86,6 @@ class FailedRestartsTest < RestartTestCase
     assert_operator (server.worker_pids & before).length, :>=, 1
   end
 
-  def test_a_new_mold_that_is_killed
-    kill_during_restart("booting") { |restart| restart.dig("mold", "pid") }
-  end
-
-  def test_a_canary_that_is_killed
-    kill_during_restart("probing") do |_restart, server|
-      server.status["workers"].find { |worker| worker["generation"] == 2 && worker["state"] == "probing" }&.fetch("pid")
-    end
-  end
-
-  # The canary already serves clients, and an old worker is at its last request.
-  def test_a_new_mold_that_is_killed_while_workers_are_replaced
-    app = version(1)
-    server = serve(app, workers: 2)
-    load = KeepAliveLoad.during(server, allowed: [:went_back]) do |clients|
-      version(2, app, "Highball.after_fork { |number| sleep if number > 3 }\n#{CONFIG}")
-      waiting = Thread.new { restart_fails(server) }
-      wait_for("the worker after the canary") { generations(server).include?(2) && starting?(server) }
-      HighballServer.kill(server.status["restarts"].last.dig("mold", "pid"))
-      assert_match(/the new mold died after it had booted/, waiting.value)
-      wait_for("two old workers") { generations(server) == [1, 1] && server.status["workers"].length == 2 }
-      clients.more(3)
-    end
-    assert_empty load.failures
-  end
-
-  def test_the_old_mold_that_is_killed_during_a_restart
-    app = version(1)
-    server = serve(app, workers: 2)
-    load = KeepAliveLoad.during(server) do |clients|
-      slow(app, 2)
-      waiting = Thread.new { restart(server) }
-      wait_for("the new mold") { stage(server) == "booting" }
-      HighballServer.kill(server.mold_pid)
-      let_go(app)
-      assert_equal 2, waiting.value
-      clients.more(3)
-    end
-    assert_empty load.failures
-    assert_equal [2], load.versions_met.map(&:last).uniq
-  end
-
   def test_a_fixed_version_after_a_failure
     app = version(1)
     server = serve(app, workers: 2)
@@ -157,23 +115,5 @@ class FailedRestartsTest < RestartTestCase
     assert_equal before, server.worker_pids
     clues.each { |clue| assert_match clue, server.log }
     server
-  end
-
-  # Kills the process that the block finds while the restart is at that stage.
-  def kill_during_restart(at)
-    app = version(1)
-    server = serve(app, workers: 2)
-    before = server.worker_pids
-    at == "booting" ? slow(app, 2) : version(2, app, "run ->(_env) { sleep }\n")
-    load = KeepAliveLoad.during(server) do |clients|
-      waiting = Thread.new { restart_fails(server) }
-      victim = wait_for(at) { stage(server) == at && yield(server.status["restarts"].last, server) }
-      HighballServer.kill(victim)
-      assert_match(/killed by SIGKILL/, waiting.value)
-      clients.more(3)
-    end
-    assert_empty load.failures
-    assert_equal [[1]], load.versions_met.uniq
-    assert_equal before, server.worker_pids
   end
 end

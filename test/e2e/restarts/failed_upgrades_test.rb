@@ -135,15 +135,6 @@ class FailedUpgradesTest < UpgradeTestCase
     end
   end
 
-  def test_the_old_process_is_killed_while_the_new_one_boots
-    app = version(1)
-    server = serve(app)
-    begin_upgrade(server, app)
-    HighballServer.kill(server.pid)
-    server.wait
-    assert_empty server.orphans(within: 10)
-  end
-
   def test_the_old_process_is_killed_after_the_new_one_serves
     server = serve(version(1), "--drain-timeout", "1s")
     port = server.port
@@ -158,32 +149,6 @@ class FailedUpgradesTest < UpgradeTestCase
     serves_by(server, third)
     wait_for("the end of the second") { highballs(server) == [third] }
     stop_rest(server, third)
-  end
-
-  def test_the_new_process_is_killed_while_it_boots
-    app = version(1)
-    server = serve(app)
-    before = server.worker_pids
-    load = KeepAliveLoad.during(server) do |clients|
-      new = begin_upgrade(server, app)
-      HighballServer.kill(new)
-      wait_for("the failure") { stage_of_upgrade(server) == "failed" }
-      assert_match(/killed by SIGKILL/, server.status.dig("upgrade", "failure"))
-      clients.more(3)
-    end
-    assert_empty load.failures
-    assert_equal before, server.worker_pids
-    wait_for("the end of its processes") { highballs(server) == [server.pid] }
-  end
-
-  def test_the_new_process_is_killed_while_the_old_one_finishes
-    server = serve(version(1), "--drain-timeout", "30s")
-    server.connect do |connection|
-      connection.get("/")
-      HighballServer.kill(upgrade(server))
-      assert_equal 128 + 9, server.wait(within: 15).exitstatus
-      assert_empty server.orphans
-    end
   end
 
   private

@@ -101,8 +101,7 @@ class InheritedStateTest < UpgradeTestCase
     app = folder_with("config.ru" => "run ->(_) { [200, {}, [ENV.fetch('ODD').b]] }")
     server = serve(app, env: { "ODD" => "caf\xE9\xFF".b })
     assert_equal "caf\xE9\xFF".b, server.get("/").body.b
-    output, ended = HighballServer.run(*OPTIONS, app, env: { "HIGHBALL_CONFIG" => "#{app}/caf\xE9.toml".b })
-    refute_predicate ended, :success?
+    output = highball_fails(*OPTIONS, app, env: { "HIGHBALL_CONFIG" => "#{app}/caf\xE9.toml".b })
     assert_match(/HIGHBALL_CONFIG: `.*caf\\xe9\.toml` is not UTF-8/, output)
   end
 
@@ -121,8 +120,7 @@ class InheritedStateTest < UpgradeTestCase
     app = version(1)
     server = serve(app, command: ["setsid", "--wait", HighballServer::BINARY, *OPTIONS, app])
     assert_equal "1", answer(server)
-    output, ended = HighballServer.run("stop", *server.which, within: 60)
-    assert_predicate ended, :success?, output
+    highball("stop", *server.which, within: 60)
     assert_equal 0, server.wait.exitstatus
   end
 

@@ -23,8 +23,8 @@ class KillMatrixOfUpgradesTest < KillMatrixTestCase
     }
   } }.freeze
   # One or two of each part of a hot restart.
-  USUAL = [["mold.load_app", :next_highball], ["worker.introduced", :newcomer], ["upgrade.ready", :mold],
-           ["upgrade.let_in", :highball], ["upgrade.taking_over", :next_highball],
+  USUAL = [["mold.load_app", :highball], ["mold.load_app", :next_highball], ["worker.introduced", :newcomer],
+           ["upgrade.ready", :mold], ["upgrade.let_in", :highball], ["upgrade.taking_over", :next_highball],
            ["drain.workers_retired", :worker]].map { |row| [:hot_restart, *row] }.freeze
 
   matrix MATRIX, usual: USUAL

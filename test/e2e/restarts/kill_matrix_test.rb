@@ -52,11 +52,13 @@ class KillMatrixTest < KillMatrixTestCase
   # One or two of each part of a life.
   USUAL = [
     [:start, "mold.load_app", :mold], [:start, "worker.born", :newcomer],
-    [:restart, "mold.load_app", :next_mold], [:restart, "fork.intermediate", :intermediate],
-    [:restart, "worker.introduced", :newcomer], [:restart, "restart.canary_ready", :canary],
-    [:restart, "restart.admitted", :worker], [:restart, "restart.replaced", :highball],
+    [:restart, "mold.load_app", :next_mold], [:restart, "mold.load_app", :mold],
+    [:restart, "fork.intermediate", :intermediate], [:restart, "worker.introduced", :newcomer],
+    [:restart, "restart.canary_ready", :canary], [:restart, "restart.admitted", :worker],
+    [:restart, "restart.replaced", :highball], [:restart, "restart.replaced", :next_mold],
     [:restart, "restart.last_retired", :next_mold], [:failing_restart, "restart.undoing", :canary],
     [:refork, "refork.asking", :chosen], [:refork, "mold.promoted", :chosen], [:refork, "refork.replaced", :mold],
+    [:refork, "refork.replaced", :chosen], [:refork, "refork.replaced", :highball], [:refork, "refork.done", :chosen],
     [:fork_from_promoted, "fork.worker_forked", :chosen], [:drain, "drain.workers_retired", :worker]
   ].freeze
 

@@ -65,8 +65,7 @@ class PreloadTest < RestartTestCase
 
   def test_there_is_no_refork
     server = serve(version(1), *OFF)
-    output, ended = HighballServer.run("refork", *server.which)
-    refute_predicate ended, :success?
+    output = highball_fails("refork", *server.which)
     assert_match(/preload = off/, output)
     output, ended = start("", "--refork-after", "100")
     assert_equal 2, ended.exitstatus
