@@ -241,33 +241,7 @@ class AnswerTest < ServerTestCase
     assert_raises(IOError) { kept.write("after it") }
   end
 
-  def test_threads_that_share_a_stream_do_not_mix_their_pieces
-    serve(response_bytes: 4096) do
-      [200, PLAIN, lambda { |stream|
-        Array.new(4) { |n| Thread.new { 50.times { stream.write(n.to_s * 1000) } } }.each(&:join)
-      }]
-    end
-    answer = ask
-    pieces = answer.frames.select { |kind, _| kind == :body }.map(&:last)
-    assert_equal [200_000, true], [answer.body.bytesize, answer.complete?]
-    assert(pieces.all? { |piece| piece.squeeze.bytesize == 1 })
-  end
-
   # --- taking the connection
-
-  def test_full_hijack
-    serve do |env|
-      env["rack.hijack"].call.write("by hand")
-      raise "after a hijack, nothing of this concerns the client" if env["PATH_INFO"] == "/raise"
-
-      [-1, {}, Body.new("ignored")]
-    end
-    %w[/ /raise].each do |path|
-      placed = place({ "PATH_INFO" => path })
-      assert_equal %i[hijack end], answer_to(placed).kinds
-      assert_equal "by hand", @front.socket_of(placed).readpartial(100)
-    end
-  end
 
   def test_hijack_gives_the_same_socket_every_time_and_nothing_after_the_answer
     env = nil
@@ -279,23 +253,6 @@ class AnswerTest < ServerTestCase
     serve { |given| [200, {}, (env = given).values.first(0)] }
     ask
     assert_raises(IOError) { env["rack.hijack"].call }
-  end
-
-  def test_partial_hijack
-    serve { [200, PLAIN.merge("rack.hijack" => ->(io) { io.write("rest") }), []] }
-    placed = place
-    answer = answer_to(placed)
-    assert_equal [%i[head hijack end], true, nil], [answer.kinds, answer.head.hijack, answer.head["rack.hijack"]]
-    assert_equal "rest", @front.socket_of(placed).readpartial(100)
-  end
-
-  def test_an_accepted_protocol_is_an_upgrade
-    serve { |env| [200, { "rack.protocol" => env["rack.protocol"].last }, ->(stream) { stream.write("hello") }] }
-    placed = place({ "HTTP_UPGRADE" => "h2c, websocket" })
-    answer = answer_to(placed)
-    assert_equal [101, "websocket", "upgrade"], [answer.status, answer.head["upgrade"], answer.head["connection"]]
-    assert_equal %i[head hijack end], answer.kinds
-    assert_equal "hello", @front.socket_of(placed).readpartial(100)
   end
 
   # --- a client that is slow, or gone

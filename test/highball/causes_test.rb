@@ -39,13 +39,6 @@ class CausesTest < Minitest::Test
     assert_equal [:native_extension, "gem pristine nokogiri"], [found.name, found.command]
   end
 
-  def test_a_constant_that_is_misspelt
-    error = assert_raises(NameError) { Object.const_get(:Strnig) }
-    found = Highball::Causes.of(error)
-    assert_equal :missing_constant, found.name
-    assert_match(/Did you mean String/, found.remedy)
-  end
-
   def test_the_cause_counts_where_the_error_itself_is_unknown
     error = assert_raises(RuntimeError) do
       File.read("/no/such/file")

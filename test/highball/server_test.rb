@@ -83,12 +83,6 @@ class ServerTest < ServerTestCase
     assert_match(/its message cannot be had/, JSON.parse(ask.failure).dig("error", "message"))
   end
 
-  def test_the_log_holds_no_secrets
-    serve { raise "cannot reach postgres://me:opensesame@db" }
-    ask
-    wait_for("the log") { log.include?("postgres://me:[masked]@db") }
-  end
-
   def test_a_broken_head_after_an_early_one_is_no_second_head
     serve { [200, {}, Enumerator.new { |body| body << "a" << 1 }] }
     assert_equal %i[head body abort], ask.kinds

@@ -13,20 +13,6 @@ class BootFailuresTest < E2ETest
     refused app, /SyntaxError/, /app\.rb:\d/, /load_app|loading the app/i
   end
 
-  def test_a_syntax_error_in_config_ru
-    refused folder_with("config.ru" => "run ->(env) { [200, {}, []\n"), /SyntaxError/, /config\.ru:\d/
-  end
-
-  def test_a_missing_gem
-    app = folder_with("config.ru" => "require 'no_such_gem_at_all'\n#{WELL}")
-    refused app, /no_such_gem_at_all/, /gem install|Gemfile|apt/
-  end
-
-  def test_a_gem_of_the_gemfile_that_does_not_exist
-    app = folder_with("config.ru" => WELL, "Gemfile" => "gem 'no_such_gem_at_all'\n")
-    refused app, /no_such_gem_at_all/, /bundle install/
-  end
-
   def test_a_missing_database
     blog = copy_of_example("blog")
     refused blog, /database|sqlite/i, env: { "DATABASE_URL" => "sqlite3:/proc/nowhere/blog.sqlite3" }
@@ -35,20 +21,6 @@ class BootFailuresTest < E2ETest
   def test_an_exception_while_it_loads
     app = folder_with("config.ru" => "raise ArgumentError, 'no KEY was given'\n")
     refused app, /ArgumentError/, /no KEY was given/, /config\.ru:1/
-  end
-
-  def test_an_app_that_ends_itself
-    refused folder_with("config.ru" => "exit 0\n"), /exit/i
-    refused folder_with("config.ru" => "Process.kill(:KILL, Process.pid)\nsleep\n"), /KILL|killed|signal/i
-  end
-
-  def test_an_app_that_takes_too_long
-    refused folder_with("config.ru" => "sleep\n"), /time|boot/i, options: ["--boot-timeout", "500ms"]
-  end
-
-  def test_nothing_to_run
-    refused folder_with("config.ru" => "# nothing\n"), /run|app/i
-    refused folder_with("README" => "no app"), /config\.ru/
   end
 
   # As Ruby code of another version might do.
@@ -136,8 +108,7 @@ class BootFailuresTest < E2ETest
   def refused(app, *clues, options: [], env: {})
     options += ["-b", "127.0.0.1"] unless options.include?("-b")
     options += ["-p", "0"] unless options.include?("-p")
-    output, ended = HighballServer.run("serve", "-e", "production", *options, app, env: env)
-    refute_predicate ended, :success?, output
+    output = highball_fails("serve", "-e", "production", *options, app, env: env)
     clues.each { |clue| assert_match clue, output }
     output
   end

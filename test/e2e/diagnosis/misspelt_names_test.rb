@@ -38,16 +38,14 @@ class MisspeltNamesTest < E2ETest
 
   def test_applications_in_commands
     serve(folder_with("config.ru" => APP), "--name", "shop")
-    output, ended = HighballServer.run("restart", "shpo")
-    refute_predicate ended, :success?, output
+    output = highball_fails("restart", "shpo")
     assert_match(/the application shpo; did you mean shop\?/, output)
   end
 
   private
 
   def assert_refused(message, *arguments, env: {})
-    output, ended = HighballServer.run("serve", *arguments, env: env)
-    refute_predicate ended, :success?, output
+    output = highball_fails("serve", *arguments, env: env)
     assert_match message, output
   end
 end

@@ -65,8 +65,7 @@ class RailsCausesTest < BrokenAppTest
     blog = copy_of_example("blog")
     production = File.join(blog, "config/environments/production.rb")
     File.write(production, "Rails.application.configure { config.eager_load = true }\n")
-    output, ended = HighballServer.run("serve", "-e", "production", "-b", "127.0.0.1", "-p", "0", blog)
-    refute_predicate ended, :success?
+    output = highball_fails("serve", "-e", "production", "-b", "127.0.0.1", "-p", "0", blog)
     assert_match(/cause=missing_secret_key_base/, output)
     assert_match(/command: export SECRET_KEY_BASE=/, output)
   end

@@ -95,8 +95,7 @@ class SentFilesTest < SentFilesTestCase
     serve_files("--http2-cleartext", "on", "-b", "fastcgi://127.0.0.1:0")
     target = "/named?#{query(headers: { 'X-Sendfile' => "#{@folder}/storage/a.txt" })}"
     Http2Client.tcp(@server.port).greet.use do |client|
-      client.send_request(1, "GET", target, { "range" => "bytes=2-4" })
-      answer = client.answer(1)
+      answer = client.ask(1, "GET", target, { "range" => "bytes=2-4" })
       assert_equal [206, "234"], [answer.status, answer.body]
     end
     port = @server.status["binds"].filter_map { |bind| bind[%r{\Afastcgi://127\.0\.0\.1:(\d+)\z}, 1] }.first
