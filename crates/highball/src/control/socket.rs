@@ -235,68 +235,6 @@ fn read_line(bytes: &[u8]) -> Option<io::Result<Vec<u8>>> {
 mod tests {
     use super::*;
     use std::fs;
-    use std::os::unix::fs::MetadataExt;
-    use std::path::PathBuf;
-    use tokio::io::{AsyncReadExt, AsyncWriteExt};
-
-    fn folders<const N: usize>(paths: [PathBuf; N]) -> ControlPlaces {
-        ControlPlaces::Folders(paths.map(|path| (path, geteuid().as_raw())).into())
-    }
-
-    #[tokio::test]
-    async fn a_question_gets_its_answer_and_the_socket_is_private() {
-        let outer = tempfile::tempdir().unwrap();
-        let places = folders([outer.path().join("highball")]);
-        let socket = InstanceSocket::open(&places, None).await.unwrap();
-        let path = socket.path().to_owned();
-        assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
-
-        let ask = async {
-            let mut connection = UnixStream::connect(&path).await.unwrap();
-            connection.write_all(b"{\"command\":\"stop\"}\n").await.unwrap();
-            let mut text = String::new();
-            connection.read_to_string(&mut text).await.unwrap();
-            text
-        };
-        let respond = |question| async move {
-            assert_eq!(question, Question::Stop);
-            Some(Answer::Stopping { pid: 7, drain_seconds: 30 })
-        };
-        let text = tokio::select! {
-            text = ask => text,
-            () = socket.answer(respond) => unreachable!(),
-        };
-        assert_eq!(text, "{\"type\":\"stopping\",\"pid\":7,\"drain_seconds\":30}\n");
-        drop(socket);
-        assert!(!path.exists());
-    }
-
-    #[tokio::test]
-    async fn a_slow_question_does_not_hold_up_others() {
-        let outer = tempfile::tempdir().unwrap();
-        let places = folders([outer.path().join("highball")]);
-        let socket = InstanceSocket::open(&places, None).await.unwrap();
-        let path = socket.path().to_owned();
-        let ask = async {
-            let mut slow = UnixStream::connect(&path).await.unwrap();
-            slow.write_all(b"{\"command\":\"memory\",\"gc\":true}\n").await.unwrap();
-            let mut quick = UnixStream::connect(&path).await.unwrap();
-            quick.write_all(b"{\"command\":\"stop\"}\n").await.unwrap();
-            let mut text = String::new();
-            quick.read_to_string(&mut text).await.unwrap();
-            text
-        };
-        let respond = |question| async move {
-            match question {
-                Question::Memory { .. } => std::future::pending().await,
-                _ => Some(Answer::Stopping { pid: 7, drain_seconds: 30 }),
-            }
-        };
-        tokio::select! {
-            text = ask => assert!(text.contains("stopping"), "{text}"),
-            () = socket.answer(respond) => unreachable!(),
-        }
-    }
 
     #[tokio::test]
     async fn one_that_is_named_is_one_instances_at_a_time() {
@@ -315,14 +253,5 @@ mod tests {
         assert!(!path.exists());
         fs::write(&path, "").unwrap();
         assert!(InstanceSocket::open(&places, None).await.is_err(), "no file is replaced");
-    }
-
-    #[tokio::test]
-    async fn where_the_usual_place_cannot_be_used_the_next_is() {
-        let outer = tempfile::tempdir().unwrap();
-        let (taken, free) = (outer.path().join("taken"), outer.path().join("free"));
-        fs::write(&taken, "").unwrap();
-        let socket = InstanceSocket::open(&folders([taken, free.clone()]), None).await;
-        assert!(socket.unwrap().path().starts_with(&free));
     }
 }

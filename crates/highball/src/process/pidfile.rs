@@ -151,20 +151,6 @@ mod tests {
         tempfile::tempdir().unwrap()
     }
 
-    fn pid_at(path: &Path) -> Option<u32> {
-        parse(&fs::read(path).unwrap())
-    }
-
-    #[test]
-    fn it_is_written_and_goes_again() {
-        let folder = folder();
-        let path = folder.path().join("server.pid");
-        let pidfile = Pidfile::claim(&path).unwrap();
-        assert_eq!(pid_at(&path), Some(std::process::id()));
-        drop(pidfile);
-        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "nothing is left behind");
-    }
-
     #[test]
     fn a_stale_one_is_replaced() {
         let folder = folder();
@@ -203,36 +189,6 @@ mod tests {
         let claimed = Pidfile::claim(&path);
         (other.kill(), other.wait()).1.unwrap();
         claimed.unwrap();
-    }
-
-    #[test]
-    fn one_that_another_process_has_taken_over_stays() {
-        let folder = folder();
-        let path = folder.path().join("server.pid");
-        let pidfile = Pidfile::claim(&path).unwrap();
-        fs::write(&path, "1\n").unwrap();
-        drop(pidfile);
-        assert!(path.exists());
-        let pidfile = Pidfile::claim(&path).unwrap();
-        let other = Pidfile::write(&path).unwrap();
-        drop(pidfile);
-        assert!(path.exists(), "the same process id, but another file");
-        drop(other);
-        assert!(!path.exists());
-    }
-
-    #[test]
-    fn what_is_no_pid_file_is_not_overwritten() {
-        let folder = folder();
-        let (path, text) = (folder.path().join("server.pid"), folder.path().join("text"));
-        fs::write(&text, "not a number").unwrap();
-        symlink(&text, &path).unwrap();
-        for (what, next) in [("a symbolic link", "link"), ("something else", "text")] {
-            let error = Pidfile::claim(&path).unwrap_err().to_string();
-            assert!(error.contains(what), "{next}: {error}");
-            assert_eq!(fs::read_to_string(&path).unwrap(), "not a number");
-            fs::rename(&text, &path).unwrap_or_default();
-        }
     }
 
     #[test]

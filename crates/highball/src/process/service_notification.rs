@@ -44,27 +44,3 @@ fn send(state: &str) {
         warn!(%error, "cannot notify systemd: NOTIFY_SOCKET is {}", address.to_string_lossy());
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::os::unix::net::UnixDatagram;
-
-    #[test]
-    fn it_is_one_datagram() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("notify");
-        let systemd = UnixDatagram::bind(&path).unwrap();
-        std::env::set_var("NOTIFY_SOCKET", &path);
-        notify(ServiceState::Ready);
-        notify(ServiceState::Reloading);
-        std::env::remove_var("NOTIFY_SOCKET");
-        notify(ServiceState::Ready); // without a receiver
-        let mut received = [0; 128];
-        let length = systemd.recv(&mut received).unwrap();
-        assert_eq!(&received[..length], b"READY=1\nSTATUS=Serving");
-        let length = systemd.recv(&mut received).unwrap();
-        let text = std::str::from_utf8(&received[..length]).unwrap();
-        assert!(text.starts_with("RELOADING=1\nMONOTONIC_USEC="), "{text}");
-    }
-}
