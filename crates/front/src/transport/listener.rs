@@ -215,7 +215,9 @@ impl Listener {
             let mut bind = bind.clone();
             match &socket {
                 Bound::Tcp(listener) => bind.address = BindAddress::Tcp(listener.local_addr()?),
-                Bound::Unix(_, listener) => drop(listener.local_addr()?),
+                Bound::Unix(_, listener) => {
+                    listener.local_addr()?;
+                }
             }
             Ok(Listener { bind, socket, inherited })
         });
