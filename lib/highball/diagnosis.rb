@@ -159,7 +159,7 @@ module Highball
     def versions
       known = { "Ruby" => "#{RUBY_ENGINE} #{RUBY_VERSION} (#{RUBY_PLATFORM})", "Rack" => "::Rack::RELEASE",
                 "Bundler" => "::Bundler::VERSION", "Rails" => "::Rails::VERSION::STRING",
-                "Sinatra" => "::Sinatra::VERSION" }
+                "Sinatra" => "::Sinatra::VERSION", "web-console" => "::WebConsole::VERSION" }
       known.filter_map do |name, version|
         next [name, version] unless version.start_with?("::")
 

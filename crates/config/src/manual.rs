@@ -101,6 +101,7 @@ A running server keeps its command line and its environment. To change an option
 | variable | meaning |
 | --- | --- |
 | `HIGHBALL_CONTROL` | path of the control socket, or of a folder for control sockets; set it for the server and for commands ([signals.md](signals.md#how-commands-find-the-server)) |
+| `HIGHBALL_EDITOR` | the editor that [error pages](diagnosis.md#links-that-open-your-editor) open, such as `code`; otherwise `VISUAL` or `EDITOR` |
 | `HIGHBALL_LOG` | level of the log: `error`, `warn`, `info` (the default), `debug` or `trace` |
 ";
 

@@ -1,7 +1,7 @@
 //! A failure, of a boot or of a request, with everything that helps to fix it: what the terminal, the page in the
 //! browser, `highball doctor` and `highball status` show. It holds no secrets: they are masked when it is made.
 
-use crate::ruby::{RubyError, ThreadPlace};
+use crate::ruby::{Call, RubyError, ThreadPlace};
 use crate::step::Step;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -89,6 +89,19 @@ impl Diagnosis {
     /// The source of the place that the error points to, as people read it; `None` if there is none.
     pub fn source(&self) -> Option<String> {
         self.sources.first().map(Excerpt::to_string)
+    }
+
+    /// The innermost calls of the application that led to the error, at most `lines`, one a line. All calls count if none is of
+    /// the application; `None` if there are none.
+    pub fn own_calls(&self, lines: usize) -> Option<String> {
+        let is_own = |line: &&String| Call::of(line).is_some_and(|call| call.is_of_application(&self.folder));
+        let own: Vec<&str> =
+            self.error.backtrace.iter().filter(is_own).take(lines).map(String::as_str).collect();
+        if own.is_empty() {
+            self.error.calls(lines)
+        } else {
+            Some(own.join("\n"))
+        }
     }
 
     /// The remedy, and the command for it on a line below.

@@ -9,7 +9,7 @@
 //! - [`ServerReport`], [`AppReport`], [`WorkerReport`]: how a server is doing (`report`), with [`Figures`] for metrics and
 //!   [`KernelLimitsReport`]; [`RunningRequests`]: its requests at this moment;
 //! - [`Booted`]: what an application reports when it has booted; [`Step`]: the steps until then;
-//! - [`RubyHeap`], [`RubyError`], [`ThreadPlace`]: what a Ruby process reports about itself;
+//! - [`RubyHeap`], [`RubyError`], [`Call`], [`ThreadPlace`]: what a Ruby process reports about itself;
 //! - [`Diagnosis`]: why a boot or a request failed, and what to do about it.
 
 mod boot;
@@ -35,7 +35,7 @@ pub use report::{
     SizingReport, SupervisorReport, TlsReport, UpgradeReport, WorkerProcess, WorkerReport, WorkerRequests,
 };
 pub use request_failure::{FailureCause, QueueLoad, RawRequest, RequestFailure};
-pub use ruby::{RubyError, RubyHeap, ThreadPlace};
+pub use ruby::{Call, RubyError, RubyHeap, ThreadPlace};
 pub use running::{RequestStage, RunningRequest, RunningRequests};
 pub use step::Step;
 pub use to_front::{AppCommand, FrontCommand, NewWorker, WorkerRing};

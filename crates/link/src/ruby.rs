@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use std::path::Path;
 
 /// The Ruby heap of a process, as its `GC.stat` has it. A worker's counters that only grow include those of its mold
 /// before the fork.
@@ -52,6 +53,31 @@ pub struct ThreadPlace {
     /// The calls that led to where it is, innermost first.
     #[serde(default)]
     pub backtrace: Vec<String>,
+}
+
+/// A line of a backtrace: `/srv/shop/app.rb:12:in `call'`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Call<'a> {
+    /// The path of the file, or a name such as `(eval)`.
+    pub file: &'a str,
+    /// The line in that file, from 1.
+    pub line: u32,
+    /// `in `call'`, or nothing.
+    pub label: &'a str,
+}
+
+impl<'a> Call<'a> {
+    /// What this line names; `None` if it is no place.
+    pub fn of(line: &'a str) -> Option<Self> {
+        let mut parts = line.splitn(3, ':');
+        let (file, line) = (parts.next()?, parts.next()?.parse().ok()?);
+        Some(Call { file, line, label: parts.next().unwrap_or_default() })
+    }
+
+    /// Whether the file is the application's: in its folder, and not in `vendor`, where gems may be.
+    pub fn is_of_application(&self, folder: &Path) -> bool {
+        Path::new(self.file).strip_prefix(folder).is_ok_and(|within| !within.starts_with("vendor"))
+    }
 }
 
 /// An exception, as Ruby reports it.

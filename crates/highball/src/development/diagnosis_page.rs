@@ -2,14 +2,15 @@
 //! come. It needs nothing from elsewhere and no JavaScript; everything that comes from the application or from a
 //! request is escaped.
 
+use super::editor::Editor;
+use super::source::Shown;
 use highball_front::refusals::page::{self, Escaped};
 use highball_front::DevelopmentPages;
-use highball_link::{Diagnosis, Excerpt, FailedRequest, RubyError, Step};
+use highball_link::{Call, Diagnosis, Excerpt, FailedRequest, Step, ThreadPlace};
 use highball_text::{json, visible_lines, visible_name, visible_path};
 use std::collections::hash_map::{DefaultHasher, RandomState};
 use std::fmt::Write as _;
 use std::hash::{BuildHasher, Hash, Hasher};
-use std::path::Path;
 
 /// What browsers and other programs are shown.
 pub(crate) fn pages(diagnosis: &Diagnosis) -> DevelopmentPages {
@@ -17,10 +18,13 @@ pub(crate) fn pages(diagnosis: &Diagnosis) -> DevelopmentPages {
     (format!("{:?}{:?}", diagnosis.error, diagnosis.sources), &diagnosis.cause).hash(&mut hasher);
     let id = format!("{:016x}", hasher.finish());
     let nonce = format!("{:016x}", RandomState::new().hash_one(&id));
+    let text = visible_lines(&diagnosis.to_string()).into_owned();
+    let editor = Editor::of_environment();
+    let shown = Shown { diagnosis, editor: editor.as_ref() };
     DevelopmentPages {
-        html: html(diagnosis, &id, &nonce).into_bytes(),
+        html: shown.html(&text, &id, &nonce).into_bytes(),
         json: json::pretty(diagnosis).into_bytes(),
-        text: visible_lines(&diagnosis.to_string()).into_owned().into_bytes(),
+        text: text.into_bytes(),
         policy: format!(
             "default-src 'none'; style-src 'nonce-{nonce}'; script-src 'nonce-{nonce}'; connect-src 'self'; \
              base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -29,45 +33,85 @@ pub(crate) fn pages(diagnosis: &Diagnosis) -> DevelopmentPages {
     }
 }
 
-fn html(diagnosis: &Diagnosis, id: &str, nonce: &str) -> String {
-    let name = visible_name(diagnosis.folder.file_name().unwrap_or_default());
-    let cause = words_of(&diagnosis.cause);
-    let about = if is_unknown(diagnosis) { &diagnosis.error.class } else { &cause };
-    let what = what_happened(diagnosis);
-    // A page that replaces an answer does not reload by itself: that would repeat the request.
-    let (refresh, script) = match diagnosis.step {
-        Some(_) => {
-            let script = include_str!("diagnosis_page.js").replace("DIAGNOSIS", id);
-            let refresh = "<noscript><meta http-equiv=\"refresh\" content=\"5\"></noscript>\n";
-            (refresh, format!("<script nonce=\"{nonce}\">\n{script}</script>\n"))
-        }
-        None => ("", String::new()),
-    };
-    let mut page = format!(
-        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <meta name=\"color-scheme\" content=\"light dark\">\n{refresh}\
-         <title>{} {}: {}</title>\n<style nonce=\"{nonce}\">\n{}{}</style>\n</head>\n<body>\n<main>\n",
-        Escaped(&name),
-        Escaped(what),
-        Escaped(about),
-        page::STYLE,
-        include_str!("diagnosis_page.css")
-    );
-    page += &header(diagnosis, &name, what);
-    page += &remedy(diagnosis);
-    for (number, source) in diagnosis.sources.iter().enumerate() {
-        page += &excerpt(source, diagnosis, number == 0);
+impl Shown<'_> {
+    /// `text`: the diagnosis as it is copied.
+    fn html(&self, text: &str, id: &str, nonce: &str) -> String {
+        let diagnosis = self.diagnosis;
+        let name = visible_name(diagnosis.folder.file_name().unwrap_or_default());
+        let cause = words_of(&diagnosis.cause);
+        let about = if is_unknown(diagnosis) { &diagnosis.error.class } else { &cause };
+        let what = what_happened(diagnosis);
+        // A page that replaces an answer does not reload by itself: that would repeat the request.
+        let (refresh, reload) = match diagnosis.step {
+            Some(_) => {
+                let refresh = "<noscript><meta http-equiv=\"refresh\" content=\"5\"></noscript>\n";
+                (refresh, include_str!("diagnosis_page.js").replace("DIAGNOSIS", id))
+            }
+            None => ("", String::new()),
+        };
+        let mut page = format!(
+            "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+             <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+             <meta name=\"color-scheme\" content=\"light dark\">\n{refresh}\
+             <title>{} {}: {}</title>\n<style nonce=\"{nonce}\">\n{}{}</style>\n</head>\n<body>\n<main>\n",
+            Escaped(&name),
+            Escaped(what),
+            Escaped(about),
+            page::STYLE,
+            include_str!("diagnosis_page.css")
+        );
+        page += &header(diagnosis, &name, what);
+        page += &remedy(diagnosis);
+        page += &self.places();
+        page += &details(diagnosis);
+        let script = format!("{reload}{}", include_str!("copy_button.js"));
+        let _ = write!(
+            page,
+            "<pre class=\"text\" tabindex=\"0\" hidden>{}</pre>\n</main>\n\
+             <footer>Highball shows this page in development, and to this machine alone.{}{}</footer>\n\
+             <script nonce=\"{nonce}\">\n{script}</script>\n</body>\n</html>\n",
+            Escaped(text),
+            diagnosis.step.map_or("", |_| " The same in a terminal: <code>highball status</code>."),
+            if self.editor.is_some() { "" } else { EDITOR_HINT }
+        );
+        page
     }
-    page += &details(diagnosis);
-    let _ = write!(
-        page,
-        "</main>\n<footer>Highball shows this page in development, and to this machine alone.{}</footer>\n\
-         {script}</body>\n</html>\n",
-        diagnosis.step.map_or("", |_| " The same in a terminal: <code>highball status</code>")
-    );
-    page
+
+    /// The source of the error, the calls that led there, and the same of the exceptions that caused it.
+    fn places(&self) -> String {
+        let Diagnosis { error, causes, threads, .. } = self.diagnosis;
+        let mut sources: Vec<&Excerpt> = self.diagnosis.sources.iter().collect();
+        let first = if sources.is_empty() { None } else { Some(sources.remove(0)) };
+        let mut text = first.map(|source| self.source(source)).unwrap_or_default();
+        let mut threads = threads.iter();
+        let where_is = |thread: &ThreadPlace| format!("Where {} is", thread.name);
+        let title = threads.next().map_or("Calls".into(), where_is);
+        text += &self.calls(&title, &error.backtrace, &mut sources);
+        for cause in causes {
+            let words = cause.to_string();
+            let title = format!("Caused by {}", words.lines().next().unwrap_or_default());
+            text += &self.calls(&title, &cause.backtrace, &mut sources);
+        }
+        for thread in threads {
+            text += &self.calls(&where_is(thread), &thread.backtrace, &mut sources);
+        }
+        sources.into_iter().fold(text, |text, source| text + &self.source(source))
+    }
+
+    fn source(&self, source: &Excerpt) -> String {
+        let calls = self.diagnosis.error.backtrace.iter().filter_map(|line| Call::of(line));
+        let called: Vec<u32> = calls.filter(|call| call.file == source.file).map(|call| call.line).collect();
+        format!(
+            "<section class=\"source\">\n<h2>{}</h2>\n{}</section>\n",
+            self.place(&source.file, source.line),
+            self.lines(source, |line| called.contains(&line))
+        )
+    }
 }
+
+/// For developers whose editor is not known.
+const EDITOR_HINT: &str =
+    " <code>HIGHBALL_EDITOR=code</code> makes file names open VS Code; other editors work alike.";
 
 /// Whether it is an exception of a request without a known cause.
 fn is_unknown(diagnosis: &Diagnosis) -> bool {
@@ -89,16 +133,6 @@ fn what_happened(diagnosis: &Diagnosis) -> &'static str {
 /// What few people need, folded.
 fn details(diagnosis: &Diagnosis) -> String {
     let mut text = String::new();
-    for cause in &diagnosis.causes {
-        let words = cause.to_string();
-        text += &list(&format!("Caused by {}", words.lines().next().unwrap_or_default()), &cause.backtrace);
-    }
-    let mut threads = diagnosis.threads.iter();
-    let first = threads.next().map_or("Backtrace".into(), |thread| format!("Where {} is", thread.name));
-    text += &list(&first, &diagnosis.error.backtrace);
-    for thread in threads {
-        text += &list(&format!("Where {} is", thread.name), &thread.backtrace);
-    }
     if let Some(request) = &diagnosis.request {
         text += &table("Parameters", request.parameters.iter().map(|(name, value)| (name, value)));
         text += &table("Header fields", request.fields.iter().map(|(name, value)| (name, value)));
@@ -113,7 +147,8 @@ fn header(diagnosis: &Diagnosis, name: &str, what: &str) -> String {
     let error = diagnosis.error.to_string().replace(&format!("{}/", diagnosis.folder.display()), "");
     let (first, rest) = error.split_once('\n').unwrap_or((&error, ""));
     let mut text = format!(
-        "<header>\n<p class=\"app\"><strong>{}</strong> {}</p>\n<h1>{}</h1>\n",
+        "<header>\n<button class=\"copy\" type=\"button\" hidden>Copy</button>\n\
+         <p class=\"app\"><strong>{}</strong> {}</p>\n<h1>{}</h1>\n",
         Escaped(name),
         Escaped(what),
         Escaped(first)
@@ -137,15 +172,27 @@ fn request_line(request: &FailedRequest) -> String {
     format!("<p class=\"request\"><b>{}</b> <code>{}</code></p>\n", request.status, Escaped(&request.line))
 }
 
+/// What to do, if there is more to say than the message does, and what happens then.
 fn remedy(diagnosis: &Diagnosis) -> String {
+    let then = match diagnosis.step {
+        Some(_) => {
+            "Reload this page to boot the application again. It also reloads when there is something new to see."
+        }
+        None => {
+            "Reloading this page repeats the request. If the application doesn't reload its changed files, run \
+             <code>highball restart</code> first."
+        }
+    };
+    let then = format!("<p class=\"then\">{then}</p>\n{}", console(diagnosis));
+    if diagnosis.remedy.is_none() && diagnosis.command.is_none() {
+        return then;
+    }
     let cause = if is_unknown(diagnosis) { String::new() } else { words_of(&diagnosis.cause) };
     let mut text =
         format!("<section class=\"remedy\">\n<h2>What to do <span>{}</span></h2>\n", Escaped(&cause));
-    let sentence = diagnosis.remedy.as_deref().unwrap_or(match diagnosis.step {
-        Some(_) => "Fix what the message names.",
-        None => "Look at the line below, and at the calls that led there.",
-    });
-    let _ = writeln!(text, "<p>{}</p>", Escaped(sentence));
+    if let Some(sentence) = &diagnosis.remedy {
+        let _ = writeln!(text, "<p>{}</p>", Escaped(sentence));
+    }
     if let Some(command) = &diagnosis.command {
         let _ = writeln!(
             text,
@@ -154,39 +201,16 @@ fn remedy(diagnosis: &Diagnosis) -> String {
             Escaped(&visible_path(&diagnosis.folder))
         );
     }
-    text += match diagnosis.step {
-        Some(_) => {
-            "<p class=\"then\">Then reload this page: the application boots again. (It reloads by itself, too.)</p>\n"
-        }
-        None => {
-            "<p class=\"then\">Then reload this page: that repeats the request. Where the application does not load its \
-             changed files by itself, <code>highball restart</code> does.</p>\n"
-        }
-    };
-    text + "</section>\n"
+    text + &then + "</section>\n"
 }
 
-fn excerpt(source: &Excerpt, diagnosis: &Diagnosis, is_first: bool) -> String {
-    let path = Path::new(&source.file);
-    let path = visible_path(path.strip_prefix(&diagnosis.folder).unwrap_or(path));
-    let is_of_cause =
-        |cause: &RubyError| cause.file.as_ref() == Some(&source.file) && cause.line == Some(source.line);
-    let label = match diagnosis.causes.iter().find(|cause| is_of_cause(cause)) {
-        _ if is_first => String::new(),
-        Some(cause) => format!(" <small>{} was raised here</small>", Escaped(&cause.class)),
-        None => " <small>called from here</small>".into(),
-    };
-    let mut text = format!(
-        "<section class=\"source\">\n<h2>{}<span>:{}</span>{}</h2>\n<pre>",
-        Escaped(&path),
-        source.line,
-        label
-    );
-    for (number, line) in (source.first_line..).zip(&source.lines) {
-        let class = if number == source.line { " class=\"here\"" } else { "" };
-        let _ = write!(text, "<code{class}><b>{number}</b>{}\n</code>", Escaped(line));
+/// Where a console is, for an application that has `web-console`.
+fn console(diagnosis: &Diagnosis) -> &'static str {
+    if diagnosis.request.is_none() || !diagnosis.versions.contains_key("web-console") {
+        return "";
     }
-    text + "</pre>\n</section>\n"
+    "<p class=\"console\">web-console adds its console to Rails's error page, and Rails has not rendered this error. \
+     Write <code>binding.irb</code> above the line, and reload: a console opens in the terminal.</p>\n"
 }
 
 fn list(title: &str, lines: &[String]) -> String {
@@ -216,7 +240,6 @@ fn words_of(cause: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use highball_link::ThreadPlace;
 
     /// One of a boot, and one of a request.
     fn diagnoses(evil: &str) -> [Diagnosis; 2] {
@@ -243,22 +266,63 @@ mod tests {
         serde_json::from_value(diagnosis).unwrap()
     }
 
+    fn html(diagnosis: &Diagnosis, editor: Option<&Editor>) -> String {
+        Shown { diagnosis, editor }.html(&diagnosis.to_string(), "id", "nonce")
+    }
+
     #[test]
     fn everything_is_escaped() {
-        for evil in ["<script>x()</script>", "\"><img src=x>", "'onload='x()", "</style><b>"] {
+        let editor = Editor::named("code").unwrap();
+        for evil in
+            ["<script>x()</script>", "\"><img src=x>", "'onload='x()", "</style><b>", "/a\"><b>:1:<i>"]
+        {
             for (with, without) in diagnoses(evil).iter().zip(&diagnoses("plain")) {
-                let (with, without) = (html(with, "id", "nonce"), html(without, "id", "nonce"));
+                let (with, without) = (html(with, None), html(without, None));
                 assert!(!with.contains(evil), "{evil}");
                 let tags = |page: &str| page.matches('<').count();
-                assert_eq!(tags(&with), tags(&without), "{evil}");
+                let places = 2 * with.matches("<small>").count();
+                assert_eq!(tags(&with), tags(&without) + 2 * places, "{evil}");
+            }
+            for diagnosis in diagnoses(evil) {
+                assert!(!html(&diagnosis, Some(&editor)).contains(evil), "{evil}");
             }
         }
     }
 
     #[test]
-    fn the_page_names_no_other_place() {
+    fn calls_of_the_application_are_open_and_others_folded() {
+        let mut diagnosis = a_diagnosis("plain");
+        let line = |file: &str, line: u32| format!("{file}:{line}:in `call'");
+        diagnosis.error.backtrace = vec![
+            line("/srv/plain/app.rb", 3),
+            line("/x/gems/rack-3.0/a.rb", 1),
+            line("/x/gems/rack-3.0/b.rb", 2),
+            line("/srv/plain/config.ru", 7),
+        ];
+        let editor = Editor::named("code");
+        let page = html(&diagnosis, editor.as_ref());
+        let link = "<a href=\"vscode://file/srv/plain/config.ru:7\">config.ru<span>:7</span></a>";
+        let folded = page.find("<summary>2 calls in rack</summary>").unwrap();
+        let (own, caller) = (page.find("app.rb:3").unwrap(), page.find(link).unwrap());
+        let (opened, closed) =
+            (page[..folded].rfind("<details>").unwrap(), page[folded..].find("</details>").unwrap());
+        assert!(own < opened && caller > folded + closed, "{page}");
+    }
+
+    #[test]
+    fn the_page_says_what_to_do_only_if_it_knows() {
+        let [boot, run] = diagnoses("plain");
+        for diagnosis in [boot, run] {
+            assert!(html(&diagnosis, None).contains("What to do"));
+            let silent = Diagnosis { remedy: None, command: None, ..diagnosis };
+            assert!(!html(&silent, None).contains("What to do"));
+        }
+    }
+
+    #[test]
+    fn the_page_loads_nothing_from_another_place() {
         for diagnosis in diagnoses("plain") {
-            let page = html(&diagnosis, "id", "nonce");
+            let page = html(&diagnosis, None);
             for outside in ["src=", "href=", "url(", "@import", "http://", "https://"] {
                 assert!(!page.contains(outside), "{outside}");
             }
@@ -267,8 +331,8 @@ mod tests {
 
     #[test]
     fn only_the_page_of_a_boot_looks_again_by_itself() {
-        let [boot, run] = diagnoses("plain").map(|diagnosis| html(&diagnosis, "id", "nonce"));
-        assert!(boot.contains("<script") && boot.contains("http-equiv"));
-        assert!(!run.contains("<script") && !run.contains("http-equiv"));
+        let [boot, run] = diagnoses("plain").map(|diagnosis| html(&diagnosis, None));
+        assert!(boot.contains("location.reload") && boot.contains("http-equiv"));
+        assert!(!run.contains("location.reload") && !run.contains("http-equiv"));
     }
 }

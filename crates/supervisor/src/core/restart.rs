@@ -113,7 +113,7 @@ impl Failure {
         Failure {
             what: diagnosis.summary(),
             at: diagnosis.error.place(),
-            backtrace: diagnosis.error.calls(BACKTRACE_LINES),
+            backtrace: diagnosis.own_calls(BACKTRACE_LINES),
             remedy: diagnosis.remedy_with_command().unwrap_or_else(|| "Fix it, and restart again.".into()),
         }
     }

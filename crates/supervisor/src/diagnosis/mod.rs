@@ -13,7 +13,7 @@ use crate::diagnosis::request_failure::Death;
 use crate::facts::boot_failure::{Account, BootFailure};
 use crate::process::child;
 use highball_config::App;
-use highball_link::{Diagnosis, Excerpt, RequestFailure, RubyError, ThreadPlace};
+use highball_link::{Call, Diagnosis, Excerpt, RequestFailure, RubyError, ThreadPlace};
 use highball_secrets::Secrets;
 use highball_tenant::{Links, TenantFolder};
 use std::collections::BTreeMap;
@@ -173,12 +173,8 @@ fn excerpts(
     secrets: &Secrets,
 ) -> Vec<Excerpt> {
     let place_of = |error: &RubyError| Some((error.file.clone()?, error.line?));
-    let own = error.backtrace.iter().filter_map(|call| {
-        let mut parts = call.splitn(3, ':');
-        let (file, line) = (parts.next()?, parts.next()?.parse().ok()?);
-        let within = Path::new(file).strip_prefix(folder.path()).ok()?;
-        (!within.starts_with("vendor")).then(|| (file.to_string(), line))
-    });
+    let calls = error.backtrace.iter().filter_map(|line| Call::of(line));
+    let own = calls.filter(|call| call.is_of_application(folder.path()));
     let mut places: Vec<(String, u32)> = Vec::new();
     for place in place_of(error).into_iter().chain(causes.iter().filter_map(place_of).take(EXCERPTS)) {
         if !places.contains(&place) {
@@ -186,10 +182,10 @@ fn excerpts(
         }
     }
     let most = places.len().max(1) + EXCERPTS - 1;
-    for (file, line) in own {
+    for Call { file, line, .. } in own {
         let is_seen = |place: &(String, u32)| place.0 == file && place.1.abs_diff(line) <= AROUND;
         if places.len() < most && !places.iter().any(is_seen) {
-            places.push((file, line));
+            places.push((file.to_string(), line));
         }
     }
     places.iter().filter_map(|(file, line)| excerpt(folder, file, *line, secrets)).collect()
