@@ -124,7 +124,7 @@ _highball() {
                     return 0
                     ;;
                 --proxy-protocol)
-                    COMPREPLY=($(compgen -f "${cur}"))
+                    COMPREPLY=($(compgen -W "off v1 v2 v1,v2" -- "${cur}"))
                     return 0
                     ;;
                 --proxy-protocol-from)
@@ -140,7 +140,7 @@ _highball() {
                     return 0
                     ;;
                 --https)
-                    COMPREPLY=($(compgen -f "${cur}"))
+                    COMPREPLY=($(compgen -W "on off" -- "${cur}"))
                     return 0
                     ;;
                 --tls-certificate)
@@ -200,11 +200,11 @@ _highball() {
                     return 0
                     ;;
                 --environment)
-                    COMPREPLY=($(compgen -f "${cur}"))
+                    COMPREPLY=($(compgen -W "development production staging test" -- "${cur}"))
                     return 0
                     ;;
                 -e)
-                    COMPREPLY=($(compgen -f "${cur}"))
+                    COMPREPLY=($(compgen -W "development production staging test" -- "${cur}"))
                     return 0
                     ;;
                 --early-hints)
@@ -232,11 +232,11 @@ _highball() {
                     return 0
                     ;;
                 --jit)
-                    COMPREPLY=($(compgen -f "${cur}"))
+                    COMPREPLY=($(compgen -W "auto on off" -- "${cur}"))
                     return 0
                     ;;
                 --allocator)
-                    COMPREPLY=($(compgen -f "${cur}"))
+                    COMPREPLY=($(compgen -W "auto jemalloc system" -- "${cur}"))
                     return 0
                     ;;
                 --gc)
@@ -464,7 +464,7 @@ _highball() {
                     return 0
                     ;;
                 --admin-actions)
-                    COMPREPLY=($(compgen -f "${cur}"))
+                    COMPREPLY=($(compgen -W "on off" -- "${cur}"))
                     return 0
                     ;;
                 --agent-check)
@@ -484,7 +484,7 @@ _highball() {
                     return 0
                     ;;
                 --log-format)
-                    COMPREPLY=($(compgen -f "${cur}"))
+                    COMPREPLY=($(compgen -W "human json" -- "${cur}"))
                     return 0
                     ;;
                 --access-log)
@@ -516,7 +516,7 @@ _highball() {
                     return 0
                     ;;
                 --show-diagnosis)
-                    COMPREPLY=($(compgen -f "${cur}"))
+                    COMPREPLY=($(compgen -W "link local off" -- "${cur}"))
                     return 0
                     ;;
                 --user)
@@ -608,7 +608,7 @@ _highball() {
                     return 0
                     ;;
                 --proxy-protocol)
-                    COMPREPLY=($(compgen -f "${cur}"))
+                    COMPREPLY=($(compgen -W "off v1 v2 v1,v2" -- "${cur}"))
                     return 0
                     ;;
                 --proxy-protocol-from)
@@ -624,7 +624,7 @@ _highball() {
                     return 0
                     ;;
                 --https)
-                    COMPREPLY=($(compgen -f "${cur}"))
+                    COMPREPLY=($(compgen -W "on off" -- "${cur}"))
                     return 0
                     ;;
                 --tls-certificate)
@@ -684,11 +684,11 @@ _highball() {
                     return 0
                     ;;
                 --environment)
-                    COMPREPLY=($(compgen -f "${cur}"))
+                    COMPREPLY=($(compgen -W "development production staging test" -- "${cur}"))
                     return 0
                     ;;
                 -e)
-                    COMPREPLY=($(compgen -f "${cur}"))
+                    COMPREPLY=($(compgen -W "development production staging test" -- "${cur}"))
                     return 0
                     ;;
                 --early-hints)
@@ -716,11 +716,11 @@ _highball() {
                     return 0
                     ;;
                 --jit)
-                    COMPREPLY=($(compgen -f "${cur}"))
+                    COMPREPLY=($(compgen -W "auto on off" -- "${cur}"))
                     return 0
                     ;;
                 --allocator)
-                    COMPREPLY=($(compgen -f "${cur}"))
+                    COMPREPLY=($(compgen -W "auto jemalloc system" -- "${cur}"))
                     return 0
                     ;;
                 --gc)
@@ -948,7 +948,7 @@ _highball() {
                     return 0
                     ;;
                 --admin-actions)
-                    COMPREPLY=($(compgen -f "${cur}"))
+                    COMPREPLY=($(compgen -W "on off" -- "${cur}"))
                     return 0
                     ;;
                 --agent-check)
@@ -968,7 +968,7 @@ _highball() {
                     return 0
                     ;;
                 --log-format)
-                    COMPREPLY=($(compgen -f "${cur}"))
+                    COMPREPLY=($(compgen -W "human json" -- "${cur}"))
                     return 0
                     ;;
                 --access-log)
@@ -1000,7 +1000,7 @@ _highball() {
                     return 0
                     ;;
                 --show-diagnosis)
-                    COMPREPLY=($(compgen -f "${cur}"))
+                    COMPREPLY=($(compgen -W "link local off" -- "${cur}"))
                     return 0
                     ;;
                 --user)
@@ -1094,7 +1094,7 @@ _highball() {
                     return 0
                     ;;
                 --proxy-protocol)
-                    COMPREPLY=($(compgen -f "${cur}"))
+                    COMPREPLY=($(compgen -W "off v1 v2 v1,v2" -- "${cur}"))
                     return 0
                     ;;
                 --proxy-protocol-from)
@@ -1110,7 +1110,7 @@ _highball() {
                     return 0
                     ;;
                 --https)
-                    COMPREPLY=($(compgen -f "${cur}"))
+                    COMPREPLY=($(compgen -W "on off" -- "${cur}"))
                     return 0
                     ;;
                 --tls-certificate)
@@ -1170,11 +1170,11 @@ _highball() {
                     return 0
                     ;;
                 --environment)
-                    COMPREPLY=($(compgen -f "${cur}"))
+                    COMPREPLY=($(compgen -W "development production staging test" -- "${cur}"))
                     return 0
                     ;;
                 -e)
-                    COMPREPLY=($(compgen -f "${cur}"))
+                    COMPREPLY=($(compgen -W "development production staging test" -- "${cur}"))
                     return 0
                     ;;
                 --early-hints)
@@ -1202,11 +1202,11 @@ _highball() {
                     return 0
                     ;;
                 --jit)
-                    COMPREPLY=($(compgen -f "${cur}"))
+                    COMPREPLY=($(compgen -W "auto on off" -- "${cur}"))
                     return 0
                     ;;
                 --allocator)
-                    COMPREPLY=($(compgen -f "${cur}"))
+                    COMPREPLY=($(compgen -W "auto jemalloc system" -- "${cur}"))
                     return 0
                     ;;
                 --gc)
@@ -1434,7 +1434,7 @@ _highball() {
                     return 0
                     ;;
                 --admin-actions)
-                    COMPREPLY=($(compgen -f "${cur}"))
+                    COMPREPLY=($(compgen -W "on off" -- "${cur}"))
                     return 0
                     ;;
                 --agent-check)
@@ -1454,7 +1454,7 @@ _highball() {
                     return 0
                     ;;
                 --log-format)
-                    COMPREPLY=($(compgen -f "${cur}"))
+                    COMPREPLY=($(compgen -W "human json" -- "${cur}"))
                     return 0
                     ;;
                 --access-log)
@@ -1486,7 +1486,7 @@ _highball() {
                     return 0
                     ;;
                 --show-diagnosis)
-                    COMPREPLY=($(compgen -f "${cur}"))
+                    COMPREPLY=($(compgen -W "link local off" -- "${cur}"))
                     return 0
                     ;;
                 --user)
@@ -1840,7 +1840,7 @@ _highball() {
                     return 0
                     ;;
                 --proxy-protocol)
-                    COMPREPLY=($(compgen -f "${cur}"))
+                    COMPREPLY=($(compgen -W "off v1 v2 v1,v2" -- "${cur}"))
                     return 0
                     ;;
                 --proxy-protocol-from)
@@ -1856,7 +1856,7 @@ _highball() {
                     return 0
                     ;;
                 --https)
-                    COMPREPLY=($(compgen -f "${cur}"))
+                    COMPREPLY=($(compgen -W "on off" -- "${cur}"))
                     return 0
                     ;;
                 --tls-certificate)
@@ -1916,11 +1916,11 @@ _highball() {
                     return 0
                     ;;
                 --environment)
-                    COMPREPLY=($(compgen -f "${cur}"))
+                    COMPREPLY=($(compgen -W "development production staging test" -- "${cur}"))
                     return 0
                     ;;
                 -e)
-                    COMPREPLY=($(compgen -f "${cur}"))
+                    COMPREPLY=($(compgen -W "development production staging test" -- "${cur}"))
                     return 0
                     ;;
                 --early-hints)
@@ -1948,11 +1948,11 @@ _highball() {
                     return 0
                     ;;
                 --jit)
-                    COMPREPLY=($(compgen -f "${cur}"))
+                    COMPREPLY=($(compgen -W "auto on off" -- "${cur}"))
                     return 0
                     ;;
                 --allocator)
-                    COMPREPLY=($(compgen -f "${cur}"))
+                    COMPREPLY=($(compgen -W "auto jemalloc system" -- "${cur}"))
                     return 0
                     ;;
                 --gc)
@@ -2180,7 +2180,7 @@ _highball() {
                     return 0
                     ;;
                 --admin-actions)
-                    COMPREPLY=($(compgen -f "${cur}"))
+                    COMPREPLY=($(compgen -W "on off" -- "${cur}"))
                     return 0
                     ;;
                 --agent-check)
@@ -2200,7 +2200,7 @@ _highball() {
                     return 0
                     ;;
                 --log-format)
-                    COMPREPLY=($(compgen -f "${cur}"))
+                    COMPREPLY=($(compgen -W "human json" -- "${cur}"))
                     return 0
                     ;;
                 --access-log)
@@ -2232,7 +2232,7 @@ _highball() {
                     return 0
                     ;;
                 --show-diagnosis)
-                    COMPREPLY=($(compgen -f "${cur}"))
+                    COMPREPLY=($(compgen -W "link local off" -- "${cur}"))
                     return 0
                     ;;
                 --user)
@@ -2287,7 +2287,7 @@ _highball() {
             return 0
             ;;
         highball__subcmd__status)
-            opts="-p -h --port --json --check --help"
+            opts="-p -h --port --details --json --check --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

@@ -26,11 +26,15 @@ end
 
 complete -c highball -n "__fish_highball_needs_command" -s p -l port -d 'TCP port for HTTP addresses that name none [default: 3000] [env: PORT]' -r
 complete -c highball -n "__fish_highball_needs_command" -s b -l bind -d 'Address to listen on [default: 0.0.0.0; in development 127.0.0.1] [env: BINDING]' -r
-complete -c highball -n "__fish_highball_needs_command" -l proxy-protocol -d 'Versions of the PROXY protocol that load balancers send on HTTP connections [default: off]' -r
+complete -c highball -n "__fish_highball_needs_command" -l proxy-protocol -d 'Versions of the PROXY protocol that load balancers send on HTTP connections [default: off]' -r -f -a "off\t''
+v1\t''
+v2\t''
+v1\,v2\t''"
 complete -c highball -n "__fish_highball_needs_command" -l proxy-protocol-from -d 'Load balancer that may use `proxy_protocol`: an address or a network [default: loopback]' -r
 complete -c highball -n "__fish_highball_needs_command" -l trusted-proxies -d 'HTTP proxy in front of Highball whose headers are trusted: an address or a network [default: none]' -r
 complete -c highball -n "__fish_highball_needs_command" -l http2-cleartext -d 'Serve HTTP/2 without TLS on HTTP addresses, to clients that begin with it (prior knowledge) [default: off]' -r
-complete -c highball -n "__fish_highball_needs_command" -l https -d 'Serve HTTPS in development with certificates for `localhost` and names below it, such as `blog.localhost` [default: off]' -r
+complete -c highball -n "__fish_highball_needs_command" -l https -d 'Serve HTTPS in development with certificates for `localhost` and names below it, such as `blog.localhost` [default: off]' -r -f -a "on\t''
+off\t''"
 complete -c highball -n "__fish_highball_needs_command" -l tls-certificate -d 'PEM file with a TLS certificate, followed by its intermediate certificates (certbot\'s `fullchain.pem`) [default: none; HTTPS addresses need one]' -r -F
 complete -c highball -n "__fish_highball_needs_command" -l tls-key -d 'PEM file with the private key of `tls_certificate`, not encrypted [default: the certificate file]' -r -F
 complete -c highball -n "__fish_highball_needs_command" -l domain -d 'Domain name to get an automatic certificate for [default: none; no authority is asked]' -r
@@ -45,14 +49,21 @@ complete -c highball -n "__fish_highball_needs_command" -l acme-dns-hook -d 'Pro
 complete -c highball -n "__fish_highball_needs_command" -l state-dir -d 'Folder for the accounts, certificates and keys of `domain` [default: `acme` in systemd\'s `STATE_DIRECTORY`; else `highball` in `XDG_STATE_HOME` or `~/.local/state`]' -r -F
 complete -c highball -n "__fish_highball_needs_command" -l redirect-https -d 'Redirect HTTP clients to HTTPS (status 308) [default: `off`; `on` with `domain` and without `bind`]' -r
 complete -c highball -n "__fish_highball_needs_command" -l hsts -d 'Time for which browsers use only HTTPS for a host (`Strict-Transport-Security`) [default: none]' -r
-complete -c highball -n "__fish_highball_needs_command" -s e -l environment -d 'Environment that the application runs in [default: development] [env: RAILS_ENV] [env: RACK_ENV] [env: APP_ENV]' -r
+complete -c highball -n "__fish_highball_needs_command" -s e -l environment -d 'Environment that the application runs in [default: development] [env: RAILS_ENV] [env: RACK_ENV] [env: APP_ENV]' -r -f -a "development\t''
+production\t''
+staging\t''
+test\t''"
 complete -c highball -n "__fish_highball_needs_command" -l early-hints -d 'Let the application send early hints (status 103) [default: off]' -r
 complete -c highball -n "__fish_highball_needs_command" -s c -l config -d 'Configuration file, instead of the files in the application\'s folder [default: config/highball.toml, highball.toml or config/puma.rb in the application, if there is one]' -r -F
 complete -c highball -n "__fish_highball_needs_command" -l puma-config -d 'Apply the application\'s `config/puma.rb` [default: on]' -r
 complete -c highball -n "__fish_highball_needs_command" -l ruby -d 'Ruby that runs the application: a path, or a name to look up in `PATH` [default: the version that the application\'s files and rbenv, mise or asdf choose, else `ruby` in PATH]' -r -F
 complete -c highball -n "__fish_highball_needs_command" -l preload -d 'Load the application once, before workers are forked, so that they share its memory [default: on]' -r
-complete -c highball -n "__fish_highball_needs_command" -l jit -d 'Ruby\'s compiler, YJIT (Ruby 3.1 and later) [default: auto]' -r
-complete -c highball -n "__fish_highball_needs_command" -l allocator -d 'Memory allocator of the application\'s processes [default: auto]' -r
+complete -c highball -n "__fish_highball_needs_command" -l jit -d 'Ruby\'s compiler, YJIT (Ruby 3.1 and later) [default: auto]' -r -f -a "auto\t''
+on\t''
+off\t''"
+complete -c highball -n "__fish_highball_needs_command" -l allocator -d 'Memory allocator of the application\'s processes [default: auto]' -r -f -a "auto\t''
+jemalloc\t''
+system\t''"
 complete -c highball -n "__fish_highball_needs_command" -l gc -d 'Tune Ruby\'s garbage collector in production [default: on]' -r
 complete -c highball -n "__fish_highball_needs_command" -l boot-cache -d 'Keep the application\'s Ruby files in compiled form, in production, so that the next boot is faster [default: on]' -r
 complete -c highball -n "__fish_highball_needs_command" -s w -l workers -d 'Number of worker processes [default: auto; in development 1] [env: WEB_CONCURRENCY]' -r
@@ -107,20 +118,24 @@ complete -c highball -n "__fish_highball_needs_command" -l cache -d 'Memory for 
 complete -c highball -n "__fish_highball_needs_command" -l sendfile -d 'Folder of files that the application may name in `X-Sendfile` or `X-Accel-Redirect` [default: none: these headers are passed on to a web server in front]' -r
 complete -c highball -n "__fish_highball_needs_command" -l admin -d 'Address for health checks (`/livez`, `/readyz`), metrics (`/metrics`) and the dashboard (`/`) [default: none]' -r
 complete -c highball -n "__fish_highball_needs_command" -l admin-host -d 'Host name for requests to the `admin` address, besides IP addresses and `localhost` [default: IP addresses, and `localhost` with its subdomains]' -r
-complete -c highball -n "__fish_highball_needs_command" -l admin-actions -d 'Show buttons on the dashboard: restart, refork, add or remove a worker, replace the worker of a request [default: off]' -r
+complete -c highball -n "__fish_highball_needs_command" -l admin-actions -d 'Show buttons on the dashboard: restart, refork, add or remove a worker, replace the worker of a request [default: off]' -r -f -a "on\t''
+off\t''"
 complete -c highball -n "__fish_highball_needs_command" -l agent-check -d 'Address at which load balancers ask how busy the server is, with HAProxy\'s agent check [default: none]' -r
 complete -c highball -n "__fish_highball_needs_command" -l stuck-after -d 'Time without a free thread and without a response after which an application is stuck [default: 15s]' -r
 complete -c highball -n "__fish_highball_needs_command" -l health-path -d 'Path at which Highball answers health checks of the application, at the addresses for clients [default: none]' -r
 complete -c highball -n "__fish_highball_needs_command" -l max-output -d 'Output per second of an application of another user, in bytes [default: 1M]' -r
-complete -c highball -n "__fish_highball_needs_command" -l log-format -d 'Format of the log on standard error: `human` or `json` [default: human]' -r
+complete -c highball -n "__fish_highball_needs_command" -l log-format -d 'Format of the log on standard error: `human` or `json` [default: human]' -r -f -a "human\t''
+json\t''"
 complete -c highball -n "__fish_highball_needs_command" -l access-log -d 'File for a line about each request [default: none; in development -]' -r -F
-complete -c highball -n "__fish_highball_needs_command" -l access-log-format -d 'Format of the lines of the access log: `combined`, `json`, or a text with names of fields in braces [default: combined]' -r
+complete -c highball -n "__fish_highball_needs_command" -l access-log-format -d 'Format of the lines of the access log: `combined`, `json`, or a text with names of fields in braces [default: combined; with log_format = json json]' -r
 complete -c highball -n "__fish_highball_needs_command" -l access-log-sample -d 'Share of the requests that get a line in the access log, chosen at random [default: 100%]' -r
 complete -c highball -n "__fish_highball_needs_command" -l request-start -d 'Add `X-Request-Start` to the application\'s requests, if no proxy has sent it or `X-Queue-Start` [default: off]' -r
 complete -c highball -n "__fish_highball_needs_command" -l server-timing -d 'Add a `Server-Timing` field to the application\'s responses [default: off]' -r
 complete -c highball -n "__fish_highball_needs_command" -l request-id -d 'Give each request an id, in the field `X-Request-Id` [default: off]' -r
 complete -c highball -n "__fish_highball_needs_command" -l server-user -d 'User that the server runs as if root starts Highball [default: `highball` if that user exists, else 65534 (`nobody`)]' -r
-complete -c highball -n "__fish_highball_needs_command" -l show-diagnosis -d 'Clients that see the details of errors in development [default: link]' -r
+complete -c highball -n "__fish_highball_needs_command" -l show-diagnosis -d 'Clients that see the details of errors in development [default: link]' -r -f -a "link\t''
+local\t''
+off\t''"
 complete -c highball -n "__fish_highball_needs_command" -l user -d 'User that the application runs as, by name or number [default: the user who starts Highball; under root, the owner of the application\'s files]' -r
 complete -c highball -n "__fish_highball_needs_command" -l basic-auth -d 'File with users and password hashes for HTTP basic authentication, as `htpasswd -B` writes it [default: none]' -r -F
 complete -c highball -n "__fish_highball_needs_command" -l basic-auth-realm -d 'Text that browsers may show when they ask for the password of `basic_auth` [default: Restricted]' -r
@@ -138,10 +153,10 @@ complete -c highball -n "__fish_highball_needs_command" -a "serve" -d 'Serve the
 complete -c highball -n "__fish_highball_needs_command" -a "doctor" -d 'Boot the app once, without serving it, and report current and likely problems'
 complete -c highball -n "__fish_highball_needs_command" -a "config" -d 'Print a configuration for nginx, HAProxy, systemd, Kubernetes and other programs'
 complete -c highball -n "__fish_highball_needs_command" -a "init" -d 'Write a configuration file, a Procfile and a systemd unit for the app'
-complete -c highball -n "__fish_highball_needs_command" -a "status" -d 'Show how running servers are doing'
-complete -c highball -n "__fish_highball_needs_command" -a "top" -d 'Show what a running server does: workers, and the requests that they are at'
+complete -c highball -n "__fish_highball_needs_command" -a "status" -d 'Show the state of running servers and their applications'
+complete -c highball -n "__fish_highball_needs_command" -a "top" -d 'Watch a running server: its workers and their requests'
 complete -c highball -n "__fish_highball_needs_command" -a "restart" -d 'Load new code without dropping requests (rolling restart)'
-complete -c highball -n "__fish_highball_needs_command" -a "refork" -d 'Fork the workers again, from one that is warm, so that they share more memory'
+complete -c highball -n "__fish_highball_needs_command" -a "refork" -d 'Fork all workers again from a warm one, so that they share more memory'
 complete -c highball -n "__fish_highball_needs_command" -a "upgrade" -d 'Start a new Highball in place of the running one, without dropping requests'
 complete -c highball -n "__fish_highball_needs_command" -a "stop" -d 'Let a running server finish its requests and exit'
 complete -c highball -n "__fish_highball_needs_command" -a "memory" -d 'Show the memory of running servers and their Ruby heaps'
@@ -149,11 +164,15 @@ complete -c highball -n "__fish_highball_needs_command" -a "bench" -d 'Measure a
 complete -c highball -n "__fish_highball_needs_command" -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c highball -n "__fish_highball_using_subcommand serve" -s p -l port -d 'TCP port for HTTP addresses that name none [default: 3000] [env: PORT]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -s b -l bind -d 'Address to listen on [default: 0.0.0.0; in development 127.0.0.1] [env: BINDING]' -r
-complete -c highball -n "__fish_highball_using_subcommand serve" -l proxy-protocol -d 'Versions of the PROXY protocol that load balancers send on HTTP connections [default: off]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -l proxy-protocol -d 'Versions of the PROXY protocol that load balancers send on HTTP connections [default: off]' -r -f -a "off\t''
+v1\t''
+v2\t''
+v1\,v2\t''"
 complete -c highball -n "__fish_highball_using_subcommand serve" -l proxy-protocol-from -d 'Load balancer that may use `proxy_protocol`: an address or a network [default: loopback]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l trusted-proxies -d 'HTTP proxy in front of Highball whose headers are trusted: an address or a network [default: none]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l http2-cleartext -d 'Serve HTTP/2 without TLS on HTTP addresses, to clients that begin with it (prior knowledge) [default: off]' -r
-complete -c highball -n "__fish_highball_using_subcommand serve" -l https -d 'Serve HTTPS in development with certificates for `localhost` and names below it, such as `blog.localhost` [default: off]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -l https -d 'Serve HTTPS in development with certificates for `localhost` and names below it, such as `blog.localhost` [default: off]' -r -f -a "on\t''
+off\t''"
 complete -c highball -n "__fish_highball_using_subcommand serve" -l tls-certificate -d 'PEM file with a TLS certificate, followed by its intermediate certificates (certbot\'s `fullchain.pem`) [default: none; HTTPS addresses need one]' -r -F
 complete -c highball -n "__fish_highball_using_subcommand serve" -l tls-key -d 'PEM file with the private key of `tls_certificate`, not encrypted [default: the certificate file]' -r -F
 complete -c highball -n "__fish_highball_using_subcommand serve" -l domain -d 'Domain name to get an automatic certificate for [default: none; no authority is asked]' -r
@@ -168,14 +187,21 @@ complete -c highball -n "__fish_highball_using_subcommand serve" -l acme-dns-hoo
 complete -c highball -n "__fish_highball_using_subcommand serve" -l state-dir -d 'Folder for the accounts, certificates and keys of `domain` [default: `acme` in systemd\'s `STATE_DIRECTORY`; else `highball` in `XDG_STATE_HOME` or `~/.local/state`]' -r -F
 complete -c highball -n "__fish_highball_using_subcommand serve" -l redirect-https -d 'Redirect HTTP clients to HTTPS (status 308) [default: `off`; `on` with `domain` and without `bind`]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l hsts -d 'Time for which browsers use only HTTPS for a host (`Strict-Transport-Security`) [default: none]' -r
-complete -c highball -n "__fish_highball_using_subcommand serve" -s e -l environment -d 'Environment that the application runs in [default: development] [env: RAILS_ENV] [env: RACK_ENV] [env: APP_ENV]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -s e -l environment -d 'Environment that the application runs in [default: development] [env: RAILS_ENV] [env: RACK_ENV] [env: APP_ENV]' -r -f -a "development\t''
+production\t''
+staging\t''
+test\t''"
 complete -c highball -n "__fish_highball_using_subcommand serve" -l early-hints -d 'Let the application send early hints (status 103) [default: off]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -s c -l config -d 'Configuration file, instead of the files in the application\'s folder [default: config/highball.toml, highball.toml or config/puma.rb in the application, if there is one]' -r -F
 complete -c highball -n "__fish_highball_using_subcommand serve" -l puma-config -d 'Apply the application\'s `config/puma.rb` [default: on]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l ruby -d 'Ruby that runs the application: a path, or a name to look up in `PATH` [default: the version that the application\'s files and rbenv, mise or asdf choose, else `ruby` in PATH]' -r -F
 complete -c highball -n "__fish_highball_using_subcommand serve" -l preload -d 'Load the application once, before workers are forked, so that they share its memory [default: on]' -r
-complete -c highball -n "__fish_highball_using_subcommand serve" -l jit -d 'Ruby\'s compiler, YJIT (Ruby 3.1 and later) [default: auto]' -r
-complete -c highball -n "__fish_highball_using_subcommand serve" -l allocator -d 'Memory allocator of the application\'s processes [default: auto]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -l jit -d 'Ruby\'s compiler, YJIT (Ruby 3.1 and later) [default: auto]' -r -f -a "auto\t''
+on\t''
+off\t''"
+complete -c highball -n "__fish_highball_using_subcommand serve" -l allocator -d 'Memory allocator of the application\'s processes [default: auto]' -r -f -a "auto\t''
+jemalloc\t''
+system\t''"
 complete -c highball -n "__fish_highball_using_subcommand serve" -l gc -d 'Tune Ruby\'s garbage collector in production [default: on]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l boot-cache -d 'Keep the application\'s Ruby files in compiled form, in production, so that the next boot is faster [default: on]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -s w -l workers -d 'Number of worker processes [default: auto; in development 1] [env: WEB_CONCURRENCY]' -r
@@ -230,20 +256,24 @@ complete -c highball -n "__fish_highball_using_subcommand serve" -l cache -d 'Me
 complete -c highball -n "__fish_highball_using_subcommand serve" -l sendfile -d 'Folder of files that the application may name in `X-Sendfile` or `X-Accel-Redirect` [default: none: these headers are passed on to a web server in front]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l admin -d 'Address for health checks (`/livez`, `/readyz`), metrics (`/metrics`) and the dashboard (`/`) [default: none]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l admin-host -d 'Host name for requests to the `admin` address, besides IP addresses and `localhost` [default: IP addresses, and `localhost` with its subdomains]' -r
-complete -c highball -n "__fish_highball_using_subcommand serve" -l admin-actions -d 'Show buttons on the dashboard: restart, refork, add or remove a worker, replace the worker of a request [default: off]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -l admin-actions -d 'Show buttons on the dashboard: restart, refork, add or remove a worker, replace the worker of a request [default: off]' -r -f -a "on\t''
+off\t''"
 complete -c highball -n "__fish_highball_using_subcommand serve" -l agent-check -d 'Address at which load balancers ask how busy the server is, with HAProxy\'s agent check [default: none]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l stuck-after -d 'Time without a free thread and without a response after which an application is stuck [default: 15s]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l health-path -d 'Path at which Highball answers health checks of the application, at the addresses for clients [default: none]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l max-output -d 'Output per second of an application of another user, in bytes [default: 1M]' -r
-complete -c highball -n "__fish_highball_using_subcommand serve" -l log-format -d 'Format of the log on standard error: `human` or `json` [default: human]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -l log-format -d 'Format of the log on standard error: `human` or `json` [default: human]' -r -f -a "human\t''
+json\t''"
 complete -c highball -n "__fish_highball_using_subcommand serve" -l access-log -d 'File for a line about each request [default: none; in development -]' -r -F
-complete -c highball -n "__fish_highball_using_subcommand serve" -l access-log-format -d 'Format of the lines of the access log: `combined`, `json`, or a text with names of fields in braces [default: combined]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -l access-log-format -d 'Format of the lines of the access log: `combined`, `json`, or a text with names of fields in braces [default: combined; with log_format = json json]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l access-log-sample -d 'Share of the requests that get a line in the access log, chosen at random [default: 100%]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l request-start -d 'Add `X-Request-Start` to the application\'s requests, if no proxy has sent it or `X-Queue-Start` [default: off]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l server-timing -d 'Add a `Server-Timing` field to the application\'s responses [default: off]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l request-id -d 'Give each request an id, in the field `X-Request-Id` [default: off]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l server-user -d 'User that the server runs as if root starts Highball [default: `highball` if that user exists, else 65534 (`nobody`)]' -r
-complete -c highball -n "__fish_highball_using_subcommand serve" -l show-diagnosis -d 'Clients that see the details of errors in development [default: link]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -l show-diagnosis -d 'Clients that see the details of errors in development [default: link]' -r -f -a "link\t''
+local\t''
+off\t''"
 complete -c highball -n "__fish_highball_using_subcommand serve" -l user -d 'User that the application runs as, by name or number [default: the user who starts Highball; under root, the owner of the application\'s files]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l basic-auth -d 'File with users and password hashes for HTTP basic authentication, as `htpasswd -B` writes it [default: none]' -r -F
 complete -c highball -n "__fish_highball_using_subcommand serve" -l basic-auth-realm -d 'Text that browsers may show when they ask for the password of `basic_auth` [default: Restricted]' -r
@@ -258,11 +288,15 @@ complete -c highball -n "__fish_highball_using_subcommand serve" -l sleep-after 
 complete -c highball -n "__fish_highball_using_subcommand serve" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c highball -n "__fish_highball_using_subcommand doctor" -s p -l port -d 'TCP port for HTTP addresses that name none [default: 3000] [env: PORT]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -s b -l bind -d 'Address to listen on [default: 0.0.0.0; in development 127.0.0.1] [env: BINDING]' -r
-complete -c highball -n "__fish_highball_using_subcommand doctor" -l proxy-protocol -d 'Versions of the PROXY protocol that load balancers send on HTTP connections [default: off]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l proxy-protocol -d 'Versions of the PROXY protocol that load balancers send on HTTP connections [default: off]' -r -f -a "off\t''
+v1\t''
+v2\t''
+v1\,v2\t''"
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l proxy-protocol-from -d 'Load balancer that may use `proxy_protocol`: an address or a network [default: loopback]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l trusted-proxies -d 'HTTP proxy in front of Highball whose headers are trusted: an address or a network [default: none]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l http2-cleartext -d 'Serve HTTP/2 without TLS on HTTP addresses, to clients that begin with it (prior knowledge) [default: off]' -r
-complete -c highball -n "__fish_highball_using_subcommand doctor" -l https -d 'Serve HTTPS in development with certificates for `localhost` and names below it, such as `blog.localhost` [default: off]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l https -d 'Serve HTTPS in development with certificates for `localhost` and names below it, such as `blog.localhost` [default: off]' -r -f -a "on\t''
+off\t''"
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l tls-certificate -d 'PEM file with a TLS certificate, followed by its intermediate certificates (certbot\'s `fullchain.pem`) [default: none; HTTPS addresses need one]' -r -F
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l tls-key -d 'PEM file with the private key of `tls_certificate`, not encrypted [default: the certificate file]' -r -F
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l domain -d 'Domain name to get an automatic certificate for [default: none; no authority is asked]' -r
@@ -277,14 +311,21 @@ complete -c highball -n "__fish_highball_using_subcommand doctor" -l acme-dns-ho
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l state-dir -d 'Folder for the accounts, certificates and keys of `domain` [default: `acme` in systemd\'s `STATE_DIRECTORY`; else `highball` in `XDG_STATE_HOME` or `~/.local/state`]' -r -F
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l redirect-https -d 'Redirect HTTP clients to HTTPS (status 308) [default: `off`; `on` with `domain` and without `bind`]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l hsts -d 'Time for which browsers use only HTTPS for a host (`Strict-Transport-Security`) [default: none]' -r
-complete -c highball -n "__fish_highball_using_subcommand doctor" -s e -l environment -d 'Environment that the application runs in [default: development] [env: RAILS_ENV] [env: RACK_ENV] [env: APP_ENV]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -s e -l environment -d 'Environment that the application runs in [default: development] [env: RAILS_ENV] [env: RACK_ENV] [env: APP_ENV]' -r -f -a "development\t''
+production\t''
+staging\t''
+test\t''"
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l early-hints -d 'Let the application send early hints (status 103) [default: off]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -s c -l config -d 'Configuration file, instead of the files in the application\'s folder [default: config/highball.toml, highball.toml or config/puma.rb in the application, if there is one]' -r -F
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l puma-config -d 'Apply the application\'s `config/puma.rb` [default: on]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l ruby -d 'Ruby that runs the application: a path, or a name to look up in `PATH` [default: the version that the application\'s files and rbenv, mise or asdf choose, else `ruby` in PATH]' -r -F
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l preload -d 'Load the application once, before workers are forked, so that they share its memory [default: on]' -r
-complete -c highball -n "__fish_highball_using_subcommand doctor" -l jit -d 'Ruby\'s compiler, YJIT (Ruby 3.1 and later) [default: auto]' -r
-complete -c highball -n "__fish_highball_using_subcommand doctor" -l allocator -d 'Memory allocator of the application\'s processes [default: auto]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l jit -d 'Ruby\'s compiler, YJIT (Ruby 3.1 and later) [default: auto]' -r -f -a "auto\t''
+on\t''
+off\t''"
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l allocator -d 'Memory allocator of the application\'s processes [default: auto]' -r -f -a "auto\t''
+jemalloc\t''
+system\t''"
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l gc -d 'Tune Ruby\'s garbage collector in production [default: on]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l boot-cache -d 'Keep the application\'s Ruby files in compiled form, in production, so that the next boot is faster [default: on]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -s w -l workers -d 'Number of worker processes [default: auto; in development 1] [env: WEB_CONCURRENCY]' -r
@@ -339,20 +380,24 @@ complete -c highball -n "__fish_highball_using_subcommand doctor" -l cache -d 'M
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l sendfile -d 'Folder of files that the application may name in `X-Sendfile` or `X-Accel-Redirect` [default: none: these headers are passed on to a web server in front]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l admin -d 'Address for health checks (`/livez`, `/readyz`), metrics (`/metrics`) and the dashboard (`/`) [default: none]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l admin-host -d 'Host name for requests to the `admin` address, besides IP addresses and `localhost` [default: IP addresses, and `localhost` with its subdomains]' -r
-complete -c highball -n "__fish_highball_using_subcommand doctor" -l admin-actions -d 'Show buttons on the dashboard: restart, refork, add or remove a worker, replace the worker of a request [default: off]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l admin-actions -d 'Show buttons on the dashboard: restart, refork, add or remove a worker, replace the worker of a request [default: off]' -r -f -a "on\t''
+off\t''"
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l agent-check -d 'Address at which load balancers ask how busy the server is, with HAProxy\'s agent check [default: none]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l stuck-after -d 'Time without a free thread and without a response after which an application is stuck [default: 15s]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l health-path -d 'Path at which Highball answers health checks of the application, at the addresses for clients [default: none]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l max-output -d 'Output per second of an application of another user, in bytes [default: 1M]' -r
-complete -c highball -n "__fish_highball_using_subcommand doctor" -l log-format -d 'Format of the log on standard error: `human` or `json` [default: human]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l log-format -d 'Format of the log on standard error: `human` or `json` [default: human]' -r -f -a "human\t''
+json\t''"
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l access-log -d 'File for a line about each request [default: none; in development -]' -r -F
-complete -c highball -n "__fish_highball_using_subcommand doctor" -l access-log-format -d 'Format of the lines of the access log: `combined`, `json`, or a text with names of fields in braces [default: combined]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l access-log-format -d 'Format of the lines of the access log: `combined`, `json`, or a text with names of fields in braces [default: combined; with log_format = json json]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l access-log-sample -d 'Share of the requests that get a line in the access log, chosen at random [default: 100%]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l request-start -d 'Add `X-Request-Start` to the application\'s requests, if no proxy has sent it or `X-Queue-Start` [default: off]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l server-timing -d 'Add a `Server-Timing` field to the application\'s responses [default: off]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l request-id -d 'Give each request an id, in the field `X-Request-Id` [default: off]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l server-user -d 'User that the server runs as if root starts Highball [default: `highball` if that user exists, else 65534 (`nobody`)]' -r
-complete -c highball -n "__fish_highball_using_subcommand doctor" -l show-diagnosis -d 'Clients that see the details of errors in development [default: link]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l show-diagnosis -d 'Clients that see the details of errors in development [default: link]' -r -f -a "link\t''
+local\t''
+off\t''"
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l user -d 'User that the application runs as, by name or number [default: the user who starts Highball; under root, the owner of the application\'s files]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l basic-auth -d 'File with users and password hashes for HTTP basic authentication, as `htpasswd -B` writes it [default: none]' -r -F
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l basic-auth-realm -d 'Text that browsers may show when they ask for the password of `basic_auth` [default: Restricted]' -r
@@ -364,15 +409,19 @@ complete -c highball -n "__fish_highball_using_subcommand doctor" -l variables -
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l pass-variables -d 'Variable of Highball\'s environment to pass on to an application of another user [default: only the variables that `docs/users.md` lists]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l prestart -d 'Boot the application when the server starts [default: on; off in development with several applications]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l sleep-after -d 'Idle time after which the application\'s processes end, to save memory [default: none]' -r
-complete -c highball -n "__fish_highball_using_subcommand doctor" -l json -d 'As JSON, for programs'
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l json -d 'Print JSON, for programs'
 complete -c highball -n "__fish_highball_using_subcommand doctor" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c highball -n "__fish_highball_using_subcommand config" -s p -l port -d 'TCP port for HTTP addresses that name none [default: 3000] [env: PORT]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -s b -l bind -d 'Address to listen on [default: 0.0.0.0; in development 127.0.0.1] [env: BINDING]' -r
-complete -c highball -n "__fish_highball_using_subcommand config" -l proxy-protocol -d 'Versions of the PROXY protocol that load balancers send on HTTP connections [default: off]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -l proxy-protocol -d 'Versions of the PROXY protocol that load balancers send on HTTP connections [default: off]' -r -f -a "off\t''
+v1\t''
+v2\t''
+v1\,v2\t''"
 complete -c highball -n "__fish_highball_using_subcommand config" -l proxy-protocol-from -d 'Load balancer that may use `proxy_protocol`: an address or a network [default: loopback]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l trusted-proxies -d 'HTTP proxy in front of Highball whose headers are trusted: an address or a network [default: none]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l http2-cleartext -d 'Serve HTTP/2 without TLS on HTTP addresses, to clients that begin with it (prior knowledge) [default: off]' -r
-complete -c highball -n "__fish_highball_using_subcommand config" -l https -d 'Serve HTTPS in development with certificates for `localhost` and names below it, such as `blog.localhost` [default: off]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -l https -d 'Serve HTTPS in development with certificates for `localhost` and names below it, such as `blog.localhost` [default: off]' -r -f -a "on\t''
+off\t''"
 complete -c highball -n "__fish_highball_using_subcommand config" -l tls-certificate -d 'PEM file with a TLS certificate, followed by its intermediate certificates (certbot\'s `fullchain.pem`) [default: none; HTTPS addresses need one]' -r -F
 complete -c highball -n "__fish_highball_using_subcommand config" -l tls-key -d 'PEM file with the private key of `tls_certificate`, not encrypted [default: the certificate file]' -r -F
 complete -c highball -n "__fish_highball_using_subcommand config" -l domain -d 'Domain name to get an automatic certificate for [default: none; no authority is asked]' -r
@@ -387,14 +436,21 @@ complete -c highball -n "__fish_highball_using_subcommand config" -l acme-dns-ho
 complete -c highball -n "__fish_highball_using_subcommand config" -l state-dir -d 'Folder for the accounts, certificates and keys of `domain` [default: `acme` in systemd\'s `STATE_DIRECTORY`; else `highball` in `XDG_STATE_HOME` or `~/.local/state`]' -r -F
 complete -c highball -n "__fish_highball_using_subcommand config" -l redirect-https -d 'Redirect HTTP clients to HTTPS (status 308) [default: `off`; `on` with `domain` and without `bind`]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l hsts -d 'Time for which browsers use only HTTPS for a host (`Strict-Transport-Security`) [default: none]' -r
-complete -c highball -n "__fish_highball_using_subcommand config" -s e -l environment -d 'Environment that the application runs in [default: development] [env: RAILS_ENV] [env: RACK_ENV] [env: APP_ENV]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -s e -l environment -d 'Environment that the application runs in [default: development] [env: RAILS_ENV] [env: RACK_ENV] [env: APP_ENV]' -r -f -a "development\t''
+production\t''
+staging\t''
+test\t''"
 complete -c highball -n "__fish_highball_using_subcommand config" -l early-hints -d 'Let the application send early hints (status 103) [default: off]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -s c -l config -d 'Configuration file, instead of the files in the application\'s folder [default: config/highball.toml, highball.toml or config/puma.rb in the application, if there is one]' -r -F
 complete -c highball -n "__fish_highball_using_subcommand config" -l puma-config -d 'Apply the application\'s `config/puma.rb` [default: on]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l ruby -d 'Ruby that runs the application: a path, or a name to look up in `PATH` [default: the version that the application\'s files and rbenv, mise or asdf choose, else `ruby` in PATH]' -r -F
 complete -c highball -n "__fish_highball_using_subcommand config" -l preload -d 'Load the application once, before workers are forked, so that they share its memory [default: on]' -r
-complete -c highball -n "__fish_highball_using_subcommand config" -l jit -d 'Ruby\'s compiler, YJIT (Ruby 3.1 and later) [default: auto]' -r
-complete -c highball -n "__fish_highball_using_subcommand config" -l allocator -d 'Memory allocator of the application\'s processes [default: auto]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -l jit -d 'Ruby\'s compiler, YJIT (Ruby 3.1 and later) [default: auto]' -r -f -a "auto\t''
+on\t''
+off\t''"
+complete -c highball -n "__fish_highball_using_subcommand config" -l allocator -d 'Memory allocator of the application\'s processes [default: auto]' -r -f -a "auto\t''
+jemalloc\t''
+system\t''"
 complete -c highball -n "__fish_highball_using_subcommand config" -l gc -d 'Tune Ruby\'s garbage collector in production [default: on]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l boot-cache -d 'Keep the application\'s Ruby files in compiled form, in production, so that the next boot is faster [default: on]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -s w -l workers -d 'Number of worker processes [default: auto; in development 1] [env: WEB_CONCURRENCY]' -r
@@ -449,20 +505,24 @@ complete -c highball -n "__fish_highball_using_subcommand config" -l cache -d 'M
 complete -c highball -n "__fish_highball_using_subcommand config" -l sendfile -d 'Folder of files that the application may name in `X-Sendfile` or `X-Accel-Redirect` [default: none: these headers are passed on to a web server in front]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l admin -d 'Address for health checks (`/livez`, `/readyz`), metrics (`/metrics`) and the dashboard (`/`) [default: none]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l admin-host -d 'Host name for requests to the `admin` address, besides IP addresses and `localhost` [default: IP addresses, and `localhost` with its subdomains]' -r
-complete -c highball -n "__fish_highball_using_subcommand config" -l admin-actions -d 'Show buttons on the dashboard: restart, refork, add or remove a worker, replace the worker of a request [default: off]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -l admin-actions -d 'Show buttons on the dashboard: restart, refork, add or remove a worker, replace the worker of a request [default: off]' -r -f -a "on\t''
+off\t''"
 complete -c highball -n "__fish_highball_using_subcommand config" -l agent-check -d 'Address at which load balancers ask how busy the server is, with HAProxy\'s agent check [default: none]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l stuck-after -d 'Time without a free thread and without a response after which an application is stuck [default: 15s]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l health-path -d 'Path at which Highball answers health checks of the application, at the addresses for clients [default: none]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l max-output -d 'Output per second of an application of another user, in bytes [default: 1M]' -r
-complete -c highball -n "__fish_highball_using_subcommand config" -l log-format -d 'Format of the log on standard error: `human` or `json` [default: human]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -l log-format -d 'Format of the log on standard error: `human` or `json` [default: human]' -r -f -a "human\t''
+json\t''"
 complete -c highball -n "__fish_highball_using_subcommand config" -l access-log -d 'File for a line about each request [default: none; in development -]' -r -F
-complete -c highball -n "__fish_highball_using_subcommand config" -l access-log-format -d 'Format of the lines of the access log: `combined`, `json`, or a text with names of fields in braces [default: combined]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -l access-log-format -d 'Format of the lines of the access log: `combined`, `json`, or a text with names of fields in braces [default: combined; with log_format = json json]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l access-log-sample -d 'Share of the requests that get a line in the access log, chosen at random [default: 100%]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l request-start -d 'Add `X-Request-Start` to the application\'s requests, if no proxy has sent it or `X-Queue-Start` [default: off]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l server-timing -d 'Add a `Server-Timing` field to the application\'s responses [default: off]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l request-id -d 'Give each request an id, in the field `X-Request-Id` [default: off]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l server-user -d 'User that the server runs as if root starts Highball [default: `highball` if that user exists, else 65534 (`nobody`)]' -r
-complete -c highball -n "__fish_highball_using_subcommand config" -l show-diagnosis -d 'Clients that see the details of errors in development [default: link]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -l show-diagnosis -d 'Clients that see the details of errors in development [default: link]' -r -f -a "link\t''
+local\t''
+off\t''"
 complete -c highball -n "__fish_highball_using_subcommand config" -l user -d 'User that the application runs as, by name or number [default: the user who starts Highball; under root, the owner of the application\'s files]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l basic-auth -d 'File with users and password hashes for HTTP basic authentication, as `htpasswd -B` writes it [default: none]' -r -F
 complete -c highball -n "__fish_highball_using_subcommand config" -l basic-auth-realm -d 'Text that browsers may show when they ask for the password of `basic_auth` [default: Restricted]' -r
@@ -478,19 +538,20 @@ complete -c highball -n "__fish_highball_using_subcommand config" -l via -d 'Pro
 fastcgi\t''"
 complete -c highball -n "__fish_highball_using_subcommand config" -l host -d 'Host name that visitors ask for [default: the folder\'s name and `.localhost`]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l machines -d 'Host names or IP addresses of the machines that serve it, with commas between them: for haproxy and kamal' -r
-complete -c highball -n "__fish_highball_using_subcommand config" -l memory -d 'Memory that the server takes on each machine, as `highball memory` reports it: for kubernetes, kamal and nomad [default: an estimate]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -l memory -d 'Memory of the server on each machine, as `highball memory` reports it: for kubernetes, kamal and nomad [default: an estimate]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c highball -n "__fish_highball_using_subcommand init" -l dry-run -d 'Say what would be written, and write nothing'
+complete -c highball -n "__fish_highball_using_subcommand init" -l dry-run -d 'Print what would be written, and write nothing'
 complete -c highball -n "__fish_highball_using_subcommand init" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c highball -n "__fish_highball_using_subcommand status" -s p -l port -d 'The server that listens on this port' -r
-complete -c highball -n "__fish_highball_using_subcommand status" -l json -d 'As JSON, for programs'
+complete -c highball -n "__fish_highball_using_subcommand status" -l details -d 'Also show backtraces, earlier failures, and how Ruby is tuned'
+complete -c highball -n "__fish_highball_using_subcommand status" -l json -d 'Print JSON, for programs'
 complete -c highball -n "__fish_highball_using_subcommand status" -l check -d 'Exit with 1 unless all applications serve: for health checks'
 complete -c highball -n "__fish_highball_using_subcommand status" -s h -l help -d 'Print help'
 complete -c highball -n "__fish_highball_using_subcommand top" -s p -l port -d 'The server that listens on this port' -r
 complete -c highball -n "__fish_highball_using_subcommand top" -l once -d 'Print one picture, for scripts and logs'
 complete -c highball -n "__fish_highball_using_subcommand top" -l backtraces -d 'Print one picture, with the backtraces of all requests'
 complete -c highball -n "__fish_highball_using_subcommand top" -l json -d 'Print one picture as JSON, for programs'
-complete -c highball -n "__fish_highball_using_subcommand top" -l token -d 'Print the token by which the dashboard takes orders (option `admin_actions`)'
+complete -c highball -n "__fish_highball_using_subcommand top" -l token -d 'Print the token for actions in the dashboard (option `admin_actions`)'
 complete -c highball -n "__fish_highball_using_subcommand top" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c highball -n "__fish_highball_using_subcommand restart" -s p -l port -d 'The server that listens on this port' -r
 complete -c highball -n "__fish_highball_using_subcommand restart" -s h -l help -d 'Print help'
@@ -501,17 +562,17 @@ complete -c highball -n "__fish_highball_using_subcommand upgrade" -s h -l help 
 complete -c highball -n "__fish_highball_using_subcommand stop" -s p -l port -d 'The server that listens on this port' -r
 complete -c highball -n "__fish_highball_using_subcommand stop" -s h -l help -d 'Print help'
 complete -c highball -n "__fish_highball_using_subcommand memory" -s p -l port -d 'The server that listens on this port' -r
-complete -c highball -n "__fish_highball_using_subcommand memory" -l gc -d 'After a full garbage collection in every worker, for which its requests wait'
-complete -c highball -n "__fish_highball_using_subcommand memory" -l json -d 'As JSON, for programs'
+complete -c highball -n "__fish_highball_using_subcommand memory" -l gc -d 'First run a full garbage collection in every worker; requests wait for it'
+complete -c highball -n "__fish_highball_using_subcommand memory" -l json -d 'Print JSON, for programs'
 complete -c highball -n "__fish_highball_using_subcommand memory" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c highball -n "__fish_highball_using_subcommand help; and not __fish_seen_subcommand_from serve doctor config init status top restart refork upgrade stop memory bench help" -f -a "serve" -d 'Serve the application at PATH, or several (the same as no command)'
 complete -c highball -n "__fish_highball_using_subcommand help; and not __fish_seen_subcommand_from serve doctor config init status top restart refork upgrade stop memory bench help" -f -a "doctor" -d 'Boot the app once, without serving it, and report current and likely problems'
 complete -c highball -n "__fish_highball_using_subcommand help; and not __fish_seen_subcommand_from serve doctor config init status top restart refork upgrade stop memory bench help" -f -a "config" -d 'Print a configuration for nginx, HAProxy, systemd, Kubernetes and other programs'
 complete -c highball -n "__fish_highball_using_subcommand help; and not __fish_seen_subcommand_from serve doctor config init status top restart refork upgrade stop memory bench help" -f -a "init" -d 'Write a configuration file, a Procfile and a systemd unit for the app'
-complete -c highball -n "__fish_highball_using_subcommand help; and not __fish_seen_subcommand_from serve doctor config init status top restart refork upgrade stop memory bench help" -f -a "status" -d 'Show how running servers are doing'
-complete -c highball -n "__fish_highball_using_subcommand help; and not __fish_seen_subcommand_from serve doctor config init status top restart refork upgrade stop memory bench help" -f -a "top" -d 'Show what a running server does: workers, and the requests that they are at'
+complete -c highball -n "__fish_highball_using_subcommand help; and not __fish_seen_subcommand_from serve doctor config init status top restart refork upgrade stop memory bench help" -f -a "status" -d 'Show the state of running servers and their applications'
+complete -c highball -n "__fish_highball_using_subcommand help; and not __fish_seen_subcommand_from serve doctor config init status top restart refork upgrade stop memory bench help" -f -a "top" -d 'Watch a running server: its workers and their requests'
 complete -c highball -n "__fish_highball_using_subcommand help; and not __fish_seen_subcommand_from serve doctor config init status top restart refork upgrade stop memory bench help" -f -a "restart" -d 'Load new code without dropping requests (rolling restart)'
-complete -c highball -n "__fish_highball_using_subcommand help; and not __fish_seen_subcommand_from serve doctor config init status top restart refork upgrade stop memory bench help" -f -a "refork" -d 'Fork the workers again, from one that is warm, so that they share more memory'
+complete -c highball -n "__fish_highball_using_subcommand help; and not __fish_seen_subcommand_from serve doctor config init status top restart refork upgrade stop memory bench help" -f -a "refork" -d 'Fork all workers again from a warm one, so that they share more memory'
 complete -c highball -n "__fish_highball_using_subcommand help; and not __fish_seen_subcommand_from serve doctor config init status top restart refork upgrade stop memory bench help" -f -a "upgrade" -d 'Start a new Highball in place of the running one, without dropping requests'
 complete -c highball -n "__fish_highball_using_subcommand help; and not __fish_seen_subcommand_from serve doctor config init status top restart refork upgrade stop memory bench help" -f -a "stop" -d 'Let a running server finish its requests and exit'
 complete -c highball -n "__fish_highball_using_subcommand help; and not __fish_seen_subcommand_from serve doctor config init status top restart refork upgrade stop memory bench help" -f -a "memory" -d 'Show the memory of running servers and their Ruby heaps'

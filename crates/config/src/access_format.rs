@@ -231,7 +231,7 @@ pub(crate) fn share(text: &str) -> Result<u32, String> {
     let number: Option<f64> = text.strip_suffix('%').and_then(|number| number.parse().ok());
     let percent = number.filter(|percent| (0.0..=100.0).contains(percent));
     let percent =
-        percent.ok_or_else(|| format!("`{text}` is no share from 0% to 100%; write one such as 10%"))?;
+        percent.ok_or_else(|| format!("`{text}` is not a share from 0% to 100%; write one such as 10%"))?;
     Ok((percent / 100.0 * f64::from(WHOLE)).round() as u32)
 }
 

@@ -1,9 +1,9 @@
 //! The command line, made from the table of options.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-use clap::builder::PossibleValuesParser;
+use clap::builder::{PossibleValue, PossibleValuesParser, StringValueParser, TypedValueParser};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{value_parser, Arg, ArgAction, ArgMatches};
 use highball_text::visible_path;
@@ -17,7 +17,7 @@ use crate::given_path::{absolute, split_file, working_folder};
 use crate::help;
 use crate::options::{options, Opt, SECTIONS};
 use crate::spelling::did_you_mean;
-use crate::{AppSelector, Display, Invocation, Selector};
+use crate::{AppSelector, Display, Invocation, Selector, StatusForm};
 
 /// The programs that `highball config` writes for.
 pub const PROGRAMS: [&str; 9] =
@@ -94,7 +94,11 @@ fn other(name: &str, matches: &ArgMatches) -> Invocation {
         "stop" => Invocation::Stop { selector: selector() },
         "top" => Invocation::Top { display: display(matches), selector: selector() },
         "status" => Invocation::Status {
-            json: matches.get_flag("json"),
+            form: match ["json", "details"].map(|name| matches.get_flag(name)) {
+                [true, _] => StatusForm::Json,
+                [_, true] => StatusForm::Details,
+                _ => StatusForm::Table,
+            },
             check: matches.get_flag("check"),
             selector: selector(),
         },
@@ -144,14 +148,14 @@ pub fn command() -> clap::Command {
             clap::Command::new("restart").about("Load new code without dropping requests (rolling restart)"),
         ))
         .subcommand(with_selector_args(clap::Command::new("refork").about(
-            "Fork the workers again, from one that is warm, so that they share more memory",
+            "Fork all workers again from a warm one, so that they share more memory",
         )))
         .subcommand(with_selector_args(
             clap::Command::new("upgrade")
                 .about("Start a new Highball in place of the running one, without dropping requests")
                 .long_about(
-                    "Start a new Highball in place of the running one, without dropping requests (hot restart): Highball as \
-                     it is installed now, its options as they are now, and the application's current code",
+                    "Start a new Highball in place of the running one, without dropping requests (hot restart). It uses the \
+                     installed version of Highball, the current options, and the application's current code",
                 ),
         ))
         .subcommand(with_selector_args(
@@ -181,7 +185,7 @@ fn config() -> clap::Command {
         .value_name("HOSTS")
         .help("Host names or IP addresses of the machines that serve it, with commas between them: for haproxy and kamal");
     let memory = Arg::new("memory").long("memory").value_name("SIZE").help(
-        "Memory that the server takes on each machine, as `highball memory` reports it: for kubernetes, kamal and nomad \
+        "Memory of the server on each machine, as `highball memory` reports it: for kubernetes, kamal and nomad \
          [default: an estimate]",
     );
     let command = clap::Command::new("config")
@@ -195,7 +199,7 @@ fn config() -> clap::Command {
 }
 
 fn init() -> clap::Command {
-    let dry_run = flag("dry-run", "Say what would be written, and write nothing");
+    let dry_run = flag("dry-run", "Print what would be written, and write nothing");
     let path = Arg::new("PATH")
         .value_parser(value_parser!(PathBuf))
         .help("The application's folder [default: the current folder]");
@@ -211,25 +215,28 @@ fn init() -> clap::Command {
 
 fn status() -> clap::Command {
     let check = flag("check", "Exit with 1 unless all applications serve: for health checks");
-    with_selector_args(clap::Command::new("status").about("Show how running servers are doing"))
-        .arg(json())
-        .arg(check)
+    with_selector_args(
+        clap::Command::new("status").about("Show the state of running servers and their applications"),
+    )
+    .arg(flag("details", "Also show backtraces, earlier failures, and how Ruby is tuned"))
+    .arg(json())
+    .arg(check)
 }
 
 fn top() -> clap::Command {
     let command = clap::Command::new("top")
-        .about("Show what a running server does: workers, and the requests that they are at")
+        .about("Watch a running server: its workers and their requests")
         .long_about(
-            "Show what a running server does: its applications, their workers, and every request that a worker is at, with \
-             its age and what its thread does. Keys: up and down choose a request, Enter shows its backtrace, r restarts the \
-             application, + and - change the number of workers, k replaces the worker of the request, q ends. Where standard \
-             output is no terminal, one picture is printed",
+            "Watch a running server: its applications, their workers, and every running request, with its age and what its \
+             thread does. Keys: up and down choose a request, Enter shows its backtrace, r restarts the \
+             application, + and - change the number of workers, k replaces the worker of the request, q ends. If \
+             standard output is not a terminal, it prints one picture",
         );
     with_selector_args(command).args([
         flag("once", "Print one picture, for scripts and logs"),
         flag("backtraces", "Print one picture, with the backtraces of all requests"),
         flag("json", "Print one picture as JSON, for programs"),
-        flag("token", "Print the token by which the dashboard takes orders (option `admin_actions`)"),
+        flag("token", "Print the token for actions in the dashboard (option `admin_actions`)"),
     ])
 }
 
@@ -285,6 +292,14 @@ fn argument(option: &'static Opt, section: &'static str) -> Arg {
         Notation::Flag => arg.num_args(0..=1).require_equals(true).default_missing_value("on"),
         _ => arg,
     };
+    let suggestions = match option.name {
+        "environment" => vec!["development", "production", "staging", "test"],
+        _ => option.value.form().suggestions(),
+    };
+    let arg = match suggestions.is_empty() {
+        true => arg,
+        false => arg.value_parser(Suggests(suggestions)).hide_possible_values(true),
+    };
     // Puma's letter.
     let arg = if option.name == "config" { arg.short_alias('C') } else { arg };
     match option.letter() {
@@ -293,8 +308,29 @@ fn argument(option: &'static Opt, section: &'static str) -> Arg {
     }
 }
 
+/// A text, of which shells complete some.
+#[derive(Clone)]
+struct Suggests(Vec<&'static str>);
+
+impl TypedValueParser for Suggests {
+    type Value = String;
+
+    fn parse_ref(
+        &self,
+        command: &clap::Command,
+        arg: Option<&Arg>,
+        value: &OsStr,
+    ) -> Result<String, clap::Error> {
+        StringValueParser::new().parse_ref(command, arg, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new(self.0.iter().map(PossibleValue::new)))
+    }
+}
+
 fn memory() -> clap::Command {
-    let gc = flag("gc", "After a full garbage collection in every worker, for which its requests wait");
+    let gc = flag("gc", "First run a full garbage collection in every worker; requests wait for it");
     let command = clap::Command::new("memory")
         .about("Show the memory of running servers and their Ruby heaps")
         .long_about(
@@ -305,7 +341,7 @@ fn memory() -> clap::Command {
 }
 
 fn json() -> Arg {
-    flag("json", "As JSON, for programs")
+    flag("json", "Print JSON, for programs")
 }
 
 fn flag(name: &'static str, help: &'static str) -> Arg {

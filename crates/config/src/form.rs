@@ -88,6 +88,14 @@ pub(crate) trait Written {
         Notation::Text
     }
 
+    /// Values that shells complete.
+    fn suggestions(&self) -> Vec<&'static str> {
+        match self.notation() {
+            Notation::Flag => vec!["on", "off"],
+            _ => Vec::new(),
+        }
+    }
+
     /// Whether this text is a path, and not a keyword. Relative ones begin at a folder.
     fn is_path(&self, _text: &str) -> bool {
         false
@@ -371,6 +379,10 @@ impl<T> Written for OneOf<T> {
 
     fn range(&self) -> Option<String> {
         Some(self.words())
+    }
+
+    fn suggestions(&self) -> Vec<&'static str> {
+        self.0.iter().map(|(word, _)| *word).collect()
     }
 }
 

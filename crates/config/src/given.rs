@@ -8,6 +8,7 @@ use crate::fields::{Fields, ADMIN_PORT, AGENT_PORT};
 use crate::form::{Place, Raw};
 use crate::options::{named, options, Default, Opt, Scope};
 use crate::restriction;
+use crate::settings::LogFormat;
 use crate::value;
 
 /// What was given for `highball serve`, for the server or for one application. Nothing has been checked yet but the names.
@@ -184,9 +185,17 @@ impl Given {
             Default::Is(text) => text,
             Default::InDevelopment { yes, .. } if self.is_development(place)? => yes,
             Default::InDevelopment { no, .. } => no,
+            Default::WithJsonLog { yes, .. } if self.logs_json(place)? => yes,
+            Default::WithJsonLog { no, .. } => no,
             Default::Without(_) => return Ok(None),
         };
         Ok(Some(Raw { text: text.to_owned(), origin: Origin::Default { name: option.name } }))
+    }
+
+    /// Whether the log is for programs.
+    pub(crate) fn logs_json(&self, place: &Place<'_>) -> Result<bool, ConfigError> {
+        let fields = self.fields(place, |option| option.name == "log_format")?;
+        Ok(fields.server.log.format == LogFormat::Json)
     }
 
     fn is_development(&self, place: &Place<'_>) -> Result<bool, ConfigError> {

@@ -11,6 +11,20 @@ pub(crate) const TEMPLATE: &str = "{about}\n\nUsage: {usage}\n\nCommands:\n{subc
 /// The options that most people need.
 const COMMON: [&str; 6] = ["port", "bind", "environment", "workers", "threads", "config"];
 
+/// The options that no default fits everywhere.
+pub(crate) const FIRST: [&str; 10] = [
+    "environment",
+    "port",
+    "bind",
+    "domain",
+    "trusted_proxies",
+    "workers",
+    "threads",
+    "request_timeout",
+    "admin",
+    "access_log",
+];
+
 /// Where the texts of options and examples begin.
 const COLUMN: usize = 26;
 
@@ -36,6 +50,23 @@ pub(crate) fn ending() -> String {
         let _ = writeln!(text, "  {command:<42}{what}");
     }
     text + "\nAll options: highball serve --help, man highball-serve, or docs/configuration.md."
+}
+
+/// How `man highball` begins, in roff: what to type, examples, and the options that people set first.
+#[must_use]
+pub fn man_beginning() -> String {
+    let escaped = |text: &str| text.replace('\\', "\\e").replace('-', "\\-").replace('\'', "\\(aq");
+    let mut text = String::from(
+        ".SH SYNOPSIS\n\\fBhighball\\fR [OPTIONS] [\\fIPATH\\fR...]\n.br\n\\fBhighball\\fR \\fICOMMAND\\fR [OPTIONS] ...\n.SH EXAMPLES\n",
+    );
+    for (command, what) in EXAMPLES {
+        let _ = writeln!(text, ".TP\n\\fB{}\\fR\n{}", escaped(command), escaped(what));
+    }
+    text.push_str(".SH \"OPTIONS TO SET FIRST\"\n");
+    for option in FIRST.into_iter().filter_map(named) {
+        let _ = writeln!(text, ".TP\n\\fB{}\\fR\n{}", escaped(&synopsis(option)), escaped(&brief(option)));
+    }
+    text
 }
 
 fn synopsis(option: &Opt) -> String {

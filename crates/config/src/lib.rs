@@ -66,6 +66,7 @@ pub use deployment::{Asked, Deployment};
 pub use error::{ConfigError, Fault};
 pub use fields::{ADMIN_PORT, AGENT_PORT};
 pub use given_path::{absolute, keep_working_folder, kept_working_folder, working_folder, STARTED_IN};
+pub use help::man_beginning;
 pub use highball_cgroups::{CpuMax, Limits as KernelLimits};
 pub use manual::manual;
 pub use network::Network;
@@ -119,8 +120,8 @@ pub enum Invocation {
     },
     /// Say how a running instance is doing.
     Status {
-        /// As JSON for programs, instead of a table for people.
-        json: bool,
+        /// What is printed.
+        form: StatusForm,
         /// Whether an application that does not serve is an error.
         check: bool,
         /// Which instance.
@@ -171,6 +172,17 @@ pub enum Invocation {
     Help(String),
     /// Print this version line on standard output.
     Version(String),
+}
+
+/// What `highball status` prints.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StatusForm {
+    /// A table for people.
+    Table,
+    /// The same with backtraces and earlier failures.
+    Details,
+    /// JSON for programs.
+    Json,
 }
 
 /// What `highball top` shows.

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use crate::form::Notation;
-use crate::help::first_sentence;
+use crate::help::{first_sentence, FIRST};
 use crate::options::{named, Applies, Opt, Scope, SECTIONS};
 
 const INTRODUCTION: &str = "\
@@ -28,20 +28,6 @@ The machine and the application decide about these; the defaults of all other op
 | option | what it sets | default |
 | --- | --- | --- |
 ";
-
-/// The options of the first table: those for which no default fits everywhere.
-const FIRST: [&str; 10] = [
-    "environment",
-    "port",
-    "bind",
-    "domain",
-    "trusted_proxies",
-    "workers",
-    "threads",
-    "request_timeout",
-    "admin",
-    "access_log",
-];
 
 const RULES: &str = "
 ## Values

@@ -130,6 +130,13 @@ pub(crate) enum Default {
         /// In every other one.
         no: &'static str,
     },
+    /// One value if `log_format` is `json`, another one otherwise.
+    WithJsonLog {
+        /// With `log_format = "json"`.
+        yes: &'static str,
+        /// With every other one.
+        no: &'static str,
+    },
     /// No value; the text says what that means.
     Without(&'static str),
 }
@@ -224,6 +231,7 @@ impl Opt {
         match self.default {
             Default::Is(value) => value.into(),
             Default::InDevelopment { yes, no } => format!("{no}; in development {yes}"),
+            Default::WithJsonLog { yes, no } => format!("{no}; with log_format = json {yes}"),
             Default::Without(text) => text.into(),
         }
     }
@@ -1195,8 +1203,8 @@ static LOGS: &[Opt] = &[
         ),
         default: Default::Is("human"),
         example: "json",
-        doc: "Format of the log on standard error: `human` or `json`. Use `json` for a log collector. The access log has a \
-              separate option, `access_log_format`.",
+        doc: "Format of the log on standard error: `human` or `json`. Use `json` for a log collector. It then also is the default of \
+              `access_log_format`. On a terminal, `human` shows a banner, colours and no times; set `NO_COLOR` for no colours.",
     },
     Opt {
         name: "access_log",
@@ -1212,7 +1220,7 @@ static LOGS: &[Opt] = &[
         name: "access_log_format",
         scope: Scope::ServerAndApp(Applies::WithNewServer),
         value: &Value(LINE_FORMAT, |f| &mut f.access_log_rules.format),
-        default: Default::Is("combined"),
+        default: Default::WithJsonLog { yes: "json", no: "combined" },
         example: "{time} {status} {seconds} {method} {target}",
         doc: "Format of the lines of the access log: `combined`, `json`, or a text with names of fields in braces. An \
               application may have another format for its own `access_log`. \
@@ -1461,7 +1469,7 @@ mod tests {
         for option in options() {
             let texts = match option.default {
                 Default::Is(text) => vec![text],
-                Default::InDevelopment { yes, no } => vec![yes, no],
+                Default::InDevelopment { yes, no } | Default::WithJsonLog { yes, no } => vec![yes, no],
                 Default::Without(_) => vec![],
             };
             for text in texts {

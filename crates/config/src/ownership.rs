@@ -180,7 +180,7 @@ pub fn no_such_user(name: &str) -> String {
     let names = known.lines().filter_map(|line| line.split(':').next());
     let guess = guess(name, names);
     format!(
-        "there is no user `{name}` on this machine; name one that there is, or make it: sudo adduser --system --group {name}{guess}"
+        "there is no user `{name}` on this machine; name an existing user, or create it: sudo adduser --system --group {name}{guess}"
     )
 }
 

@@ -7,6 +7,7 @@ use highball_cgroups::{available_memory, Cpus};
 use highball_text::visible_name;
 use highball_users::{with_rights_of, User};
 
+use crate::access_format::LineFormat;
 use crate::callbacks::Callbacks;
 use crate::counterparts::misspelt_command;
 use crate::environments;
@@ -485,6 +486,12 @@ impl Shared<'_> {
             .clone()
             .map_or(AccessLog::OfServer, |log| log.map_or(AccessLog::Off, AccessLog::Own));
         rules_have_log(own)?;
+        let mut access_log_rules = fields.access_log_rules.clone();
+        let mut of_server = cli_and_env.clone();
+        of_server.add_all(self.top, |option| option.name == "log_format");
+        if !own.names("access_log_format") && of_server.logs_json(place)? {
+            access_log_rules.format = LineFormat::Json;
+        }
         agree(&fields, &given)?;
         realm_has_users(&fields, &given)?;
         let name = fields.name.clone().unwrap_or_else(|| app.name());
@@ -503,7 +510,7 @@ impl Shared<'_> {
             runs_as: fields.user.unwrap_or_else(runs_unasked),
             basic_auth: fields.basic_auth.map(|file| BasicAuth { file, realm: fields.basic_auth_realm }),
             access_log,
-            access_log_rules: fields.access_log_rules,
+            access_log_rules,
             certificates,
             folder: app.folder.clone(),
             link: app.link.clone(),

@@ -150,7 +150,7 @@ impl fmt::Display for AppId {
 /// A folder whose files an application may have sent by naming them in a header field of its response.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SentFolder {
-    /// What URIs of `X-Accel-Redirect` begin with that stand for files in it, such as `/protected`; it ends with no slash.
+    /// URI prefix of `X-Accel-Redirect` that is mapped to this folder, such as `/protected`, without a slash at the end.
     pub prefix: Option<String>,
     /// The folder as it was given: absolute, or below the application's.
     pub folder: String,
@@ -591,7 +591,7 @@ pub struct AcmeSettings {
 pub struct NamesOnDemand {
     /// These, in small letters. `*.example.org` stands for all with one label more.
     pub listed: Vec<String>,
-    /// The path, and maybe query, by which the application says whether it is to be done for another.
+    /// Path, and maybe query, that asks the application whether to issue a certificate for another name.
     pub ask: Option<String>,
 }
 
@@ -817,7 +817,7 @@ pub enum Allocator {
 /// When a warm worker becomes the mold from which all workers are forked again.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ReforkAfter {
-    /// Never by itself.
+    /// Never automatically.
     #[default]
     Never,
     /// When the supervisor expects that it saves memory.

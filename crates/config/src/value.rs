@@ -86,8 +86,9 @@ const CPU_HUNDREDTHS: RangeInclusive<u32> = 1..=1024 * 100;
 
 /// A number of CPUs, such as `1.5`, to a hundredth.
 pub(crate) fn cpus(text: &str) -> Result<CpuMax, String> {
-    let number: f64 =
-        text.parse().map_err(|_| format!("`{text}` is no number of CPUs; write one such as 1.5, or none"))?;
+    let number: f64 = text
+        .parse()
+        .map_err(|_| format!("`{text}` is not a number of CPUs; write one such as 1.5, or none"))?;
     let hundredths = (number * 100.0).round() as u32;
     let is_in_range = CPU_HUNDREDTHS.contains(&hundredths);
     is_in_range
@@ -374,7 +375,7 @@ const PATH_BYTES: usize = 1024;
 
 /// `/reports/*=5m`: the time for answers to requests for some paths.
 pub(crate) fn path_timeout(text: &str) -> Result<PathTimeout, String> {
-    let wrong = || format!("`{text}` is no path with a time; write one such as /reports/*=5m");
+    let wrong = || format!("`{text}` is not a path with a time; write one such as /reports/*=5m");
     let (pattern, time) = text.rsplit_once('=').ok_or_else(wrong)?;
     let path = pattern.strip_suffix('*').unwrap_or(pattern);
     let is_path = |byte: u8| byte.is_ascii_graphic() && !b"*?#".contains(&byte);
@@ -392,7 +393,7 @@ pub(crate) fn path_timeout(text: &str) -> Result<PathTimeout, String> {
 pub(crate) fn header_key(text: &str) -> Result<String, String> {
     let is_name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
     if text.is_empty() || text.len() > 64 || !text.bytes().all(is_name) {
-        return Err(format!("`{text}` is no header field; write one such as X-Request-Timeout"));
+        return Err(format!("`{text}` is not a header field; write one such as X-Request-Timeout"));
     }
     Ok(format!("HTTP_{}", text.to_ascii_uppercase().replace('-', "_")))
 }
@@ -484,7 +485,7 @@ pub(crate) fn is_writable_folder(path: &Path) -> bool {
     path.is_dir() && access(path, Access::WRITE_OK | Access::EXEC_OK).is_ok()
 }
 
-/// An address to listen on, as it was written: its port may be that of another option.
+/// An address to listen on, as written. Without a port, it gets the one of `port`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Address {
     place: Place,

@@ -43,20 +43,30 @@ fn the_page_of_restrictions_has_all() {
 /// `highball.1`, and a page for each command.
 fn man_pages() -> BTreeMap<String, Vec<u8>> {
     let mut highball = highball_config::command().disable_help_subcommand(true);
-    // The page has all options: the common ones that `--help` prints before its examples would stand there twice.
-    let examples =
-        highball.get_after_help().and_then(|text| Some(text.to_string().split_once("\n\n")?.1.to_owned()));
-    highball = highball.after_help(examples.unwrap());
     highball.build();
     let mut pages = BTreeMap::new();
     for command in std::iter::once(&highball).chain(highball.get_subcommands()) {
         let name = command.get_display_name().unwrap_or_else(|| command.get_name());
         let mut text = Vec::new();
         let man = Man::new(command.clone()).title(name.to_owned()).source("Highball").date("");
-        man.render(&mut text).unwrap();
+        if name == "highball" {
+            render_overview(&man, &mut text);
+        } else {
+            man.render(&mut text).unwrap();
+        }
         pages.insert(format!("{name}.1"), text);
     }
     pages
+}
+
+/// The page of all of Highball: what people look for first, then every option.
+fn render_overview(man: &Man, text: &mut Vec<u8>) {
+    man.render_title(text).unwrap();
+    man.render_name_section(text).unwrap();
+    text.extend(highball_config::man_beginning().bytes());
+    man.render_subcommands_section(text).unwrap();
+    man.render_options_section(text).unwrap();
+    man.render_version_section(text).unwrap();
 }
 
 #[test]

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use highball_config::{
-    AccessLog, AppId, AppSelector, Bind, Changes, ConfigError, Invocation, LogFormat, Named, Selector,
-    Settings,
+    AccessLog, AppId, AppSelector, Bind, Changes, ConfigError, Invocation, LineFormat, LogFormat, Named,
+    Selector, Settings, StatusForm,
 };
 
 /// An application folder, an environment, and the means to ask for settings.
@@ -335,11 +335,11 @@ fn commands() {
     let here = Selector { port: None, app: Some(here) };
     assert_eq!(
         app.parse(&["status", "--json"]).unwrap(),
-        Invocation::Status { json: true, check: false, selector: Selector::default() }
+        Invocation::Status { form: StatusForm::Json, check: false, selector: Selector::default() }
     );
     assert_eq!(
         app.parse(&["status", "--check", folder]).unwrap(),
-        Invocation::Status { json: false, check: true, selector: here }
+        Invocation::Status { form: StatusForm::Table, check: true, selector: here }
     );
     let port = Selector { port: Some(4000), app: None };
     assert_eq!(
@@ -703,4 +703,19 @@ fn an_external_account_has_a_key() {
         let refused = app.try_settings(&["--domain", "a.test", alone[0], alone[1]]).unwrap_err().to_string();
         assert!(refused.contains("go together"), "{refused}");
     }
+}
+
+#[test]
+fn a_log_for_programs_covers_the_access_log() {
+    let format = |arguments: &[&str]| {
+        let app = App::new();
+        let folder = app.folder.path().to_str().unwrap().to_owned();
+        let Invocation::Serve(settings) = app.parse(&[arguments, &[&folder]].concat()).unwrap() else {
+            panic!("no settings");
+        };
+        settings.log.access_rules.format.clone()
+    };
+    assert_eq!(format(&[]), LineFormat::Combined);
+    assert_eq!(format(&["--log-format", "json"]), LineFormat::Json);
+    assert_eq!(format(&["--log-format", "json", "--access-log-format", "combined"]), LineFormat::Combined);
 }

@@ -239,6 +239,9 @@ pub struct AppProcesses {
     pub overruns: Vec<OverrunReport>,
     /// What failed last, if anything did since the start.
     pub last_failure: Option<String>,
+    /// Time since then, in seconds.
+    #[serde(default)]
+    pub last_failure_seconds_ago: Option<u64>,
     /// The last boot that failed, if one did since the start.
     pub diagnosis: Option<Diagnosis>,
     /// Its workers, by number.
@@ -506,6 +509,9 @@ pub struct RestartReport {
     pub failure: Option<String>,
     /// The new mold, while it is under way.
     pub mold: Option<MoldReport>,
+    /// Time since it ended, in seconds.
+    #[serde(default)]
+    pub ended_seconds_ago: Option<u64>,
 }
 
 /// Restarts of one kind that have ended.
@@ -555,6 +561,9 @@ pub struct UpgradeReport {
     pub version: Option<String>,
     /// Why it failed, and what to do: several lines.
     pub failure: Option<String>,
+    /// Time since it ended, in seconds.
+    #[serde(default)]
+    pub ended_seconds_ago: Option<u64>,
 }
 
 /// How clients with TLS are served.

@@ -44,7 +44,7 @@ class AllExamplesTest < E2ETest
 
   def test_the_list_of_them_all_in_a_browser
     server = serve_all
-    link = wait_for("the link of the list") { server.log[/all of them, with their states: (\S+)$/, 1] }
+    link = wait_for("the link of the list") { server.log[/list of the applications: (\S+)$/, 1] }
     assert_operator link, :start_with?, "#{at(nil, server)}?highball=", "the link for developers"
     Browser.open do |browser|
       browser.visit link

@@ -101,6 +101,6 @@ class IsolationTest < ManyAppsTestCase
   # The phase of each application in `highball status`: {"loop" => "serving"}.
   def phases(server)
     plain = highball("status", *server.which)
-    plain.scan(/^(\S+) +(\w+) at /).to_h
+    plain.scan(/^  (\S+) +([a-z]+) +\d/).to_h
   end
 end

@@ -123,10 +123,11 @@ class ManyAppsTest < ManyAppsTestCase
   def test_what_commands_do_with_several
     server, = serve_two
     plain, = HighballServer.run("status", *server.which)
-    assert_match(%r{^bad +serving at http://bad.localhost:#{server.port}/$}, plain)
-    assert_match(/^good +serving at /, plain)
+    assert_match(%r{^  bad +serving .* bad.localhost:#{server.port}/$}, plain)
+    assert_match(/^  good +serving +\d/, plain)
     only, = HighballServer.run("status", "good", *server.which)
-    refute_match(/^bad /, only)
+    assert_match(%r{^good +serving at http://good.localhost:#{server.port}/$}, only)
+    refute_match(/^ *bad /, only)
     memory, = Open3.capture2(HighballServer::ENVIRONMENT, HighballServer::BINARY, "memory", "--json", *server.which)
     processes = JSON.parse(memory)["highball"].first["processes"]
     of_apps = processes.reject { |process| server.own_pids.include?(process["pid"]) }
@@ -205,7 +206,7 @@ class ManyAppsTest < ManyAppsTestCase
     wait_for("the complaint") { server.log.include?("did you mean `threads`?") }
     assert_equal before, pids(server)
     configure(server, folder, { "bad" => "", "good" => "" }, "max_connections = 7")
-    wait_for("the hint") { server.log.include?("until a hot restart: highball upgrade") }
+    wait_for("the hint") { server.log.include?("with a hot restart: highball upgrade") }
     assert_equal before, pids(server)
   end
 

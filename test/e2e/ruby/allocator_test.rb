@@ -34,7 +34,7 @@ class AllocatorTest < E2ETest
     assert_includes server.get("/forked").body, LIBRARY
     assert_match NAME, server.status.dig("allocator", "name")
     assert_match(/booted .*allocator="jemalloc \d/, server.log)
-    assert_match(/^ *allocator +jemalloc \d/, command_output(server, "status"))
+    assert_match(/^ *allocator +jemalloc \d/, command_output(server, "status", "--details"))
   end
 
   def test_it_stays_over_restarts_reforks_and_for_workers_that_load_the_application_themselves

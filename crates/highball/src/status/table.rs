@@ -1,89 +1,145 @@
 //! The tables of `highball status`, for people.
 
+use super::page::{duration, Page, View};
 use highball_link::{
-    AppReport, CacheReport, CrashLoopReport, DomainReport, KernelLimitsReport, MemoryReport, MoldReport,
-    OverrunReport, ReforkReport, RestartReport, ServerReport, SizingReport, TlsReport, UpgradeReport,
-    WorkerReport,
+    AppProcesses, AppReport, CacheReport, CrashLoopReport, DomainReport, KernelLimitsReport, MemoryReport,
+    MoldReport, OverrunReport, ReforkReport, RestartReport, ServerReport, ServerRequests, SizingReport,
+    TlsReport, UpgradeReport, WorkerReport,
 };
 use std::fmt::Write as _;
 use std::time::SystemTime;
 
-/// One instance, for people, and those of its applications that are meant.
-pub(crate) fn table(status: &ServerReport, user: &str, is_meant: impl Fn(&AppReport) -> bool) -> String {
-    let mut text = String::new();
+/// One instance, for people, and those of its applications that are meant: one with all its facts, several as a table, unless
+/// details are wanted.
+pub(crate) fn table(
+    status: &ServerReport,
+    user: &str,
+    view: View,
+    is_meant: impl Fn(&AppReport) -> bool,
+) -> String {
+    let mut page = Page::new(view);
+    server_facts(&mut page, status, user);
+    let meant: Vec<&AppReport> = status.apps.iter().filter(|app| is_meant(app)).collect();
+    match &meant[..] {
+        [_, _, ..] if !view.has_details => list(&mut page, &meant),
+        _ => {
+            for app in meant {
+                if status.apps.len() > 1 {
+                    page.line("");
+                    page.fact(&app.name, &format!("{} at {}", app.processes.phase, app.url));
+                }
+                app_facts(&mut page, app);
+            }
+        }
+    }
+    page.into_text()
+}
+
+fn server_facts(page: &mut Page, status: &ServerReport, user: &str) {
     let (version, pid, up) = (&status.version, status.pid, duration(status.uptime_seconds));
-    fact(&mut text, "highball", &format!("{version} (pid {pid}{user}), {}, up {up}", status.processes.phase));
-    fact(&mut text, "listens on", &status.binds.join(" "));
-    let connections =
-        format!("{}, {} of them hijacked", status.requests.connections, status.requests.hijacked);
-    fact(&mut text, "connections", &connections);
+    page.fact("highball", &format!("{version} (pid {pid}{user}), {}, up {up}", status.processes.phase));
+    page.fact("listens on", &status.binds.join(" "));
+    let ServerRequests { connections, hijacked, .. } = status.requests;
+    page.fact("connections", &format!("{connections}, {hijacked} of them hijacked"));
     if status.requests.spool_bytes > 0 {
         let (used, most) = (mib(status.requests.spool_bytes), mib(status.requests.max_spool_bytes));
-        fact(&mut text, "spool files", &format!("{used} of at most {most}"));
+        page.fact("spool files", &format!("{used} of at most {most}"));
     }
     if let Some(problem) = &status.requests.spool_problem {
-        fact(&mut text, "spool folder", problem);
+        page.fact("spool folder", problem);
     }
     if status.requests.buffer_bytes > 1 << 20 {
         let (used, most) = (mib(status.requests.buffer_bytes), mib(status.requests.max_buffer_bytes));
-        fact(&mut text, "buffers", &format!("{used} of at most {most}"));
+        page.fact("buffers", &format!("{used} of at most {most}"));
     }
     if let Some(memory) = &status.processes.memory {
         let (used, usable) = (mib(memory.used_bytes), mib(memory.usable_bytes));
-        fact(&mut text, "memory", &format!("{used} of {usable} that applications may have"));
+        page.fact("memory", &format!("{used} of {usable} that applications may have"));
     }
     if let Some(problem) = &status.requests.log_problem {
-        fact(&mut text, "access log", problem);
+        page.fact("access log", problem);
     }
     if let Some(tls) = &status.tls {
-        tls_facts(&mut text, tls);
+        tls_facts(page, tls);
     }
     if let Some(upgrade) = &status.processes.upgrade {
-        fact(&mut text, "hot restart", &upgrade_line(upgrade));
-        if let Some(failure) = &upgrade.failure {
-            fact(&mut text, "", failure);
-        }
+        upgrade_facts(page, upgrade, &status.apps);
     }
     if let Some(successor) = status.processes.successor {
-        fact(&mut text, "succeeded", &format!("pid {successor} serves; this process finishes what it has"));
+        page.fact("succeeded", &format!("pid {successor} serves; this process finishes what it has"));
     }
-    for app in status.apps.iter().filter(|app| is_meant(app)) {
-        if status.apps.len() > 1 {
-            text.push('\n');
-            fact(&mut text, &app.name, &format!("{} at {}", app.processes.phase, app.url));
-        }
-        text.push_str(&app_table(app));
-    }
-    text
 }
 
-fn tls_facts(text: &mut String, tls: &TlsReport) {
+/// The last hot restart. Once an application was restarted after it, a failure is history.
+fn upgrade_facts(page: &mut Page, upgrade: &UpgradeReport, apps: &[AppReport]) {
+    let is_history = apps.iter().any(|app| is_history(app, upgrade.ended_seconds_ago));
+    let Some(failure) = upgrade.failure.as_deref() else {
+        return page.fact("hot restart", &upgrade_line(upgrade));
+    };
+    if !is_history {
+        page.fact("hot restart", &upgrade_line(upgrade));
+        page.failure("", None, failure);
+    } else if page.view.has_details {
+        page.failure("hot restart", None, &format!("{}\n{failure}", upgrade_line(upgrade)));
+    }
+}
+
+/// Whether the application was restarted successfully after that.
+fn is_history(app: &AppReport, seconds_ago: Option<u64>) -> bool {
+    let done = app.processes.restarts.iter().rev().find(|restart| restart.state == "done");
+    let done = done.and_then(|restart| restart.ended_seconds_ago);
+    done.is_some_and(|done| seconds_ago.is_some_and(|failed| done < failed))
+}
+
+/// A line for each application, and one below it where something is wrong.
+fn list(page: &mut Page, apps: &[&AppReport]) {
+    let longest = apps.iter().map(|app| app.name.chars().count()).max().unwrap_or_default().clamp(3, 20);
+    let row = |cells: [&str; 7]| {
+        let [name, state, workers, busy, queue, memory, place] = cells;
+        let name: String = name.chars().take(20).collect();
+        format!("  {name:<longest$}  {state:<8}  {workers:>7}  {busy:>4}  {queue:>5}  {memory:>10}  {place}")
+    };
+    page.line("");
+    page.line(&row(["app", "state", "workers", "busy", "queue", "memory", "at"]));
+    for app in apps {
+        let busy: usize = app.workers.iter().map(|worker| worker.requests.in_flight).sum();
+        let place = app.url.split_once("://").map_or(&*app.url, |(_, place)| place);
+        let (workers, busy) = (app.workers.len().to_string(), busy.to_string());
+        let (queue, memory) = (app.requests.queue.to_string(), mib(app.processes.memory.bytes));
+        page.line(&row([&app.name, &app.processes.phase, &workers, &busy, &queue, &memory, place]));
+        failure_facts(page, app);
+    }
+    page.line("");
+    page.line("highball status NAME shows one application, --details everything.");
+}
+
+fn tls_facts(page: &mut Page, tls: &TlsReport) {
     let TlsReport { handshakes, failed_handshakes, slow_handshakes, refused_handshakes, .. } = tls;
     let figures = format!(
         "{handshakes} handshakes; {failed_handshakes} failed, {slow_handshakes} timed out, {refused_handshakes} turned away"
     );
-    fact(text, "TLS", &figures);
+    page.fact("TLS", &figures);
     for certificate in &tls.certificates {
         let hosts = if certificate.hosts.is_empty() { "no host".into() } else { certificate.hosts.join(" ") };
         let expiry = expiry(certificate.expires_at, SystemTime::now());
-        fact(text, "certificate", &format!("{}, for {hosts}, {expiry}", certificate.file));
+        page.fact("certificate", &format!("{}, for {hosts}, {expiry}", certificate.file));
     }
     if let Some(problem) = &tls.problem {
-        fact(text, "", &format!("newer files are not used: {problem}"));
+        page.fact("", &format!("newer files are not used: {problem}"));
     }
     for domain in &tls.domains {
-        domain_facts(text, domain);
+        domain_facts(page, domain);
     }
 }
 
-fn domain_facts(text: &mut String, domain: &DomainReport) {
+fn domain_facts(page: &mut Page, domain: &DomainReport) {
     let DomainReport { name, expires_at, failures, problem, remedy, .. } = domain;
     let has = if expires_at.is_some() { "its certificate is kept" } else { "it has no certificate" };
     match problem {
-        None => fact(text, "domain", &format!("{name}: {has}")),
+        None => page.fact("domain", &format!("{name}: {has}")),
         Some(problem) => {
-            fact(text, "domain", &format!("{name}: {has}, and {problem} (failures in a row: {failures})"));
-            fact(text, "", remedy.as_deref().unwrap_or_default());
+            page.fact("domain", &format!("{name}: {has}, and {problem} (failures in a row: {failures})"));
+            page.fact("", remedy.as_deref().unwrap_or_default());
         }
     }
 }
@@ -99,130 +155,152 @@ fn expiry(at: u64, now: SystemTime) -> String {
 }
 
 /// One application.
-fn app_table(app: &AppReport) -> String {
-    let mut text = String::new();
+fn app_facts(page: &mut Page, app: &AppReport) {
     let restarts = match app.processes.restartable {
         Some(false) => "not available: the application was given as an object",
         _ => "available",
     };
     let user = if app.user.is_empty() { String::new() } else { format!(", as {}", app.user) };
-    fact(&mut text, "app", &format!("{} ({}{user})", app.processes.folder.display(), app.environment));
+    page.fact("app", &format!("{} ({}{user})", app.processes.folder.display(), app.environment));
+    failure_facts(page, app);
     if let Some(link) = &app.browser_link {
-        fact(&mut text, "browser", link);
+        page.fact("browser", link);
     }
-    ruby_facts(&mut text, app);
-    fact(&mut text, "version", &format!("generation {}; restarts {restarts}", app.processes.generation));
+    ruby_facts(page, app);
+    page.fact("version", &format!("generation {}; restarts {restarts}", app.processes.generation));
     let no_mold =
         if app.processes.mold_rests { "none: it boots when another worker is needed" } else { "none" };
-    fact(&mut text, "mold", &app.processes.mold.as_ref().map_or(no_mold.into(), mold_line));
-    workers_facts(&mut text, app);
+    page.fact("mold", &app.processes.mold.as_ref().map_or(no_mold.into(), mold_line));
+    workers_facts(page, app);
     let spooled = if app.requests.spool_bytes > 0 {
         format!(", {} in spool files", mib(app.requests.spool_bytes))
     } else {
         String::new()
     };
-    fact(&mut text, "requests", &format!("{} in the queue{spooled}", app.requests.queue));
-    memory_facts(&mut text, &app.processes.memory);
+    page.fact("requests", &format!("{} in the queue{spooled}", app.requests.queue));
+    memory_facts(page, &app.processes.memory);
     if let Some(limits) = &app.kernel_limits {
-        limits_facts(&mut text, limits);
+        limits_facts(page, limits);
     }
     if let Some(cache) = &app.requests.cache {
-        fact(&mut text, "cache", &cache_line(cache));
+        page.fact("cache", &cache_line(cache));
     }
-    change_facts(&mut text, app);
-    failure_facts(&mut text, app);
+    change_facts(page, app);
     if app.processes.phase == "asleep" {
-        return text;
+        return;
     }
-    let _ = writeln!(
-        text,
-        "\n  {:>6}  {:>10}  {:>8}  {:<9}  {:>7}  {:>9}  {:>10}  {:>10}  {:>8}",
-        "worker", "generation", "pid", "state", "threads", "in flight", "served", "memory", "up"
-    );
-    for worker in &app.workers {
-        let _ = writeln!(text, "{}", row(worker));
-    }
-    text
+    page.line(&format!(
+        "\n  {:>6}  {:>3}  {:>7}  {:<9}  {:>7}  {:>4}  {:>9}  {:>9}  {:>7}",
+        "worker", "gen", "pid", "state", "threads", "busy", "served", "memory", "up"
+    ));
+    app.workers.iter().for_each(|worker| page.line(&row(worker)));
 }
 
-/// What the application runs on, and how Highball has it work.
-fn ruby_facts(text: &mut String, app: &AppReport) {
+/// What the application runs on; with details, how Highball has Ruby work.
+fn ruby_facts(page: &mut Page, app: &AppReport) {
     let framework = app.processes.framework.as_deref().unwrap_or("not booted yet");
     let ruby = app.processes.runtime.ruby.as_ref().map(|ruby| format!(", Ruby {ruby}")).unwrap_or_default();
     let jit =
         app.processes.runtime.jit.as_ref().map(|jit| format!(", {}", jit.of_compiler())).unwrap_or_default();
-    fact(text, "runs on", &format!("{framework}{ruby}{jit}"));
+    page.fact("runs on", &format!("{framework}{ruby}{jit}"));
+    if !page.view.has_details {
+        return;
+    }
     if let Some(gc) = &app.processes.runtime.gc {
-        fact(text, "collector", &gc.of_collector());
+        page.fact("collector", &gc.of_collector());
     }
     if let Some(allocator) = &app.processes.runtime.allocator {
-        fact(text, "allocator", &allocator.of_allocator());
+        page.fact("allocator", &allocator.of_allocator());
     }
     if let Some(cache) = &app.processes.runtime.boot_cache {
-        fact(text, "boot cache", &cache.of_boot_cache());
+        page.fact("boot cache", &cache.of_boot_cache());
     }
 }
 
 /// The last restart and refork.
-fn change_facts(text: &mut String, app: &AppReport) {
+fn change_facts(page: &mut Page, app: &AppReport) {
     if let Some(restart) = app.processes.restarts.last() {
-        fact(text, "restart", &restart_line(restart));
+        page.fact("restart", &restart_line(restart));
     }
     if let Some(refork) = &app.processes.refork {
-        fact(text, "refork", &refork_line(refork));
+        page.fact("refork", &refork_line(refork));
     }
     if let Some(why) = &app.processes.no_refork {
-        fact(text, "reforks", &format!("none of this version: {why}"));
+        page.fact("reforks", &format!("none of this version: {why}"));
     }
 }
 
-/// What is wrong with the application, and what was.
-fn failure_facts(text: &mut String, app: &AppReport) {
+/// What is wrong with the application. What was wrong before its last restart is history, for which details are needed.
+fn failure_facts(page: &mut Page, app: &AppReport) {
     if let Some(problem) = &app.requests.log_problem {
-        fact(text, "access log", problem);
+        page.failure("access log", None, problem);
     }
     if let Some(CrashLoopReport { what, remedy, .. }) = &app.processes.crash_loop {
-        fact(text, "crash loop", &format!("{what}\n{remedy}"));
+        page.fact("crash loop", &format!("{what}\n{remedy}"));
     }
-    for overrun in &app.processes.overruns {
-        fact(text, "timed out", &overrun_lines(overrun));
+    let is_shown = |page: &Page, age| page.view.has_details || !is_history(app, age);
+    let overruns = &app.processes.overruns;
+    if let Some(last) = overruns.last().filter(|last| is_shown(page, Some(last.seconds_ago))) {
+        if page.view.has_details {
+            for overrun in overruns {
+                page.failure("timed out", Some(overrun.seconds_ago), &overrun_lines(overrun));
+            }
+        } else {
+            let more = if overruns.len() > 1 { ", and others before" } else { "" };
+            page.failure("timed out", Some(last.seconds_ago), &(overrun_line(last) + more));
+        }
     }
-    if let Some(failure) = &app.processes.last_failure {
-        fact(text, "last failure", failure);
+    boot_facts(page, app);
+}
+
+/// The boot that failed, or what failed last.
+fn boot_facts(page: &mut Page, app: &AppReport) {
+    let AppProcesses { last_failure, last_failure_seconds_ago: age, diagnosis, phase, .. } = &app.processes;
+    if let Some(diagnosis) = diagnosis.as_ref().filter(|_| phase != "serving") {
+        page.failure("failed", *age, &diagnosis.summary());
+        if page.view.has_details {
+            page.line(&format!("\n{diagnosis}"));
+        } else if let Some(remedy) = &diagnosis.remedy {
+            page.fact("", remedy);
+        }
+        return;
     }
-    if let Some(diagnosis) = app.processes.diagnosis.as_ref().filter(|_| app.processes.phase != "serving") {
-        let _ = writeln!(text, "\n{diagnosis}");
+    let Some(failure) = last_failure else { return };
+    let was_boot = diagnosis.as_ref().is_some_and(|diagnosis| diagnosis.summary() == *failure);
+    if page.view.has_details || !(was_boot || is_history(app, *age)) {
+        page.failure("last failure", *age, failure);
     }
 }
 
-/// A request that exceeded its time limit: where it was, as far as that is known.
+/// A request that exceeded its time limit, and what its worker did.
+fn overrun_line(overrun: &OverrunReport) -> String {
+    let OverrunReport { worker, request, doing, .. } = overrun;
+    format!("{request}, worker {worker}: {doing}")
+}
+
+/// The same, with the backtrace if it is known.
 fn overrun_lines(overrun: &OverrunReport) -> String {
-    let OverrunReport { worker, request, doing, backtrace, seconds_ago } = overrun;
-    let mut text = format!("{request}, {seconds_ago} s ago, worker {worker}: {doing}");
-    for line in backtrace.iter().flat_map(|backtrace| backtrace.lines()) {
+    let mut text = overrun_line(overrun);
+    for line in overrun.backtrace.iter().flat_map(|backtrace| backtrace.lines()) {
         let _ = write!(text, "\n  {line}");
     }
     text
 }
 
-fn fact(text: &mut String, name: &str, fact: &str) {
-    let _ = writeln!(text, "{name:<12} {}", fact.replace('\n', "\n             "));
-}
-
 /// How many workers there should be, and why.
-fn workers_facts(text: &mut String, app: &AppReport) {
+fn workers_facts(page: &mut Page, app: &AppReport) {
     let wanted = app.processes.workers_wanted;
     let Some(sizing) = &app.processes.sizing else {
-        return fact(text, "workers", &format!("{wanted} wanted"));
+        return page.fact("workers", &format!("{wanted} wanted"));
     };
     let SizingReport { min, max, cpus, memory_bytes, decided, decided_seconds_ago, hindered } = sizing;
     let memory = memory_bytes.map(|bytes| format!(", {}", gib(bytes))).unwrap_or_default();
-    fact(text, "workers", &format!("{wanted} of {min}..{max}: {cpus}{memory}"));
+    page.fact("workers", &format!("{wanted} of {min}..{max}: {cpus}{memory}"));
     if let Some(decided) = decided {
-        fact(text, "", &format!("{decided} ({} ago)", duration(decided_seconds_ago.unwrap_or(0))));
+        page.fact("", &format!("{decided} ({} ago)", duration(decided_seconds_ago.unwrap_or(0))));
     }
     if let Some(hindered) = hindered {
-        fact(text, "", &format!("no more, as {hindered}"));
+        page.fact("", &format!("no more, as {hindered}"));
     }
 }
 
@@ -240,7 +318,7 @@ fn mib(bytes: u64) -> String {
     format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20))
 }
 
-fn memory_facts(text: &mut String, memory: &MemoryReport) {
+fn memory_facts(page: &mut Page, memory: &MemoryReport) {
     let MemoryReport { bytes, worker_limit_bytes, budget_bytes, problem, replaced, oom_kills } = memory;
     let mut line = mib(*bytes);
     if let Some(budget) = budget_bytes {
@@ -255,14 +333,14 @@ fn memory_facts(text: &mut String, memory: &MemoryReport) {
     if *oom_kills > 0 {
         let _ = write!(line, "; {oom_kills} workers killed by the kernel, out of memory");
     }
-    fact(text, "memory", &line);
+    page.fact("memory", &line);
     if let Some(problem) = problem {
-        fact(text, "", problem);
+        page.fact("", problem);
     }
 }
 
 /// What the kernel keeps the application within.
-fn limits_facts(text: &mut String, limits: &KernelLimitsReport) {
+fn limits_facts(page: &mut Page, limits: &KernelLimitsReport) {
     let KernelLimitsReport {
         cpu_max, throttled_ms, memory_max_bytes, memory_bytes, oom_kills, problem, ..
     } = limits;
@@ -277,9 +355,9 @@ fn limits_facts(text: &mut String, limits: &KernelLimitsReport) {
             memory_bytes.map(|bytes| format!(", {} in use with files", mib(bytes))).unwrap_or_default();
         parts.push(format!("memory_max {}{used}, {oom_kills} processes killed", gib(*bytes)));
     }
-    fact(text, "limits", &parts.join("; "));
+    page.fact("limits", &parts.join("; "));
     if let Some(problem) = problem {
-        fact(text, "", &format!("not all are kept: {problem}"));
+        page.fact("", &format!("not all are kept: {problem}"));
     }
 }
 
@@ -302,20 +380,25 @@ fn refork_line(refork: &ReforkReport) -> String {
 }
 
 fn restart_line(restart: &RestartReport) -> String {
-    let RestartReport { generation, asked_by, state, seconds, .. } = restart;
-    format!("to generation {generation} by {asked_by}: {state}, {seconds:.1} s")
+    let RestartReport { generation, asked_by, state, seconds, ended_seconds_ago, .. } = restart;
+    format!("to generation {generation} by {asked_by}: {state}, {seconds:.1} s{}", ago(*ended_seconds_ago))
 }
 
 fn upgrade_line(upgrade: &UpgradeReport) -> String {
-    let UpgradeReport { asked_by, state, seconds, pid, .. } = upgrade;
+    let UpgradeReport { asked_by, state, seconds, pid, ended_seconds_ago, .. } = upgrade;
     let new = pid.map(|pid| format!(" (new process: pid {pid})")).unwrap_or_default();
-    format!("by {asked_by}: {state}, {seconds:.1} s{new}")
+    format!("by {asked_by}: {state}, {seconds:.1} s{new}{}", ago(*ended_seconds_ago))
+}
+
+/// `, 5m 12s ago`
+fn ago(seconds: Option<u64>) -> String {
+    seconds.map(|seconds| format!(", {} ago", duration(seconds))).unwrap_or_default()
 }
 
 fn row(worker: &WorkerReport) -> String {
     let pid = worker.process.pid.map_or("-".into(), |pid| pid.to_string());
     format!(
-        "  {:>6}  {:>10}  {:>8}  {:<9}  {:>7}  {:>9}  {:>10}  {:>10}  {:>8}",
+        "  {:>6}  {:>3}  {:>7}  {:<9}  {:>7}  {:>4}  {:>9}  {:>9}  {:>7}",
         worker.process.worker,
         worker.process.generation,
         pid,
@@ -328,35 +411,32 @@ fn row(worker: &WorkerReport) -> String {
     )
 }
 
-/// `42s`, `5m 12s`, `3h 20m`, `2d 4h`.
-fn duration(seconds: u64) -> String {
-    match seconds {
-        0..60 => format!("{seconds}s"),
-        60..3600 => format!("{}m {}s", seconds / 60, seconds % 60),
-        3600..86_400 => format!("{}h {}m", seconds / 3600, seconds / 60 % 60),
-        _ => format!("{}d {}h", seconds / 86_400, seconds / 3600 % 24),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::status::test_status::{a_status, an_app};
+    use highball_link::ServerProcesses;
+
+    fn shown(status: &ServerReport, view: View) -> String {
+        table(status, ", user deploy", view, |_| true)
+    }
+
+    const DETAILS: View = View { columns: None, has_details: true };
 
     #[test]
     fn the_table_says_what_matters() {
-        let text = table(&a_status(), ", user deploy", |_| true);
+        let text = shown(&a_status(), DETAILS);
         for part in [
             "(pid 42, user deploy)",
             "up 1h 1m",
             "/srv/blog (production, as deploy)",
             "Rails 6.1.7, Ruby 3.1.2",
-            "GET /report, 5 s ago, worker 3: it sleeps",
+            "5s ago: GET /report, worker 3: it sleeps",
             "app.rb:7:in `sleep'",
             "http://127.0.0.1:3000",
             "http://127.0.0.1:3000/?highball=4711",
             "given as an object",
-            "to generation 2 by USR1: done, 3.2 s",
+            "to generation 2 by USR1: done, 3.2 s, 1m 5s ago",
             "promoted from worker 7",
             "access log   /srv/blog/log/access.log cannot be opened: it is a pipe",
             "number 4, by 100 requests: done, 0.5 s",
@@ -373,13 +453,70 @@ mod tests {
     }
 
     #[test]
-    fn each_of_several_applications_has_its_table() {
+    fn each_line_has_room_in_80_columns() {
+        let text = shown(&a_status(), View { columns: Some(80), has_details: false });
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        assert!(!text.contains("app.rb:7"), "no backtrace, unless it is wanted:\n{text}");
+    }
+
+    #[test]
+    fn failures_before_the_last_successful_restart_are_history() {
+        let failure = |app: &mut AppReport, seconds_ago| {
+            app.processes.last_failure = Some("worker 3 died: killed by SIGKILL".into());
+            app.processes.last_failure_seconds_ago = Some(seconds_ago);
+        };
+        let upgrade = |ended| {
+            let failure = Some("the new process died\nbacktrace: a.rb:1".into());
+            let processes = ServerProcesses {
+                upgrade: Some(UpgradeReport {
+                    number: 1,
+                    asked_by: "USR2".into(),
+                    state: "failed".into(),
+                    seconds: 1.0,
+                    pid: None,
+                    version: None,
+                    failure,
+                    ended_seconds_ago: Some(ended),
+                }),
+                ..ServerProcesses::default()
+            };
+            ServerReport { processes, ..a_status() }
+        };
+        let (mut late, mut early) = (upgrade(10), upgrade(3000)); // the restart ended 65 s ago
+        failure(&mut late.apps[0], 10);
+        failure(&mut early.apps[0], 3000);
+        let late = shown(&late, View::default());
+        assert!(
+            late.contains(
+                "hot restart  by USR2: failed, 1.0 s, 10s ago\n             the new process died\n"
+            ),
+            "{late}"
+        );
+        assert!(
+            late.contains("last failure 10s ago: worker 3 died") && !late.contains("backtrace"),
+            "{late}"
+        );
+        let history = shown(&early, View::default());
+        assert!(!history.contains("hot restart") && !history.contains("last failure"), "{history}");
+        let details = shown(&early, DETAILS);
+        assert!(
+            details.contains("backtrace: a.rb:1") && details.contains("50m 0s ago: worker 3"),
+            "{details}"
+        );
+    }
+
+    #[test]
+    fn several_applications_are_a_table_and_one_of_them_has_its_facts() {
         let mut shop = AppReport { name: "shop".into(), ..an_app() };
         shop.processes.phase = "asleep".into();
         let status = ServerReport { apps: vec![an_app(), shop], ..a_status() };
-        let text = table(&status, "", |_| true);
-        assert!(text.contains("blog         serving at http://127.0.0.1:3000/\n"), "{text}");
-        assert!(text.contains("shop         asleep at "), "{text}");
-        assert!(!table(&status, "", |app| app.name == "shop").contains("blog         serving"));
+        let text = shown(&status, View { columns: Some(80), has_details: false });
+        let columns = "  app   state     workers  busy  queue      memory  at\n";
+        let row = "  blog  serving         1     2      5   150.0 MiB  127.0.0.1:3000/\n";
+        assert!(text.contains(&format!("{columns}{row}")) && text.contains("\n  shop  asleep  "), "{text}");
+        let only = table(&status, "", View::default(), |app| app.name == "shop");
+        assert!(only.contains("shop         asleep at ") && !only.contains("blog "), "{only}");
+        let all = shown(&status, DETAILS);
+        assert!(all.contains("blog         serving at http://127.0.0.1:3000/\n"), "{all}");
     }
 }

@@ -40,6 +40,7 @@ fn a_restart() -> RestartReport {
         seconds: 3.25,
         failure: None,
         mold: None,
+        ended_seconds_ago: Some(65),
     }
 }
 

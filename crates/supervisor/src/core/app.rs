@@ -16,18 +16,12 @@ use std::time::Instant;
 /// What went wrong last.
 #[derive(Debug, Default)]
 pub(crate) struct Trouble {
-    pub(crate) last_failure: Option<String>,
+    /// The last failure, and its time.
+    pub(crate) last_failure: Option<(String, Instant)>,
     /// Processes that the kernel has killed for lack of memory.
     pub(crate) oom_kills: u64,
     /// The last boot that failed.
     pub(crate) diagnosis: Option<Arc<Diagnosis>>,
-}
-
-impl Trouble {
-    /// The last failure is this.
-    pub(crate) fn note(&mut self, what: String) {
-        self.last_failure = Some(what);
-    }
 }
 
 /// One application.
@@ -78,6 +72,11 @@ impl App {
             surroundings,
             config,
         }
+    }
+
+    /// Remembers the last failure.
+    pub(super) fn note_failure(&mut self, what: String) {
+        self.trouble.last_failure = Some((what, self.now));
     }
 
     // --- for the server and the shell

@@ -43,6 +43,11 @@ impl Phase {
         matches!(self, Phase::Running)
     }
 
+    /// Whether the user wants no request to be waited for.
+    pub(crate) fn is_quick(&self) -> bool {
+        matches!(self, Phase::Finishing { quick: true, .. })
+    }
+
     pub(crate) fn is_ending(&self) -> bool {
         matches!(self, Phase::Ending(..))
     }

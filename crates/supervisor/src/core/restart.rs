@@ -4,7 +4,7 @@ use crate::probe::ProbeFailure;
 use highball_link::{Diagnosis, RestartCount, RestartReport};
 use std::collections::VecDeque;
 use std::fmt;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Lines of a backtrace that are reported.
 pub(crate) const BACKTRACE_LINES: usize = 20;
@@ -134,29 +134,41 @@ impl fmt::Display for Failure {
 /// The restarts that have ended: as many as are remembered, and the numbers of all.
 #[derive(Debug, Default)]
 pub(crate) struct PastRestarts {
-    last: VecDeque<RestartReport>,
+    last: VecDeque<(RestartReport, Instant)>,
     /// By [`Asked`]: those that were done, and those that failed.
     counts: [[u64; 2]; Asked::ALL.len()],
 }
 
 impl PastRestarts {
-    pub(crate) fn add(&mut self, wish: Wish, took: Duration, failure: Option<&Failure>) {
+    pub(crate) fn add(&mut self, wish: Wish, took: Duration, failure: Option<&Failure>, now: Instant) {
         self.counts[wish.asked as usize][usize::from(failure.is_some())] += 1;
         if self.last.len() == REMEMBERED {
             self.last.pop_front();
         }
-        self.last.push_back(RestartReport {
+        let report = RestartReport {
             generation: wish.generation,
             asked_by: wish.asked.to_string(),
             state: if failure.is_some() { "failed" } else { "done" }.into(),
             seconds: took.as_secs_f64(),
             failure: failure.map(Failure::to_string),
             mold: None,
-        });
+            ended_seconds_ago: None,
+        };
+        self.last.push_back((report, now));
     }
 
+    #[cfg(test)]
     pub(crate) fn iter(&self) -> impl Iterator<Item = &RestartReport> {
-        self.last.iter()
+        self.last.iter().map(|(report, _)| report)
+    }
+
+    /// The reports, with the time since each restart ended.
+    pub(crate) fn reports(&self, now: Instant) -> impl Iterator<Item = RestartReport> + '_ {
+        let aged = move |(report, ended): &(RestartReport, Instant)| {
+            let ended_seconds_ago = Some(now.saturating_duration_since(*ended).as_secs());
+            RestartReport { ended_seconds_ago, ..report.clone() }
+        };
+        self.last.iter().map(aged)
     }
 
     /// How many there were.
@@ -193,7 +205,7 @@ mod tests {
     fn only_the_last_restarts_are_remembered() {
         let mut past = PastRestarts::default();
         for generation in 2..20 {
-            past.add(Wish { generation, asked: Asked::Signal }, Duration::ZERO, None);
+            past.add(Wish { generation, asked: Asked::Signal }, Duration::ZERO, None, Instant::now());
         }
         let numbers: Vec<u32> = past.iter().map(|restart| restart.generation).collect();
         assert_eq!(numbers, (12..20).collect::<Vec<u32>>());
@@ -206,7 +218,7 @@ mod tests {
         let fails = [None, Some(&failure), Some(&failure)];
         for _ in 0..REMEMBERED {
             for failed in fails {
-                past.add(Wish { generation: 2, asked: Asked::File }, Duration::ZERO, failed);
+                past.add(Wish { generation: 2, asked: Asked::File }, Duration::ZERO, failed, Instant::now());
             }
         }
         let counts = past.counts();

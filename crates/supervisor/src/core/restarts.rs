@@ -233,7 +233,7 @@ impl Restarts {
     /// It is known why it has failed; its generation. It is still being undone.
     pub(crate) fn failed(&mut self, failure: &Failure, now: Instant) -> Option<u32> {
         let restart = self.going.as_ref()?;
-        self.past.add(restart.wish(), restart.took(now), Some(failure));
+        self.past.add(restart.wish(), restart.took(now), Some(failure), now);
         Some(restart.next.number())
     }
 
@@ -245,7 +245,7 @@ impl Restarts {
     /// It is done, or has failed at once.
     pub(crate) fn ended(&mut self, failure: Option<&Failure>, now: Instant) -> Option<Restart> {
         let restart = self.going.take()?;
-        self.past.add(restart.wish(), restart.took(now), failure);
+        self.past.add(restart.wish(), restart.took(now), failure, now);
         Some(restart)
     }
 
@@ -254,15 +254,15 @@ impl Restarts {
         let restart = self.going.take()?;
         let was_reported = restart.stage == Stage::Undoing && restart.explaining.is_none();
         if !was_reported {
-            self.past.add(restart.wish(), restart.took(now), Some(why));
+            self.past.add(restart.wish(), restart.took(now), Some(why), now);
         }
         Some((restart, was_reported))
     }
 
     /// The next one comes to nothing.
-    pub(crate) fn refused(&mut self, why: &Failure) {
+    pub(crate) fn refused(&mut self, why: &Failure, now: Instant) {
         if let Some(wish) = self.wish.take() {
-            self.past.add(wish, Duration::ZERO, Some(why));
+            self.past.add(wish, Duration::ZERO, Some(why), now);
         }
     }
 }

@@ -70,7 +70,8 @@ impl AppSupervisor {
             restart_counts: core.restarts.past().counts(),
             refork: self.refork_report(core, now),
             no_refork: core.reforks.unfit().map(String::from),
-            last_failure: core.trouble.last_failure.clone(),
+            last_failure: core.trouble.last_failure.as_ref().map(|(what, _)| what.clone()),
+            last_failure_seconds_ago: core.trouble.last_failure.as_ref().map(|(_, at)| (now - *at).as_secs()),
             diagnosis: core.trouble.diagnosis.as_deref().cloned(),
         }
     }
@@ -91,6 +92,7 @@ impl AppSupervisor {
             seconds: took.as_secs_f64(),
             failure: None,
             mold,
+            ended_seconds_ago: None,
         };
         // For a client that waits, a restart that is being undone has ended; unless the reason for its failure is still
         // to be found out.
@@ -101,7 +103,7 @@ impl AppSupervisor {
             report(restart.wish(), stage.name(), restart.took(now), mold)
         });
         let queued = core.restarts.wish().map(|wish| report(wish, "queued", Duration::ZERO, None));
-        core.restarts.past().iter().cloned().chain(going).chain(queued).collect()
+        core.restarts.past().reports(now).chain(going).chain(queued).collect()
     }
 
     /// The refork that is under way, or the last one.

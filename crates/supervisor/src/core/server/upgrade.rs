@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 const START_TIME: Duration = Duration::from_secs(10);
 /// Time for a new process to accept connections, once it may.
 const TAKE_OVER_TIME: Duration = Duration::from_secs(10);
-/// Time for a new process that is not wanted any more to end by itself.
+/// Time for an unwanted new process to exit before it is killed.
 const LEAVE_TIME: Duration = Duration::from_secs(2);
 
 /// How far a hot restart has come.
@@ -66,6 +66,7 @@ impl Upgrade {
             pid: None,
             version: self.version.clone(),
             failure: None,
+            ended_seconds_ago: None,
         }
     }
 }
@@ -87,7 +88,8 @@ pub(crate) struct Upgrades {
     asked: u32,
     pub(crate) going: Option<Upgrade>,
     pub(crate) leaving: Option<Leaving>,
-    pub(crate) past: Option<UpgradeReport>,
+    /// The last one that has ended, and when.
+    past: Option<(UpgradeReport, Instant)>,
     /// The hot restart that has succeeded.
     pub(crate) done: Option<u32>,
 }
@@ -115,7 +117,12 @@ impl Upgrades {
     }
 
     pub(crate) fn report(&self, now: Instant) -> Option<UpgradeReport> {
-        self.going.as_ref().map(|upgrade| upgrade.report(now)).or_else(|| self.past.clone())
+        let past = || {
+            let (report, ended) = self.past.clone()?;
+            let ended_seconds_ago = Some(now.saturating_duration_since(ended).as_secs());
+            Some(UpgradeReport { ended_seconds_ago, ..report })
+        };
+        self.going.as_ref().map(|upgrade| upgrade.report(now)).or_else(past)
     }
 }
 
@@ -297,8 +304,8 @@ impl Server {
         let number = upgrade.number;
         self.log(ServerLog::HotRestartFailed { why: why.into() });
         let report = upgrade.report(self.now);
-        self.upgrades.past =
-            Some(UpgradeReport { state: "failed".into(), failure: Some(why.into()), ..report });
+        let report = UpgradeReport { state: "failed".into(), failure: Some(why.into()), ..report };
+        self.upgrades.past = Some((report, self.now));
         let grace = match upgrade.stage {
             UpgradeStage::Queued => return,
             UpgradeStage::Booting => LEAVE_TIME,
@@ -316,7 +323,7 @@ impl Server {
         let Some(upgrade) = self.upgrades.going.take() else { return };
         let (number, report) = (upgrade.number, upgrade.report(self.now));
         self.log(ServerLog::HandedOver { upgrade: number, took: self.now - upgrade.began });
-        self.upgrades.past = Some(UpgradeReport { state: "done".into(), ..report });
+        self.upgrades.past = Some((UpgradeReport { state: "done".into(), ..report }, self.now));
         self.upgrades.may_be_asked = false;
         self.upgrades.done = Some(number);
         self.phase = ServerPhase::Succeeded;
@@ -347,6 +354,6 @@ impl Server {
 fn ended_early(ending: Ending) -> String {
     format!(
         "the new process ended before it served: {ending}.\nLook at what it printed above. A version of Highball \
-         that knows no hot restarts has to be started by itself."
+         without hot restarts has to be started separately."
     )
 }

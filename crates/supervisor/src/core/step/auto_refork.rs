@@ -1,4 +1,4 @@
-//! Measurements for reforks that Highball begins by itself. [`crate::core::auto_refork`] decides what comes of them.
+//! Measurements for automatic reforks. [`crate::core::auto_refork`] decides what comes of them.
 
 use super::super::app::App;
 use super::super::ids::Ticket;

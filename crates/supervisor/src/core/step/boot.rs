@@ -235,7 +235,7 @@ impl App {
             self.trouble.diagnosis = Some(diagnosis);
             return self.report_failed_restart(was, &failure);
         }
-        self.trouble.note(diagnosis.summary());
+        self.note_failure(diagnosis.summary());
         if matches!(self.condition, Condition::Explaining(of) if of == ticket) {
             self.condition = Condition::Booting;
             if self.is_brought_up() {

@@ -71,7 +71,7 @@ impl App {
     /// The front found a protocol error in its ring.
     pub(super) fn worker_broken(&mut self, worker: u32, why: String) {
         if self.staff.get(worker).is_some() {
-            self.trouble.note(format!("worker {worker} broke the rules of its ring: {why}"));
+            self.note_failure(format!("worker {worker} broke the rules of its ring: {why}"));
             self.out.log(AppLog::Broken { worker, why });
             self.out.act_all(self.staff.halt(worker, self.now));
         }
@@ -79,7 +79,7 @@ impl App {
 
     /// The mold could not fork it.
     pub(super) fn fork_failed(&mut self, number: u32, message: String) {
-        self.trouble.note(format!("a worker could not be forked: {message}"));
+        self.note_failure(format!("a worker could not be forked: {message}"));
         self.out.log(AppLog::NotForked { worker: number, error: message.clone() });
         match self.staff.fork_failed(number, message) {
             Some(WorkerState::Forking) => self.worker_gone(number, Ending::Unknown),
@@ -103,7 +103,7 @@ impl App {
             self.out.log(AppLog::WorkerDied { worker: number, ending, state, is_usual });
             // If it has reported why, that is the failure.
             if worker.failure.is_none() {
-                self.trouble.note(format!("worker {number} died: {ending}"));
+                self.note_failure(format!("worker {number} died: {ending}"));
             }
         }
         self.trouble.oom_kills += u64::from(ending == Ending::OutOfMemory);

@@ -23,7 +23,7 @@ impl App {
     pub(super) fn not_booted(&mut self, diagnosis: Arc<Diagnosis>, files: Option<FolderState>) {
         let failure = Failure::of_diagnosis(&diagnosis);
         self.trouble.diagnosis = Some(Arc::clone(&diagnosis));
-        self.restarts.refused(&failure);
+        self.restarts.refused(&failure, self.now);
         if self.phase.is_running()
             && !self.surroundings.leave_to_people(&self.config)
             && !self.surroundings.can_miss(&self.config)
@@ -42,7 +42,7 @@ impl App {
 
     /// What is started does not come up.
     pub(super) fn give_up(&mut self, what: &str, failures: u32) {
-        let last = self.trouble.last_failure.clone().unwrap_or_default();
+        let last = self.trouble.last_failure.clone().map(|(what, _)| what).unwrap_or_default();
         let why = format!("{failures} {what} in a row have failed; {last}");
         if self.surroundings.can_miss(&self.config) {
             self.boots.give_up(why);

@@ -119,7 +119,7 @@ impl App {
             }
             AppEvent::MoreWorkers(more) => self.want_workers(more),
             AppEvent::Configure { config, replaces } => self.configure(*config, replaces),
-            AppEvent::ConfigurationRefused(why) => self.trouble.note(why),
+            AppEvent::ConfigurationRefused(why) => self.note_failure(why),
             AppEvent::Remove => self.remove(),
         }
     }
@@ -205,7 +205,9 @@ impl App {
                 self.out.act_all(self.staff.control_is_closed(number, self.now));
             }
             (state, None) => {
-                self.out.log(AppLog::Overdue { worker: number, state });
+                if !self.phase.is_quick() {
+                    self.out.log(AppLog::Overdue { worker: number, state });
+                }
                 self.out.act_all(self.staff.halt(number, self.now));
             }
         }

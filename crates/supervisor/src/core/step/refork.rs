@@ -172,7 +172,7 @@ impl App {
     /// The mold that there was stays. What the promoted one has forked runs the same version, and keeps serving.
     pub(super) fn refork_failed(&mut self, what: String) {
         self.out.log(AppLog::ReforkFailed { why: what.clone() });
-        self.trouble.note(format!("a refork failed: {what}"));
+        self.note_failure(format!("a refork failed: {what}"));
         if let Some(refork) = self.reforks.failed(what, self.now) {
             self.refork_ended(&refork);
         }

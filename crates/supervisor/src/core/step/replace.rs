@@ -60,7 +60,7 @@ impl App {
             if tally.serving >= tally.wanted || is_mutated(Mutation::ReplaceEarly) {
                 self.relieved(worker);
             } else if let Some(cause) = self.staff.give_up_replacement(worker, self.now) {
-                self.trouble.note(format!("worker {worker} was not replaced: no other worker came to serve"));
+                self.note_failure(format!("worker {worker} was not replaced: no other worker came to serve"));
                 self.out.log(AppLog::NotReplaced { worker, cause });
             }
         }

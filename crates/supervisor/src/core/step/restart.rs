@@ -234,13 +234,13 @@ impl App {
     /// It is known why a restart has failed at this stage.
     pub(super) fn report_failed_restart(&mut self, was: Stage, failure: &Failure) {
         let Some(generation) = self.restarts.failed(failure, self.now) else { return };
-        self.trouble.note(format!("the restart to generation {generation} failed: {}", failure.what));
+        self.note_failure(format!("the restart to generation {generation} failed: {}", failure.what));
         self.out.log(AppLog::RestartFailed { generation, stage: was.name(), failure: failure.clone() });
     }
 
     /// Gives up a restart that has lost its purpose. Workers that serve already are needed for what is in flight.
     pub(super) fn abandon_restarts(&mut self, why: &Failure) {
-        self.restarts.refused(why);
+        self.restarts.refused(why, self.now);
         let Some((restart, was_reported)) = self.restarts.abandoned(why, self.now) else { return };
         if !was_reported {
             let (generation, stage) = (restart.next.number(), restart.stage.name());

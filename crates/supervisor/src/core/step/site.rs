@@ -39,7 +39,7 @@ impl App {
             backtrace: None,
             remedy: failure.account.remedy.unwrap_or_default(),
         };
-        self.trouble.note(format!("the restart to generation {generation} failed: {}", failure.what));
+        self.note_failure(format!("the restart to generation {generation} failed: {}", failure.what));
         self.restarts.ended(Some(&failure), self.now);
         self.out.log(AppLog::SiteNotReopened { generation, failure });
     }

@@ -105,7 +105,7 @@ impl App {
         let Some(worker) = self.staff.gone(number) else { return };
         self.out.act(AppAction::Forget { process: Process::Worker(number), ending: None });
         self.out.log(AppLog::NotForked { worker: number, error: error.clone() });
-        self.trouble.note(format!("a worker could not be forked: {error}"));
+        self.note_failure(format!("a worker could not be forked: {error}"));
         if worker.line != self.current.line() && !self.restarts.is_going() && !self.reforks.is_going() {
             return;
         }
@@ -131,7 +131,7 @@ impl App {
     pub(super) fn worker_failed(&mut self, number: u32, failure: StartFailure) {
         let Some(promoting) = self.staff.failed_to_start(number, failure.clone()) else { return };
         let what = if promoting { "a worker could not become a mold" } else { "a worker could not start" };
-        self.trouble.note(format!("{what}: {}", failure.error));
+        self.note_failure(format!("{what}: {}", failure.error));
         self.out.log(AppLog::WorkerFailed { worker: number, promoting, failure });
     }
 

@@ -1,0 +1,122 @@
+//! Lines for people: a name, and the text beside it.
+
+use std::fmt::Write as _;
+
+/// Columns before that text.
+const NAMES: usize = 13;
+/// The longest line of a text that is shortened, where the reader is no terminal.
+const LONGEST_LINE: usize = 160;
+
+/// How much the text shows, and in how many columns.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct View {
+    /// Columns of the terminal; `None` where lines are not wrapped.
+    pub(crate) columns: Option<usize>,
+    /// Also backtraces, earlier failures, and how Ruby is tuned.
+    pub(crate) has_details: bool,
+}
+
+/// A text that grows line by line.
+#[derive(Debug)]
+pub(crate) struct Page {
+    pub(crate) view: View,
+    text: String,
+}
+
+impl Page {
+    pub(crate) fn new(view: View) -> Page {
+        Page { view, text: String::new() }
+    }
+
+    pub(crate) fn into_text(self) -> String {
+        self.text
+    }
+
+    /// A line as it is.
+    pub(crate) fn line(&mut self, line: &str) {
+        let _ = writeln!(self.text, "{line}");
+    }
+
+    /// A fact with its name; an empty name continues the fact above.
+    pub(crate) fn fact(&mut self, name: &str, fact: &str) {
+        let name = format!("{name:<width$}", width = NAMES - 1);
+        let mut lines = fact.lines().flat_map(|line| self.wrapped(line)).collect::<Vec<_>>().into_iter();
+        let _ = writeln!(self.text, "{name} {}", lines.next().unwrap_or_default());
+        for line in lines {
+            let _ = writeln!(self.text, "{:NAMES$}{line}", "");
+        }
+    }
+
+    /// Something that went wrong: all of it with details, else one line.
+    pub(crate) fn failure(&mut self, name: &str, age: Option<u64>, what: &str) {
+        let age = age.map(|seconds| format!("{} ago: ", duration(seconds))).unwrap_or_default();
+        let text = format!("{age}{what}");
+        if self.view.has_details {
+            return self.fact(name, &text);
+        }
+        let most = self.view.columns.map_or(LONGEST_LINE, |columns| columns.saturating_sub(NAMES));
+        let first = text.lines().next().unwrap_or_default();
+        let (is_cut, line) = (first.chars().count() > most, first.chars().take(most - 1).collect::<String>());
+        self.fact(name, &if is_cut { line + "…" } else { first.to_owned() });
+    }
+
+    /// The lines of a text, none longer than there are columns, unless a word is.
+    fn wrapped(&self, line: &str) -> Vec<String> {
+        let Some(most) = self.view.columns.map(|columns| columns.saturating_sub(NAMES)) else {
+            return vec![line.to_owned()];
+        };
+        let indent: String = line.chars().take_while(|char| *char == ' ').collect();
+        let mut lines = vec![indent.clone()];
+        for word in line.split_whitespace() {
+            let last = lines.last_mut().unwrap_or_else(|| unreachable!("there is a first line"));
+            if *last == indent {
+                last.push_str(word);
+            } else if last.chars().count() + 1 + word.chars().count() <= most {
+                last.push(' ');
+                last.push_str(word);
+            } else {
+                lines.push(format!("{indent}{word}"));
+            }
+        }
+        lines
+    }
+}
+
+/// `42s`, `5m 12s`, `3h 20m`, `2d 4h`.
+pub(crate) fn duration(seconds: u64) -> String {
+    match seconds {
+        0..60 => format!("{seconds}s"),
+        60..3600 => format!("{}m {}s", seconds / 60, seconds % 60),
+        3600..86_400 => format!("{}h {}m", seconds / 3600, seconds / 60 % 60),
+        _ => format!("{}d {}h", seconds / 86_400, seconds / 3600 % 24),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn page(columns: usize) -> Page {
+        Page::new(View { columns: Some(columns), has_details: false })
+    }
+
+    #[test]
+    fn facts_are_wrapped_between_words() {
+        let mut page = page(30);
+        page.fact("memory", "one two three four five\n  six");
+        assert_eq!(
+            page.into_text(),
+            "memory       one two three\n             four five\n               six\n"
+        );
+    }
+
+    #[test]
+    fn a_failure_is_one_line_with_its_age() {
+        let mut page = page(40);
+        page.failure("failed", Some(65), "loading the app failed: NameError\nat: app.rb:3");
+        assert_eq!(page.into_text(), "failed       1m 5s ago: loading the app…\n");
+        let mut page = Page::new(View { columns: None, has_details: true });
+        page.failure("failed", Some(5), "no\nat: app.rb:3");
+        assert_eq!(page.into_text(), "failed       5s ago: no\n             at: app.rb:3\n");
+    }
+}
