@@ -2,19 +2,24 @@
 //! `name=value` (long ones below it, indented); for programs one JSON object. Where there are several applications, a line
 //! about one of them begins with its name.
 //!
-//! Only events begin with a time. What an application of another user prints has the application's name before it, and
-//! whatever an application says stands within a line, or indented below one: it cannot pass for another event.
+//! On a terminal, a line begins with `highball:` and has colours, and events with [`DETAIL`] as their target are left out.
+//!
+//! Everywhere else, only events begin with a time. What an application of another user prints has the application's name
+//! before it. Text of an application stands within a line, or indented below one: it cannot pass for another event.
 
 mod error_stream;
+mod terminal;
 
 use error_stream::ErrorStream;
 use highball_config::LogFormat;
+use highball_link::DETAIL;
 use highball_supervisor::OutputSink;
 use highball_text::{cut, json as json_text, visible, LONGEST};
 use serde_json::{Map, Value};
 use std::fmt::{self, Write as _};
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+pub(crate) use terminal::{Ink, Terminal};
 use tracing::field::{Field, Visit};
 use tracing::level_filters::LevelFilter;
 use tracing::span::{Attributes, Id};
@@ -27,6 +32,8 @@ use tracing_subscriber::{Layer, Registry};
 const REMEDIES: [&str; 2] = ["remedy", "command"];
 /// The fact that a span adds to the lines within it.
 const APPLICATION: &str = "application";
+/// The facts that people read as part of the message, and the words between. Programs get them as fields.
+const SPOKEN: [(&str, &str); 3] = [("addresses", " on "), ("url", " at "), ("link", ": ")];
 /// Facts longer than this are on separate lines.
 const INLINE_CHARS: usize = 60;
 
@@ -38,9 +45,19 @@ static ERROR_STREAM: LazyLock<Arc<ErrorStream>> = LazyLock::new(Arc::default);
 pub(crate) fn start(format: LogFormat) {
     let level = std::env::var("HIGHBALL_LOG").ok().and_then(|level| level.parse().ok());
     let level: LevelFilter = level.unwrap_or(LevelFilter::INFO);
-    let subscriber = Registry::default().with(Lines { format }.with_filter(level));
+    let style = match (format, Terminal::of_standard_error()) {
+        (LogFormat::Json, _) => Style::Json,
+        (LogFormat::Human, Some(terminal)) => Style::Terminal(terminal),
+        (LogFormat::Human, None) => Style::Plain,
+    };
+    let subscriber = Registry::default().with(Lines { style, level }.with_filter(level));
     // Fails only if it was set before, and then lines go where they went before.
     let _ = tracing::subscriber::set_global_default(subscriber);
+}
+
+/// Writes lines for people at a terminal, made of text without control characters.
+pub(crate) fn show(lines: &str) {
+    ERROR_STREAM.write(lines);
 }
 
 /// From now on a separate thread writes, so that no other waits for the reader of standard error.
@@ -72,8 +89,29 @@ fn json_output(time: &str, application: &str, line: &str) -> String {
     json(time, "INFO", Facts { application, message: line.into(), facts })
 }
 
+/// What lines look like.
+#[derive(Debug, Clone, Copy)]
+enum Style {
+    /// For people who watch.
+    Terminal(Terminal),
+    /// For people who read a file, a pipe or a journal.
+    Plain,
+    /// For programs.
+    Json,
+}
+
 struct Lines {
-    format: LogFormat,
+    style: Style,
+    level: LevelFilter,
+}
+
+impl Lines {
+    /// Whether people at a terminal are spared this event: the banner or a later line says it.
+    fn leaves_out(&self, event: &Event<'_>) -> bool {
+        matches!(self.style, Style::Terminal(_))
+            && event.metadata().target() == DETAIL
+            && self.level <= LevelFilter::INFO
+    }
 }
 
 impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Lines {
@@ -86,6 +124,9 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Lines {
     }
 
     fn on_event(&self, event: &Event<'_>, context: Context<'_, S>) {
+        if self.leaves_out(event) {
+            return;
+        }
         let application = context.event_span(event).and_then(|span| {
             let extensions = span.extensions();
             extensions.get::<Facts>().and_then(|of_span| of_span.application.clone())
@@ -93,10 +134,11 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Lines {
         let mut facts = Facts { application, ..Facts::default() };
         event.record(&mut facts);
         let level = event.metadata().level().as_str();
-        let time = timestamp(SystemTime::now());
-        let text = match self.format {
-            LogFormat::Human => human(&time, level, &facts),
-            LogFormat::Json => json(&time, level, facts),
+        let time = || timestamp(SystemTime::now());
+        let text = match self.style {
+            Style::Terminal(terminal) => on_terminal(terminal, level, &facts),
+            Style::Plain => human(&time(), level, &facts),
+            Style::Json => json(&time(), level, facts),
         };
         ERROR_STREAM.write(&text);
     }
@@ -159,21 +201,66 @@ impl Visit for Facts {
 }
 
 fn human(time: &str, level: &str, event: &Facts) -> String {
-    let application =
-        event.application.as_ref().map(|name| format!("{}: ", visible(name))).unwrap_or_default();
-    let mut line = format!("{time} {level:<5} {application}{}", indented(&event.message));
-    let mut below = String::new();
+    let (message, inline, below) = (message(event), inline(event), below(event));
+    format!("{time} {level:<5} {message}{inline}\n{below}")
+}
+
+/// Who speaks, and nothing that a developer at the terminal knows.
+fn on_terminal(terminal: Terminal, level: &str, event: &Facts) -> String {
+    let level = match level {
+        "ERROR" => terminal.paint(Ink::Red, "error: "),
+        "WARN" => terminal.paint(Ink::Yellow, "warning: "),
+        "INFO" => String::new(),
+        _ => terminal.paint(Ink::Dim, &format!("{}: ", level.to_ascii_lowercase())),
+    };
+    let (name, inline) = (terminal.paint(Ink::Dim, "highball:"), terminal.paint(Ink::Dim, &inline(event)));
+    format!("{name} {level}{}{inline}\n{}", message(event), below(event))
+}
+
+/// The application that the event is about, what happened, and the facts that people read with it.
+fn message(event: &Facts) -> String {
+    let application = event.application.as_ref().map(|name| format!("{}: ", visible(name)));
+    let mut text = application.unwrap_or_default() + &indented(&event.message);
     for (name, value) in &event.facts {
-        let text = value.as_str().map_or_else(|| value.to_string(), str::to_string);
-        if REMEDIES.contains(name) || text.contains('\n') || text.chars().count() > INLINE_CHARS {
-            let _ = writeln!(below, "    {name}: {}", indented(&text));
-        } else if text.contains(' ') || text.is_empty() {
+        if let Some((_, between)) = SPOKEN.iter().find(|(spoken, _)| spoken == name) {
+            let _ = write!(text, "{between}{}", visible(&plain(value)));
+        }
+    }
+    text
+}
+
+fn plain(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_string)
+}
+
+fn is_below((name, value): &(&'static str, Value)) -> bool {
+    let is_long = |text: &str| text.contains('\n') || text.chars().count() > INLINE_CHARS;
+    REMEDIES.contains(name) || value.as_str().is_some_and(is_long)
+}
+
+/// The facts that are not spoken.
+fn shown(event: &Facts) -> impl Iterator<Item = &(&'static str, Value)> {
+    event.facts.iter().filter(|(name, _)| SPOKEN.iter().all(|(spoken, _)| spoken != name))
+}
+
+/// The short facts: ` worker=3 state="in flight"`.
+fn inline(event: &Facts) -> String {
+    let mut line = String::new();
+    for (name, value) in shown(event).filter(|fact| !is_below(fact)) {
+        let text = plain(value);
+        if text.contains(' ') || text.is_empty() {
             let _ = write!(line, " {name}=\"{}\"", visible(&text.replace('\\', "\\\\").replace('"', "\\\"")));
         } else {
             let _ = write!(line, " {name}={}", visible(&text));
         }
     }
-    format!("{line}\n{below}")
+    line
+}
+
+/// The long facts, each on a line or more, and what to do.
+fn below(event: &Facts) -> String {
+    let below = shown(event).filter(|fact| is_below(fact));
+    below.map(|(name, value)| format!("    {name}: {}\n", indented(&plain(value)))).collect()
 }
 
 /// Each line but the first begins with blanks, and none moves the cursor.
@@ -248,6 +335,27 @@ mod tests {
             text,
             "T WARN  the worker died worker=3 state=\"in flight\"\n    backtrace: a.rb:1\n        b.rb:2\n"
         );
+    }
+
+    #[test]
+    fn a_terminal_gets_no_time_and_colours_if_it_has_them() {
+        let text = |level, has_colours| on_terminal(Terminal::with_colours(has_colours), level, &an_event());
+        let below = "    backtrace: a.rb:1\n        b.rb:2\n";
+        let plain = format!("highball: warning: the worker died worker=3 state=\"in flight\"\n{below}");
+        assert_eq!(text("WARN", false), plain);
+        assert!(text("INFO", false).starts_with("highball: the worker died"));
+        let coloured = text("ERROR", true);
+        assert!(coloured
+            .starts_with("\x1b[2mhighball:\x1b[0m \x1b[31merror: \x1b[0mthe worker died\x1b[2m worker=3"));
+    }
+
+    #[test]
+    fn people_read_an_address_with_the_message_and_programs_get_a_field() {
+        let facts = vec![("pid", 7.into()), ("addresses", "http://[::1]:1".into())];
+        let event = || Facts { application: None, message: "serving".into(), facts: facts.clone() };
+        assert_eq!(human("T", "INFO", &event()), "T INFO  serving on http://[::1]:1 pid=7\n");
+        let object: Value = serde_json::from_str(&json("T", "INFO", event())).unwrap();
+        assert_eq!((&object["message"], &object["addresses"]), (&"serving".into(), &"http://[::1]:1".into()));
     }
 
     #[test]

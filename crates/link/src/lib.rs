@@ -12,6 +12,9 @@
 //! - [`RubyHeap`], [`RubyError`], [`Call`], [`ThreadPlace`]: what a Ruby process reports about itself;
 //! - [`Diagnosis`]: why a boot or a request failed, and what to do about it.
 
+/// The target of log events that a terminal leaves out, because the banner or a later event says the same.
+pub const DETAIL: &str = "detail";
+
 mod boot;
 mod diagnosis;
 mod figures;

@@ -67,7 +67,7 @@ impl ErrorStream {
                 if is_written && state.lines.has_dropped() {
                     let lines = state.lines.take_dropped();
                     drop(state);
-                    warn!(lines, "standard error was full, or not read fast enough: lines were dropped");
+                    warn!(lines, "Highball dropped lines: standard error was full, or not read fast enough");
                     state = self.state();
                     continue;
                 }

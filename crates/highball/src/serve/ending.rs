@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use super::waiting::Waiting;
 use highball_front as front;
 use highball_supervisor::Outcome;
 use tokio::runtime::Runtime;
@@ -34,7 +35,12 @@ fn log_unanswered(unanswered: front::Unanswered) {
 
 /// Logs how the run ended, and returns the exit code. A process that was succeeded may still have to stay as the
 /// service's pid.
-pub(super) fn conclude(outcome: Outcome, unanswered: front::Unanswered, runtime: &Runtime) -> ExitCode {
+pub(super) fn conclude(
+    outcome: Outcome,
+    unanswered: front::Unanswered,
+    waiting: &Waiting,
+    runtime: &Runtime,
+) -> ExitCode {
     let is_complete = unanswered == front::Unanswered::default();
     // Ctrl-C in development waits for none.
     if !is_complete && !matches!(outcome, Outcome::Stopped) {
@@ -42,12 +48,16 @@ pub(super) fn conclude(outcome: Outcome, unanswered: front::Unanswered, runtime:
     }
     match outcome {
         Outcome::Drained if is_complete => info!("stopped; every request was answered"),
-        Outcome::Drained | Outcome::Stopped => info!("stopped"),
-        Outcome::Halted => warn!("stopped; what had not ended in time was killed"),
+        Outcome::Stopped => match waiting.cut_off() {
+            Some(requests) if !is_complete => info!("stopped without waiting for {requests}"),
+            _ => info!("stopped"),
+        },
+        Outcome::Drained => info!("stopped"),
+        Outcome::Halted => warn!("stopped; Highball killed the processes that did not end in time"),
         Outcome::BootFailed(_) => {} // the supervisor has logged why
-        Outcome::BootLoop(ref why) => error!(why, "giving up: the application does not come up"),
-        Outcome::CallerGone => error!("giving up: the process that holds the application has gone"),
-        Outcome::HandedOver(_) => info!("finished what was left after the hot restart"),
+        Outcome::BootLoop(ref why) => error!(why, "giving up: the application does not boot"),
+        Outcome::CallerGone => error!("giving up: the process that holds the application has ended"),
+        Outcome::HandedOver(_) => info!("finished the remaining requests after the hot restart"),
     }
     match outcome {
         Outcome::Drained | Outcome::Stopped => ExitCode::SUCCESS,

@@ -32,7 +32,7 @@ pub(super) fn start_front(
     let run = move || {
         let unanswered = front::run(settings, developers, tls, listeners, opening, commands, events);
         let unanswered = unanswered.unwrap_or_else(|error| {
-            error!(%error, "the front has no event loop");
+            error!(%error, "cannot start the front's event loop");
             front::Unanswered::default()
         });
         let _ = end.send(unanswered); // the receiver is gone when the run has ended first

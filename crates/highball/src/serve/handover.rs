@@ -255,10 +255,15 @@ impl Handover {
     async fn begin_to_serve(&self, old: &Predecessor) -> Option<Pidfile> {
         checkpoint::pass("upgrade.let_in").await;
         let _ = self.front.send(FrontCommand::Open).await; // if it has gone, the run is ending
-        info!(pid = self.launcher.pid().as_raw_pid(), old = old.pid(), "serving on {}", self.binds.join(" "));
+        info!(
+            pid = self.launcher.pid().as_raw_pid(),
+            old = old.pid(),
+            addresses = self.binds.join(" "),
+            "serving"
+        );
         let path = self.settings.pidfile.as_deref()?;
         at_root::write_pidfile(path, true, &self.launcher).unwrap_or_else(|error| {
-            error!(error, "the new process id is not written");
+            error!(error, "cannot write the new process id to the pidfile");
             None
         })
     }

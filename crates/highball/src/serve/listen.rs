@@ -216,7 +216,7 @@ fn upgrade_context(
 /// Warns of options that have no effect.
 fn warn_of_ignored(settings: &Settings) {
     for place in &settings.ignored {
-        warn!("{place}: this is an option of the server, and has no effect in the file of one of several applications");
+        warn!(at = %place, "this option belongs to the server; the file of one of several applications cannot set it");
     }
 }
 
@@ -224,7 +224,7 @@ fn warn_of_ignored(settings: &Settings) {
 fn warn_of_environments(settings: &Settings) {
     for app in &settings.apps {
         if let Some(note) = &app.environment_note {
-            warn!("{}: {note}", app.name);
+            warn!(application = app.name, "{note}");
         }
     }
 }

@@ -2,16 +2,18 @@
 //!
 //! In reading order: [`listen`] (checks and sockets, before there are threads), this file (the parts, and how long each of them
 //! lives), [`front_thread`] (the thread of the front), [`wiring`] (how the front and the supervisor are joined), [`readiness`] (when the
-//! server reports that it serves), [`handover`] (taking over from an older process, in a hot restart),
-//! [`reload`] (of the configuration), [`watchdog`] (signs of life for systemd), [`ending`] (what is logged at
+//! server reports that it serves), [`banner`] (what a terminal then shows), [`handover`] (taking over from an older process, in a hot restart),
+//! [`reload`] (of the configuration), [`watchdog`] (signs of life for systemd), [`waiting`] (the requests that a stop waits for), [`ending`] (what is logged at
 //! the end, and the exit code).
 
+mod banner;
 mod ending;
 mod front_thread;
 mod handover;
 mod listen;
 mod readiness;
 mod reload;
+mod waiting;
 mod watchdog;
 mod wiring;
 
@@ -42,7 +44,8 @@ use crate::process::pidfile::Pidfile;
 use crate::root::{at_root, certificate_watch, openers};
 use crate::serve::handover::{Candidate, Handover, News};
 use crate::serve::readiness::Readiness;
-use crate::serve::wiring::{tell_front, tell_supervisor, ControlHandler};
+use crate::serve::waiting::Waiting;
+use crate::serve::wiring::{tell_front, tell_supervisor, ControlHandler, Followers};
 use crate::status::overview::Observer;
 use crate::{admin, log};
 use ending::{conclude, why_not};
@@ -193,16 +196,19 @@ impl Server {
         let Server { keeping, mut pidfile, predecessor, serving, orders, notices, events, .. } = self;
         let Common { configuration, tls, launcher, front: to_front, supervisor: to_supervisor, .. } = &common;
         let runtime = event_loop()?;
+        let waiting = Waiting::new(to_front.downgrade(), configuration.clone());
+        if predecessor.is_none() {
+            banner::announce(&configuration.now());
+        }
         let outcome = runtime.block_on(async {
             tokio::spawn(watchdog::keep_alive(to_front.downgrade(), launcher.clone()));
             tokio::spawn(openers::end_idle());
-            let configured = configuration.clone();
-            let telling =
-                tokio::spawn(tell_front(notices, to_front.clone(), configured, readiness, candidate.clone()));
+            let followers = Followers { readiness, candidate: candidate.clone(), waiting: waiting.clone() };
+            let telling = tokio::spawn(tell_front(notices, to_front.clone(), configuration.clone(), followers));
             let outcome = tokio::select! {
                 outcome = supervisor.run(orders) => outcome,
                 () = tell_supervisor(events, to_supervisor.clone(), candidate) => {
-                    error!("the front has ended by itself"); // workers end when their control sockets close
+                    error!("the front ended unexpectedly"); // workers end when their control sockets close
                     Ok(Outcome::Halted)
                 }
                 () = handover.take_over(predecessor.as_deref(), &mut pidfile) => unreachable!("it waits for ever"),
@@ -221,7 +227,7 @@ impl Server {
             predecessor.failed(&why_not(&outcome));
         }
         drop(pidfile);
-        let code = conclude(outcome, unanswered, &runtime);
+        let code = conclude(outcome, unanswered, &waiting, &runtime);
         // A look at files that does not come to an end is not waited for.
         runtime.shutdown_background();
         Ok(code)
@@ -302,6 +308,7 @@ impl Common {
             candidate.is_one(), // it reports in the handover that it serves
             self.launcher.clone(),
             admin.leaver(self.launcher.clone()),
+            self.supervisor.downgrade(),
         )
     }
 

@@ -1,17 +1,25 @@
 //! Reports that a server serves, to the log and to systemd.
 
+use super::banner::{terminal, Banner};
 use crate::admin::Leaver;
 use crate::configuration::Configuration;
 use crate::root::at_root;
+use crate::status::reports;
 use highball_config::{App, AppId, ShowDiagnosis};
 use highball_front::developer_key::DeveloperKey;
-use highball_link::AppCommand;
+use highball_link::{AppCommand, DETAIL};
 use highball_spawner::ServiceState;
-use highball_supervisor::Launcher;
+use highball_supervisor::{Launcher, Order};
 use rustix::process::Pid;
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio::time::timeout;
 use tracing::info;
+
+/// Time for the supervisor to report what the banner shows.
+const REPORT_TIME: Duration = Duration::from_secs(1);
 
 /// What has to be there before the report.
 #[derive(Debug)]
@@ -26,6 +34,7 @@ pub(crate) struct Readiness {
     has_shown_failure: bool,
     launcher: Launcher,
     admin: Leaver,
+    supervisor: mpsc::WeakSender<Order>,
 }
 
 impl Readiness {
@@ -37,9 +46,21 @@ impl Readiness {
         reported: bool,
         launcher: Launcher,
         admin: Leaver,
+        supervisor: mpsc::WeakSender<Order>,
     ) -> Readiness {
         let coming = configuration.now().apps.iter().filter(|app| app.prestart).map(|app| app.id).collect();
-        Readiness { configuration, binds, key, coming, reported, has_shown_failure: false, launcher, admin }
+        let has_shown_failure = false;
+        Readiness {
+            configuration,
+            binds,
+            key,
+            coming,
+            reported,
+            has_shown_failure,
+            launcher,
+            admin,
+            supervisor,
+        }
     }
 
     /// Another process serves from here on, and has kept these addresses.
@@ -80,7 +101,7 @@ impl Readiness {
                 let apps = &self.configuration.now().apps;
                 let link = apps.first().and_then(|app| browser_link(app, &self.binds, &self.key));
                 let place = link.unwrap_or_else(|| self.binds.join(" "));
-                info!("fix it and reload {place}; the application boots again");
+                info!(link = place, "fix it, then reload the page");
             }
             return;
         }
@@ -99,30 +120,47 @@ impl Readiness {
         if std::mem::replace(&mut self.reported, true) {
             return;
         }
-        info!(pid = self.launcher.pid().as_raw_pid(), "serving on {}", self.binds.join(" "));
+        info!(target: DETAIL, pid = self.launcher.pid().as_raw_pid(), addresses = self.binds.join(" "), "serving");
         self.admin.report();
         let apps = &self.configuration.now().apps;
         if apps.len() > 1 {
             for app in apps {
-                info!(application = app.name, "at {}", self.link_or_url(app));
+                info!(target: DETAIL, application = app.name, url = self.link_or_url(app), "reachable");
             }
             if let Some(url) = self.url_of_list(apps) {
-                info!("all of them, with their states: {}", self.key.link(&url));
+                info!(target: DETAIL, link = self.key.link(&url), "list of the applications");
             }
         } else if let Some(link) = apps.first().and_then(|app| browser_link(app, &self.binds, &self.key)) {
-            info!("in your browser: {link}");
+            info!(target: DETAIL, link, "in your browser");
         }
+        self.show_banner();
         at_root::tell(ServiceState::Ready, &self.launcher);
     }
 
+    /// Shows a developer at a terminal what serves.
+    fn show_banner(&self) {
+        let settings = self.configuration.now();
+        let Some(terminal) = terminal(&settings) else { return };
+        let urls: Vec<String> = settings.apps.iter().map(|app| self.link_or_url(app)).collect();
+        let list = || self.url_of_list(&settings.apps).map(|url| self.key.link(&url));
+        let link = if settings.apps.len() > 1 { list() } else { None };
+        let link = link.or_else(|| urls.first().cloned()).unwrap_or_default();
+        let supervisor = self.supervisor.clone();
+        tokio::spawn(async move {
+            let report = async { reports::of_supervisor(supervisor.upgrade()?).await };
+            let report = timeout(REPORT_TIME, report).await.ok().flatten();
+            Banner { settings: &settings, link, urls }.show(terminal, report.as_ref());
+        });
+    }
+
     fn link_or_url(&self, app: &App) -> String {
-        browser_link(app, &self.binds, &self.key).unwrap_or_else(|| url(app, &self.binds))
+        browser_link(app, &self.binds, &self.key).unwrap_or_else(|| on_this_machine(&url(app, &self.binds)))
     }
 
     fn show_failed_app(&self, app: AppId) {
         let link = |app: Arc<App>| Some((app.name.clone(), browser_link(&app, &self.binds, &self.key)?));
         if let Some((application, link)) = self.configuration.app(app).and_then(link) {
-            info!(application, "in your browser: {link}");
+            info!(application, link, "in your browser");
         }
     }
 
@@ -165,12 +203,16 @@ pub(crate) fn browser_link(app: &App, binds: &[String], key: &DeveloperKey) -> O
     if !app.is_development() || app.show_diagnosis != ShowDiagnosis::Link {
         return None;
     }
-    // What listens on every address is reached on this machine by these.
-    let url = url(app, binds).replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:");
+    let url = on_this_machine(&url(app, binds));
     let rest = url.strip_prefix("http://").or_else(|| url.strip_prefix("https://"))?;
     let host = rest.split([':', '/']).next().unwrap_or_default();
     let is_local = app.hosts.is_empty() || host == "localhost" || host.ends_with(".localhost");
     is_local.then(|| key.link(&url))
+}
+
+/// The URL by which a server that listens on every address is reached on this machine.
+fn on_this_machine(url: &str) -> String {
+    url.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:")
 }
 
 /// The port as it stands in a URL: not at all, if it is the usual one.

@@ -72,9 +72,9 @@ pub(super) async fn reload_on_hangup(server: &Common) {
             }
             Ok(Ok(Ok(_))) => {} // an application that was given as an object has none to read
             Ok(Ok(Err(error))) => {
-                error!(%error, "cannot reload the configuration; it stays as it was");
+                error!(%error, "cannot reload the configuration: keeping the old one");
             }
-            Ok(Err(error)) => error!(%error, "reading the configuration has failed"),
+            Ok(Err(error)) => error!(%error, "cannot read the configuration"),
             Err(_) => {
                 error!("{NOT_READ}");
                 unfinished = Some(reading);
@@ -88,16 +88,16 @@ async fn change(server: &Common, new: Settings) {
     let Common { configuration, launcher, front, supervisor, .. } = server;
     let old = configuration.now();
     if let Some(why) = cannot_follow(&new, &old, launcher) {
-        return error!(why, "cannot apply the configuration; it stays as it was");
+        return error!(why, "cannot apply the configuration: keeping the old one");
     }
     let Changes { settings, added, changed, removed, refused, is_about_server } = Changes::between(&old, new);
     for (app, fault) in refused {
         let error = fault.message;
-        error!(error, app = app.name, "cannot reload the application's configuration; it stays as it was");
+        error!(error, app = app.name, "cannot reload the application's configuration: keeping the old one");
         tell(supervisor, Order::ToApp(app.id, AppOrder::ConfigurationRefused(error))).await;
     }
     if is_about_server {
-        warn!("options of the server itself have changed, and stay as they were until a hot restart: highball upgrade");
+        warn!("options of the server have changed; they take effect with a hot restart: highball upgrade");
     }
     if added.is_empty() && changed.is_empty() && removed.is_empty() {
         return configuration.follow(settings);

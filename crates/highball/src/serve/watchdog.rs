@@ -39,7 +39,7 @@ pub(super) async fn keep_alive(front: mpsc::WeakSender<FrontCommand>, launcher: 
         if answers {
             at_root::tell(ServiceState::Alive, &launcher);
         } else {
-            warn!("the event loop of the server does not answer: systemd gets no sign of life, and will restart it");
+            warn!("the server's event loop does not respond: systemd gets no notification, and will restart the service");
         }
     }
 }

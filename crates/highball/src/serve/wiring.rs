@@ -6,6 +6,7 @@ use crate::configuration::Configuration;
 use crate::control::messages::{heap_time, Answer, Question, RubyProcess};
 use crate::serve::handover::{Candidate, News};
 use crate::serve::readiness::Readiness;
+use crate::serve::waiting::Waiting;
 use crate::status::kernel_limits;
 use crate::status::overview::{Detail, Observer};
 use crate::status::reports;
@@ -23,14 +24,20 @@ use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 use tokio::sync::{mpsc, oneshot};
 
+/// The parts that learn from the supervisor's notices, beside the front.
+pub(crate) struct Followers {
+    pub(crate) readiness: Readiness,
+    pub(crate) candidate: Candidate,
+    pub(crate) waiting: Waiting,
+}
+
 /// Passes the supervisor's notices on to the front, until the supervisor is gone; and to a `candidate`, as long as it
 /// is one.
 pub(crate) async fn tell_front(
     mut notices: mpsc::Receiver<Notice>,
     front: mpsc::Sender<FrontCommand>,
     configuration: Configuration,
-    mut readiness: Readiness,
-    candidate: Candidate,
+    Followers { mut readiness, candidate, waiting }: Followers,
 ) {
     readiness.begin();
     while let Some(notice) = notices.recv().await {
@@ -59,8 +66,12 @@ pub(crate) async fn tell_front(
                 FrontCommand::ReopenLogs
             }
         };
+        let drains = matches!(command, FrontCommand::Drain);
         if front.send(command).await.is_err() {
             return; // the front has ended, and with it the run
+        }
+        if drains {
+            tokio::spawn(waiting.clone().report());
         }
     }
 }

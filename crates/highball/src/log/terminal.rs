@@ -1,0 +1,60 @@
+//! Highball on a terminal: colours, and whether standard error is one.
+
+use std::env;
+use std::io::{stderr, IsTerminal};
+
+/// How a piece of text looks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ink {
+    /// Less important than the rest.
+    Dim,
+    /// Headings and names.
+    Bold,
+    /// Something to open.
+    Link,
+    /// A warning.
+    Yellow,
+    /// An error.
+    Red,
+}
+
+impl Ink {
+    fn code(self) -> &'static str {
+        match self {
+            Ink::Dim => "2",
+            Ink::Bold => "1",
+            Ink::Link => "36",
+            Ink::Yellow => "33",
+            Ink::Red => "31",
+        }
+    }
+}
+
+/// A terminal that shows what Highball prints to standard error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Terminal {
+    has_colours: bool,
+}
+
+impl Terminal {
+    /// The terminal behind standard error, if it is one.
+    pub(crate) fn of_standard_error() -> Option<Terminal> {
+        let set = |name: &str| env::var_os(name).filter(|value| !value.is_empty());
+        let is_dumb = set("TERM").is_none_or(|term| term == "dumb");
+        stderr().is_terminal().then(|| Terminal { has_colours: !is_dumb && set("NO_COLOR").is_none() })
+    }
+
+    #[cfg(test)]
+    pub(crate) fn with_colours(has_colours: bool) -> Terminal {
+        Terminal { has_colours }
+    }
+
+    /// The text in this ink.
+    pub(crate) fn paint(self, ink: Ink, text: &str) -> String {
+        if self.has_colours && !text.is_empty() {
+            format!("\x1b[{}m{text}\x1b[0m", ink.code())
+        } else {
+            text.to_owned()
+        }
+    }
+}
