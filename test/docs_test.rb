@@ -96,6 +96,18 @@ class DocsTest < Minitest::Test
     end
   end
 
+  NO_SENTENCES = /\b(?:such\ as\ it\ is|by\ (?:itself|themselves)|that\ those|
+                  (?<!there\ )is\ no\ (?!longer|certificate)[a-z]+\b(?=\ *(?:;|"|$)))\b/ix
+  # What Highball prints: log lines, errors, remedies, help. The pieces between quotes, where they are sentences.
+  def test_texts_name_the_actor
+    Dir.glob("{crates,ext,lib}/**/*.{rs,rb}", base: ROOT).grep_v(%r{/tests?[/.]|/sim/}).each do |path|
+      code = read(path).split(/^(?:#\[cfg\(test\)\]\n)?mod tests \{/).first
+      code.scan(/"((?:[^"\\\n]|\\.)+)"/) do |(text)|
+        refute_match(NO_SENTENCES, text.gsub(/`[^`]*`/, ""), path) if text.include?(" ")
+      end
+    end
+  end
+
   # Pages that answer questions by topic, and pages of measurements. Every other page is a guide.
   REFERENCE = %r{-reference\.md\z|\Adocs/(?:configuration|benchmarks)\.md\z}
   GUIDE_WORDS = 1200

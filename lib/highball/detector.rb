@@ -110,7 +110,7 @@ module Highball
       return if folder.named || self.class::LAYOUT.nil?
 
       file, pattern = self.class::LAYOUT
-      Evidence.new(LAYOUT_FOUND, "#{file} is that of a #{self.class.framework} application") if
+      Evidence.new(LAYOUT_FOUND, "#{file} belongs to a #{self.class.framework} application") if
         pattern.match?(folder.read(file))
     end
 

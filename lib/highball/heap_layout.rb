@@ -20,7 +20,7 @@ module Highball
     LEAST = (Float(ENV.fetch(LEAST_BY, 0.2), exception: false) || 0.2).clamp(0.0, 1.0)
     # What running requests hold of that at most, not free after a collection: of the slots of some size, it is more.
     HELD_BY_REQUESTS = Heap.several_sizes? ? 0.2 : 0.15
-    # The share of slots that is free in a new mold. In one that was a worker it is the least: memory counts more there.
+    # The share of slots that is free in a new mold. Promoted molds use the minimum: memory counts more there.
     ROOM = 1.0 / 3
     ROOM_AFTER_REFORK = LEAST + HELD_BY_REQUESTS
     # Live slots up to which a heap stays in the processor's caches, a few MiB, and the share that is free there:

@@ -23,7 +23,7 @@ module Highball
 
     # Create it before the application can open anything in this process.
     #
-    # state:: the LastingState of the mold; nil if Highball does not promote this worker by itself.
+    # state:: the LastingState of the mold; nil without automatic reforks.
     def initialize(state)
       @state = state or return
       @descriptors = descriptors

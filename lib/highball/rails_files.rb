@@ -53,7 +53,7 @@ module Highball
 
     def database_url
       scheme = @variables["DATABASE_URL"][/\A([a-z][a-z0-9+.-]*):/i, 1]
-      return warning("DATABASE_URL is no URL", "Write it as adapter://user:password@host/database.") unless scheme
+      return warning("DATABASE_URL is not a URL", "Write it as adapter://user:password@host/database.") unless scheme
 
       gems = ADAPTERS[scheme.downcase] or return
       return unless gems.all? { |gem| @folder.locked_without?(gem) }

@@ -47,7 +47,7 @@ module Highball
     def absolute(path, below) = (path.start_with?("/") ? path : File.join(below, path)).b
 
     def file_at(path, folders = @paths)
-      raise Refused, "it is no absolute path" unless path.start_with?("/")
+      raise Refused, "it is not an absolute path" unless path.start_with?("/")
       raise Refused, "it leads up by `..`" if path.match?(UP)
 
       opened = Native.open_within(path, folders)

@@ -23,7 +23,7 @@ module Highball
   class Worker
     # `message` is the order to fork; `descriptors` are the ring's three and the control socket. If the mold has not
     # loaded the application, `app` is nil and `found` is the detector that loads it. `state` is the LastingState of the
-    # mold if Highball may promote this worker by itself.
+    # mold if Highball may promote this worker automatically.
     def initialize(message, descriptors, app, found = nil, state = nil)
       @number = message[:worker]
       @threads = message[:threads]
@@ -149,7 +149,7 @@ module Highball
         next unless readable.include?(@news)
 
         @news.read_nonblock(16, exception: false)
-        raise "the serving threads have ended by themselves" unless serving.alive?
+        raise "the serving threads have ended unexpectedly" unless serving.alive?
 
         @control.say(:leaving)
       end

@@ -62,7 +62,7 @@ class ContainerTest < E2ETest
     assert_match(/highball/, inside)
     assert_equal 4, inside.scan("Read-only file system").length, inside
     assert_empty problems(server)
-    assert_match(%r{the control socket is elsewhere.*/dev/shm/highball-12345/1\.sock}, server.log)
+    assert_match(%r{the control socket is in another place.*/dev/shm/highball-12345/1\.sock}, server.log)
   end
 
   def test_root_finds_its_server_on_a_read_only_file_system

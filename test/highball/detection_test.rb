@@ -16,7 +16,7 @@ class DetectionTest < Minitest::Test
     { "app.rb" => CALL } => ["Rack", "app.rb says `def call(env)"],
     { "only.rb" => "App = ->(env) { [200, {}, []] }" } => ["Rack", "only.rb says"],
     { "config/environment.rb" => "Rails.application.initialize!", "config.ru" => "run Rails.application" } =>
-      ["Rails", "config/environment.rb is that of a Rails application"],
+      ["Rails", "config/environment.rb belongs to a Rails application"],
     { "app.rb" => "class A < Rails::Application; end" } => ["Rails", "app.rb says"],
     { "app.rb" => "require 'sinatra'\nget('/') { 'hi' }" } => ["Sinatra", "app.rb says `require 'sinatra'`"],
     { "app.rb" => "require 'sinatra/base'\nclass A < Sinatra::Base\nend" } => ["Sinatra", "app.rb says"],
@@ -29,13 +29,13 @@ class DetectionTest < Minitest::Test
       ["Grape", "api.rb says"],
     { "app.rb" => "class App < Roda\n route { }\nend" } => ["Roda", "app.rb says `class App < Roda`"],
     { "config.ru" => "require 'hanami/boot'\nrun Hanami.app" } => ["Hanami", "config.ru says"],
-    { "config/app.rb" => "module Shop\n class App < Hanami::App\n end\nend" } => ["Hanami", "config/app.rb is"],
-    { "config/apps.rb" => "Padrino.mount('Shop').to('/')" } => ["Padrino", "config/apps.rb is"],
+    { "config/app.rb" => "module Shop\n class App < Hanami::App\n end\nend" } => ["Hanami", "config/app.rb belongs to"],
+    { "config/apps.rb" => "Padrino.mount('Shop').to('/')" } => ["Padrino", "config/apps.rb belongs to"],
     { "config.ru" => "run A", "script.rb" => "require 'sinatra'" } => ["Rack", "there is config.ru"],
     # A framework in a comment, or in the Gemfile of another framework's application, does not count.
     { "config.ru" => "# require 'sinatra'\nrun A" } => ["Rack", "there is config.ru"],
     { "config/environment.rb" => "Rails.application.initialize!", "config.ru" => "run Rails.application",
-      "Gemfile" => "gem 'rails'\ngem 'sinatra'\ngem 'grape'" } => ["Rails", "config/environment.rb is"]
+      "Gemfile" => "gem 'rails'\ngem 'sinatra'\ngem 'grape'" } => ["Rails", "config/environment.rb belongs to"]
   }.freeze
 
   def setup

@@ -21,7 +21,7 @@ class SendfileTest < ServerTestCase
       answer = sent("x-sendfile" => value)
       assert_equal [404, "Not Found\n", nil], [answer.status, answer.body, answer.head["x-sendfile"]], value.inspect
     end
-    assert_match(/x-sendfile names .*it is no absolute path/, log)
+    assert_match(/x-sendfile names .*it is not an absolute path/, log)
   end
 
   # The words with the folder's name reach the log.

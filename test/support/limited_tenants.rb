@@ -90,7 +90,7 @@ module LimitedTenants
   # The application is served without its limits, and the log and the status tell why.
   def assert_not_kept(server, problem)
     assert_equal 200, ask_attacker(server).status
-    assert_match(/does not keep all limits .*attacker/, server.log)
+    assert_match(/does not enforce all limits .*attacker/, server.log)
     assert_match(problem, server.log)
     assert_match(problem, kernel_limits(server)["problem"])
     assert_match(/Delegate=yes/, kernel_limits(server)["problem"])

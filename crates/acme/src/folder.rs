@@ -186,7 +186,7 @@ pub(crate) fn examine(folder: &Path, is_own: bool) -> io::Result<()> {
     let found = if is_own { fs::symlink_metadata(folder)? } else { fs::metadata(folder)? };
     let refused = |why: &str| Err(io::Error::other(format!("{} {why}", folder.display())));
     match () {
-        () if !found.is_dir() => refused("is no folder"),
+        () if !found.is_dir() => refused("is not a folder"),
         () if is_own && found.uid() != geteuid().as_raw() => {
             refused("belongs to another user, who could put other keys there")
         }

@@ -87,7 +87,7 @@ mod tests {
         let file = place.path().join("file");
         fs::write(&file, "").expect("written");
         let words = inspect(&settings(&file.join("state")), "a.test").expect_err("refused").to_string();
-        assert!(words.contains("is no folder"), "{words}");
+        assert!(words.contains("is not a folder"), "{words}");
     }
 
     #[test]

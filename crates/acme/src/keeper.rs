@@ -317,7 +317,7 @@ impl Names {
                 self.take_in(&host);
                 self.look(&host, true);
             } else if let Err(error) = folder.forget_certificate(&host) {
-                warn!(host, %error, "a certificate that has expired cannot be removed");
+                warn!(host, %error, "cannot remove an expired certificate");
             }
         }
     }
@@ -337,7 +337,7 @@ impl Names {
         if !self.take_in(host) {
             return warn!(
                 host,
-                "no certificate is obtained: there are {MOST_ON_DEMAND} beside those of `domain` already"
+                "no certificate requested: {MOST_ON_DEMAND} names beyond `domain` have one already"
             );
         }
         let _turn = self.turns_on_demand.acquire().await;
@@ -349,11 +349,11 @@ impl Names {
             return;
         }
         if !self.allowance.take(Instant::now()) {
-            let remedy = "Look which names these are: `domain_on_demand` should list names that are in the DNS one by one, and \
-                          the path of `domain_ask` say yes to those of your customers alone";
+            let remedy = "Look which names these are. List names one by one in `domain_on_demand`, or let the path of `domain_ask` \
+                          accept only the names of your customers";
             return warn!(
                 host,
-                remedy, "no certificate is obtained: there were {ATTEMPTS_AN_HOUR} attempts in an hour"
+                remedy, "no certificate requested: there were {ATTEMPTS_AN_HOUR} attempts within an hour"
             );
         }
         self.attempt(host).await;
@@ -366,7 +366,7 @@ impl Names {
             Added::Beside => true,
             Added::InPlaceOf(other) => {
                 if let Err(error) = folder.forget_attempts(&other) {
-                    warn!(host = other, %error, "what is kept of failed attempts cannot be removed");
+                    warn!(host = other, %error, "cannot remove the record of failed attempts");
                 }
                 true
             }
@@ -401,7 +401,7 @@ impl Names {
         kept.filter(|_| {
             let checked = owner.can_use(&folder.file_of(host));
             checked
-                .inspect_err(|why| warn!(why, "a kept certificate cannot be used, and another is obtained"))
+                .inspect_err(|why| warn!(why, "cannot use the stored certificate: requesting a new one"))
                 .is_ok()
         })
     }
@@ -409,12 +409,12 @@ impl Names {
     /// What is remembered of failed attempts. What cannot be read does not count.
     fn backoff(&self, host: &str) -> Backoff {
         let read = self.authority.folder.attempts(host).unwrap_or_else(|error| {
-            warn!(host, %error, "what is kept of failed attempts cannot be read, and does not count");
+            warn!(host, %error, "cannot read the record of failed attempts: ignoring it");
             None
         });
         let Some(bytes) = read else { return Backoff::default() };
         Backoff::read(&bytes).unwrap_or_else(|| {
-            warn!(host, "what is kept of failed attempts is damaged, and does not count");
+            warn!(host, "the record of failed attempts is damaged: ignoring it");
             Backoff::default()
         })
     }
@@ -445,7 +445,7 @@ impl Names {
     /// Obtains a certificate.
     async fn attempt(&self, host: &str) -> Plan {
         let Authority { settings, folder, .. } = &self.authority;
-        info!(host, authority = settings.directory, "a certificate is being obtained");
+        info!(host, authority = settings.directory, "requesting a certificate");
         let mut backoff = self.backoff(host);
         backoff.begin(SystemTime::now(), fastrand::f64());
         let taken = match self.remember(host, &backoff).await {
@@ -456,10 +456,10 @@ impl Names {
             return self.fail(host, problem, backoff).await;
         }
         if let Err(error) = folder.forget_attempts(host) {
-            warn!(host, %error, "what is kept of failed attempts cannot be removed");
+            warn!(host, %error, "cannot remove the record of failed attempts");
         }
         self.keeper.change(host, |report| (report.failures, report.problem) = (0, None));
-        info!(host, "a certificate was obtained");
+        info!(host, "certificate obtained");
         self.look(host, false)
     }
 
@@ -477,7 +477,7 @@ impl Names {
 
     fn unkept(&self, error: &io::Error) -> Problem {
         Problem::new(
-            format!("the certificate cannot be kept in {}: {error}", self.authority.folder.path().display()),
+            format!("cannot store the certificate in {}: {error}", self.authority.folder.path().display()),
             "Make room on that disk, or let Highball's user write there",
         )
     }
@@ -485,7 +485,7 @@ impl Names {
     async fn fail(&self, host: &str, problem: Problem, mut backoff: Backoff) -> Plan {
         let wait = backoff.fail(&problem, SystemTime::now(), fastrand::f64());
         let (remedy, next_in_s) = (&problem.remedy, wait.as_secs());
-        error!(host, remedy, next_in_s, "no certificate was obtained: {problem}");
+        error!(host, %problem, remedy, next_in_s, "no certificate obtained");
         let next = SystemTime::now() + wait;
         self.keeper.change(host, |report| {
             report.next = Some(next);
@@ -493,7 +493,7 @@ impl Names {
             report.problem = Some((problem.what, problem.remedy));
         });
         if let Err(problem) = self.remember(host, &backoff).await {
-            warn!(host, "a new start will ask at once: {problem}");
+            warn!(host, %problem, "cannot record failed attempts: the next start asks the authority at once");
         }
         Plan::new(next, None)
     }

@@ -154,7 +154,7 @@ impl Authority {
             }
             Some(Err(_)) => {
                 let folder = self.folder.path().display();
-                warn!("the account that is kept in {folder} cannot be read; another is made");
+                warn!("cannot read the account stored in {folder}: creating a new one");
                 Ok(None)
             }
             None => Ok(None),
@@ -293,7 +293,7 @@ impl Shown<'_> {
         let Some(program) = &self.authority.settings.dns_hook else { return };
         for entry in std::mem::take(&mut self.entries) {
             if let Err(problem) = hook::run(program, Action::Cleanup, &entry).await {
-                warn!(host, remedy = problem.remedy, "an entry in the DNS remains: {problem}");
+                warn!(host, %problem, remedy = problem.remedy, "cannot remove an entry in the DNS");
             }
         }
     }

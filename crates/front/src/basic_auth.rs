@@ -266,7 +266,7 @@ impl BasicAuth {
                 %path,
                 error,
                 remedy = "Write it with `htpasswd -B`, readable for the user of the application. It is read again at the next request.",
-                "the file of users (basic_auth) cannot be used; all requests are refused"
+                "cannot use the file of users (basic_auth): refusing all requests"
             ),
             (Ok(users), before) => {
                 if before.is_some_and(|error| error.is_some()) {
@@ -278,7 +278,7 @@ impl BasicAuth {
                         %path,
                         passwords = users.weak_lines,
                         remedy = "Set them again with `htpasswd -B`.",
-                        "the file of users has passwords that are hashed with {{SHA}}: who sees the file soon knows them"
+                        "the file of users has passwords hashed with {{SHA}}, which are quick to guess"
                     );
                 }
             }

@@ -21,7 +21,7 @@ impl Secrets {
         }
     }
 
-    /// The parts of a field that are secrets by themselves: what stands behind the scheme of `Authorization`, and each
+    /// The parts of a field that are secrets alone: what stands behind the scheme of `Authorization`, and each
     /// cookie.
     fn learn_credentials(&mut self, name: &str, value: &str) {
         if name.eq_ignore_ascii_case("cookie") {

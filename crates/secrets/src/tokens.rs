@@ -1,4 +1,4 @@
-//! What looks like a token by itself, whatever its name: in paths, and in values of unknown names.
+//! Texts that look like tokens, whatever their name: in paths, and in values of unknown names.
 
 /// Shorter ones are too much like words.
 const TOKEN_BYTES: usize = 16;

@@ -65,7 +65,7 @@ fn parent(pid: i32) -> io::Result<i32> {
 fn pid_of(pidfd: BorrowedFd<'_>) -> io::Result<i32> {
     let text = fs::read_to_string(format!("/proc/self/fdinfo/{}", pidfd.as_raw_fd()))?;
     let pid = text.lines().find_map(|line| line.strip_prefix("Pid:")).and_then(|pid| pid.trim().parse().ok());
-    pid.filter(|pid| *pid > 0).ok_or_else(|| io::Error::other("it is no pidfd of a process that is there"))
+    pid.filter(|pid| *pid > 0).ok_or_else(|| io::Error::other("it is not the pidfd of a running process"))
 }
 
 fn has_ended(pidfd: BorrowedFd<'_>) -> io::Result<bool> {

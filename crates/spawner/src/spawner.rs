@@ -270,7 +270,7 @@ impl<P: Policy> Spawner<P> {
             Order::Signal(signal) => send_signal(with.ok_or_else(missing)?.as_fd(), signal).map(done),
             Order::StartSuccessor => self.start_successor(with.ok_or_else(missing)?).map(started),
             Order::Tell(ServiceState::HandedOver(pid)) if !self.successors.contains(&pid) => {
-                Err(Refusal::because("this is no successor"))
+                Err(Refusal::because("this is not a successor"))
             }
             Order::Tell(state) => self.policy.tell(state).map(done),
             Order::Leave(address) => self.policy.leave(&address).map(done),

@@ -63,7 +63,7 @@ impl AppOutput {
             self.pipe = Some(self.open(user)?);
         }
         let pipe = self.pipe.as_ref().expect("it is open by now");
-        // Opened by itself: flags that one process sets, such as O_NONBLOCK, are not those of the next.
+        // Opened separately: flags that one process sets, such as O_NONBLOCK, do not affect the next.
         let path = format!("/proc/self/fd/{}", pipe.end.as_raw_fd());
         Ok(open(path, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())?)
     }

@@ -18,7 +18,7 @@ pub(crate) enum Stage {
     Promised,
     /// The app has the connection, after a head of ours.
     Upgraded,
-    /// The app has the connection, and answers by itself (full hijack).
+    /// The app has the connection, and answers over it (full hijack).
     Hijacked,
 }
 

@@ -187,8 +187,8 @@ fn sleep(time: Duration, ended: &AtomicBool) {
     }
 }
 
-/// Whether the running thread is in the way of one that has waited long enough. It may have got the GVL since it was
-/// asked, after the others or as one of those that waited.
+/// Whether this thread still blocks a waiter. It may have got the GVL since it was asked, after the others or as one of
+/// the waiters.
 fn is_for_this_thread() -> bool {
     WAITING.load(Relaxed) > 0 && TURNS.load(Relaxed) == ASKED.load(Relaxed) && !WAITS.get()
 }

@@ -28,7 +28,7 @@ module Highball
         @files.size <= MOST || (forget_closed && @files.size <= MOST)
       end
 
-      # (The map forgets what is garbage by itself.)
+      # (The map drops garbage automatically.)
       def self.forget_closed
         before = @files
         @files = ObjectSpace::WeakMap.new

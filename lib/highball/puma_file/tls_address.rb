@@ -74,7 +74,7 @@ module Highball
 
       def why_unreadable(path)
         return "does not exist" unless File.exist?(path)
-        return "is no file" unless File.file?(path)
+        return "is not a file" unless File.file?(path)
 
         "cannot be read" unless File.readable?(path)
       end

@@ -69,7 +69,7 @@ class BasicAuthFilesTest < E2ETest
 
   def test_a_missing_file_is_reported_before_a_request_needs_it
     server = serve_users(nil)
-    wait_for("the log") { server.log.include?("(basic_auth) cannot be used") }
+    wait_for("the log") { server.log.include?("cannot use the file of users (basic_auth)") }
     assert_equal 500, server.get("/", by("ann")).status
   end
 

@@ -121,7 +121,7 @@ class RestrictionsTest < E2ETest
     ["basic_atuh = 'users'\n", "basic_auth = ''\n", "basic_auth_realm = 'x'\n", "\xFF"].each_with_index do |text, index|
       File.binwrite(File.join(folder, "config/highball.toml"), text)
       server.signal("HUP")
-      wait_for("the refusal") { server.log.scan(/ERROR .*it stays as it was/).length > index }
+      wait_for("the refusal") { server.log.scan(/ERROR .*keeping the old one/).length > index }
       assert_equal 401, server.get("/").status
     end
     File.delete(File.join(folder, "config/highball.toml"))

@@ -109,7 +109,7 @@ class DetectionTest < E2ETest
     assert_match(%r{WARN  config/credentials\.yml\.enc cannot be read: there is neither config/master\.key}, log)
     assert_match(%r{WARN  there is neither config/database\.yml nor DATABASE_URL}, log)
     log = start(app, env: { "DATABASE_URL" => "my password", "RAILS_MASTER_KEY" => "0" * 32 }).log
-    assert_match(/WARN  DATABASE_URL is no URL/, log)
+    assert_match(/WARN  DATABASE_URL is not a URL/, log)
     refute_match(/my password|credentials/, log)
   end
 

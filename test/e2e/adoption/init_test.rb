@@ -90,7 +90,7 @@ class InitTest < E2ETest
     assert_equal ["Procfile"], Dir.children(elsewhere)
     assert_match(/^left alone +Procfile +it is a symbolic link$/, output)
     assert_match(%r{^left alone +config/highball\.toml +config is a link or no folder}, output)
-    assert_match(/^left alone +Dockerfile +it is no file$/, output)
+    assert_match(/^left alone +Dockerfile +it is not a file$/, output)
   end
 
   def test_root_does_not_write_for_others

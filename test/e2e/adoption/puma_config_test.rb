@@ -204,7 +204,7 @@ class PumaConfigTest < E2ETest
     wait_for("two workers", within: 30) { server.status["workers_wanted"] == 2 }
     File.write(File.join(folder, "config/puma.rb"), "port 0\nnonsense(\n")
     server.signal("HUP")
-    wait_for("the refusal", within: 30) { server.log.match?(%r{stays as it was.*\n?.*config/puma\.rb}) }
+    wait_for("the refusal", within: 30) { server.log.match?(%r{keeping the old one.*\n?.*config/puma\.rb}) }
     assert_equal 200, server.get("/").status
   end
 

@@ -49,7 +49,7 @@ class BrokenPagesTest < BrokenAppTest
      { "Forwarded" => "for=192.0.2.1" }, { "Via" => "1.1 tunnel" }].each do |fields|
       answer = server.get("/", HTML.merge(fields))
       assert_equal 503, answer.status
-      assert_equal "503 Service Unavailable: the application could not be started\n", answer.body
+      assert_equal "503 Service Unavailable: the application did not start\n", answer.body
       refute answer["highball-diagnosis"]
     end
   end

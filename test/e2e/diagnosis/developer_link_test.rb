@@ -36,7 +36,7 @@ class DeveloperLinkTest < E2ETest
   def test_the_same_where_the_application_did_not_boot
     server = HighballServer.new(folder_with("config.ru" => "raise '#{SECRET}'\n"), environment: "development")
     @servers << server
-    wait_for("the diagnosis", within: 60) { server.log.include?("fix it and reload http") }
+    wait_for("the diagnosis", within: 60) { server.log.include?("fix it, then reload the page: http") }
     answer = get_as_stranger(server, "/", HTML)
     assert_equal 503, answer.status
     assert_hint answer.body

@@ -161,7 +161,7 @@ class ErrorPagesTest < E2ETest
 
   def test_a_worker_that_ends_itself
     page = page_of("/exit", 502)
-    assert_match(/worker \d+ \(process \d+\) ended in the middle of this request: exited with code 3/, page)
+    assert_match(/worker \d+ \(process \d+\) ended during this request: exited with code 3/, page)
     assert_includes page, "this was the second try"
     assert_includes page, "`exit!`"
   end
@@ -172,7 +172,7 @@ class ErrorPagesTest < E2ETest
     assert_match(/worker 1 \(process \d+\) ended .*killed by SIGKILL/, page)
     refute_includes page, "second try"
     assert_includes page, "journalctl"
-    assert_includes server.log, "the application's process ended before it had answered; the client gets 502"
+    assert_includes server.log, "the application's process ended before it answered; the client gets 502"
     assert_match(/worker 1 died: killed by SIGKILL/, server.status["last_failure"])
   end
 
@@ -184,7 +184,7 @@ class ErrorPagesTest < E2ETest
   def test_an_answer_that_does_not_come_in_time
     server = shop("--request-timeout", "500ms", "--drain-timeout", "1s")
     page = text_of(server.get("/slow", HTML, within: 30))
-    assert_match(/worker 1 has not started an answer within 500ms \(request_timeout\)/, page)
+    assert_match(/worker 1 has not begun to answer within 500ms \(request_timeout\)/, page)
     assert_includes page, "<h2>shop.rb<span>:#{KETTLE}</span>"
     assert_match(/Where worker 1 thread \d is/, page)
     assert_includes page, "--request-timeout"
@@ -199,9 +199,9 @@ class ErrorPagesTest < E2ETest
     page = text_of(answer)
     assert_equal 503, answer.status
     assert answer["retry-after"]
-    assert_match(/1 requests wait already, and no more may; the oldest has waited for [\d.]+ s/, page)
+    assert_match(/the queue is full: 1 requests are waiting; the oldest has waited for [\d.]+ s/, page)
     assert_includes page, "At work: 1 × 1 (workers × threads)."
-    assert_includes page, "worker 1 is at: GET /slow"
+    assert_includes page, "worker 1 is handling: GET /slow"
     assert_includes page, "--max-queue"
     wait_for("the log") { server.log.include?("the request queue is full; clients get 503") }
   ensure

@@ -59,7 +59,7 @@ class MemoryLimitTest < E2ETest
     assert_operator outcomes.length, :>, 1, "requests fail then"
     wait_for("the report") { server.status["apps"].first.dig("memory", "oom_kills").positive? }
     assert_match(/the worker died.*OOM killer/m, server.log)
-    refute_match(/is to be replaced/, server.log)
+    refute_match(/replacing the worker/, server.log)
   end
 
   def test_a_worker_over_its_limit_is_replaced
@@ -67,7 +67,7 @@ class MemoryLimitTest < E2ETest
     old = server.worker_pids
     3.times { assert_equal 200, server.get("/keep?40").status }
     wait_for("another worker", within: 30) { server.settled? && (server.worker_pids & old).empty? }
-    assert_match(/is to be replaced, as its memory has grown too much: another one starts first/, server.log)
+    assert_match(/which uses too much memory: a new one starts first/, server.log)
     assert_match(/limit=memory_limit worker_mib=1\d\d bytes_mib=1\d\d limit_mib=100/, server.log)
     memory = server.status["apps"].first["memory"]
     assert_equal [100 * MIB, 1, 0, nil], memory.values_at("worker_limit_bytes", "replaced", "oom_kills", "problem")
@@ -78,7 +78,7 @@ class MemoryLimitTest < E2ETest
   def test_requests_of_a_replaced_worker_finish
     server = serve_app("--memory-limit", "80m")
     slow = Thread.new { server.get("/keep_slowly?100", within: 60) }
-    wait_for("the replacement", within: 30) { server.log.include?("is to be replaced") }
+    wait_for("the replacement", within: 30) { server.log.include?("replacing the worker") }
     assert_equal 200, slow.value.status
   end
 
@@ -100,7 +100,7 @@ class MemoryLimitTest < E2ETest
     10.times { assert_equal 200, server.get("/").status }
     assert_equal old, server.worker_pids
     assert_equal 1, server.log.scan("the limit is too small").length
-    assert_equal 1, server.log.scan("is to be replaced").length
+    assert_equal 1, server.log.scan("replacing the worker").length
   end
 
   def test_what_grows_as_soon_as_it_serves_is_not_replaced_again_and_again

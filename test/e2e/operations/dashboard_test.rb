@@ -76,7 +76,7 @@ class DashboardTest < E2ETest
     assert_equal [200, "2 workers from now on"], order("fewer-workers")
     assert_equal [200, "the restart to generation 2 has begun"], order("restart")
     wait_for("the restart") { app["generation"] == 2 && app["under_way"].nil? }
-    assert_match(/the dashboard has given an order.*restart/, server.log)
+    assert_match(/the dashboard sent an order.*restart/, server.log)
     assert_equal 404, post("#{app['id']}/stop", authorized(@token)).status
     assert_equal 409, post("4711/restart", authorized(@token)).status
   end

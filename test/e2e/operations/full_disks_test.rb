@@ -24,7 +24,7 @@ class FullDisksTest < E2ETest
     File.delete(disk("fill"))
     wait_for("the end of the problem") { get("/after") && problem.nil? }
     @server.signal("HUP")
-    assert_operator line("log", /standard error was full.* lines were dropped/)["lines"], :>=, 1
+    assert_operator line("log", /dropped lines: standard error was full/)["lines"], :>=, 1
     assert_equal 200, line("access.log", %r{/after})["status"]
     # The line that fills the page, and the one that was cut off.
     LOGS.each { |name| assert_equal(2, lines(name).count { |line| !json?(line) }, name) }

@@ -70,7 +70,7 @@ class ServiceNotificationTest < E2ETest
     front = Dir["/proc/#{server.server_pid}/task/*"].find { |task| File.read("#{task}/comm") == "front\n" }
     stop = %w[-qq -o /dev/null -e trace=epoll_wait,epoll_pwait -e inject=epoll_wait,epoll_pwait:delay_enter=8s]
     strace = Process.spawn("strace", *stop, "-p", File.basename(front), %i[out err] => File::NULL)
-    wait_for("the warning") { server.log.include?("systemd gets no sign of life") }
+    wait_for("the warning") { server.log.include?("systemd gets no notification") }
     drain
     answer = ask_admin("/livez")
     assert_equal [503, "not live: the event loop of the server does not answer\n"], [answer.status, answer.body]

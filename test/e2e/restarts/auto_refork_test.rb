@@ -56,7 +56,7 @@ class AutoReforkTest < ReforkTestCase
     end
     assert_empty load.failures
     assert_match(/keeps a connection open/, server.status["no_refork"])
-    assert_match(/INFO.*workers are not forked again to save memory/, server.log)
+    assert_match(/INFO.*no automatic reforks of this version/, server.log)
     assert_equal mold, server.mold_pid
     assert_whole(server, 3)
     refork(server) # those who ask for one decide

@@ -69,7 +69,7 @@ class ReleasesTest < UpgradeTestCase
     assert_equal "1", answer(server)
     [server.mold_pid, *server.worker_pids].each { |pid| HighballServer.kill(pid) }
     wait_for("version 2", within: 60) { answer(server) == "2" }
-    assert_match(%r{releases/1 has been removed, and \S+releases/2 is served in its place}, server.log)
+    assert_match(%r{folder was removed: serving another one.*removed\S*releases/1.*serving\S*releases/2}m, server.log)
     restart(server)
     assert_equal "2", answer(server)
   end

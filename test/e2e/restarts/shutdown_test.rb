@@ -128,7 +128,7 @@ class ShutdownTest < E2ETest
     server = serve("probe", "--drain-timeout", "300ms")
     stopping_during(server, "/sleep?ms=60000") { assert_equal 1, server.wait.exitstatus }
     assert_unanswered(server, "unfinished=1")
-    assert_includes server.log, "stopped; what had not ended in time was killed"
+    assert_includes server.log, "stopped; Highball killed the processes that did not end in time"
   end
 
   def test_at_exit_runs_in_the_workers

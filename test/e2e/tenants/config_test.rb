@@ -27,7 +27,7 @@ class TenantConfigTest < TenantConfigTestCase
     server = serve_tenants(app)
     write(app, FILE, "[[app]]\npath = '/usr'\nruby = '#{evil}'\n")
     server.signal("HUP")
-    wait_for("the refusal") { server.log.match?(/ERROR .*stays as it was app=attacker\n.*highball\.toml, line 1: /) }
+    wait_for("the refusal") { server.log.match?(/ERROR .*keeping .* app=attacker\n.*highball\.toml, line 1: /) }
     assert_both_serve(server)
     assert_empty proofs
     assert_match(/line 1/, app_status(server, "attacker")["last_failure"])

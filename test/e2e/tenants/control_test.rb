@@ -179,7 +179,7 @@ class TenantControlTest < ControlTestCase
     File.mkfifo("#{folder}/fifo")
     %w[file fifo].each do |name|
       server = serve_as_victim(name, env: { "HIGHBALL_CONTROL" => "#{folder}/#{name}" })
-      wait_for("a word on it") { server.log.include?("is no control socket of this user's") }
+      wait_for("a word on it") { server.log.include?("is not a control socket of this user") }
       output, ended = command(VICTIM, "status", env: { "HIGHBALL_CONTROL" => "#{folder}/#{name}" })
       refute_predicate ended, :success?
       assert_match(/not a control socket|belongs to root/, output)

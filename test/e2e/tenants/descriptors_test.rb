@@ -118,7 +118,7 @@ class TenantDescriptorsTest < TenantsTestCase
       visitor.send_request("GET", "/file", fields)
       assert_raises(EOFError, SystemCallError) { refute_includes visitor.read_response.body, "highball" }
     end
-    wait_for("the reason") { @server.log.include?("an answer is cut off: its file could not be read") }
+    wait_for("the reason") { @server.log.include?("an answer is cut off: cannot read its file") }
     assert_victim_serves(@server)
   end
 
@@ -145,7 +145,7 @@ class TenantDescriptorsTest < TenantsTestCase
       nil # cut off
     end
     wait_for("the end of the worker that answered #{path} #{fields}") do
-      @server.log[before..].match?(/the worker broke the rules.*(descriptor|a file that)/m)
+      @server.log[before..].match?(/wrote invalid data into its ring.*(descriptor|a file that)/m)
     end
     assert_victim_serves(@server)
   end

@@ -206,7 +206,7 @@ class TenantFilesTest < TenantsTestCase
         target == :pipe ? File.mkfifo(path, 0o666) : FileUtils.ln_s(target, path)
         server = serve_tenants(attacker, victim_with_files)
         assert_runs_as ATTACKER, facts(server, { "Host" => HOSTS[ATTACKER] })
-        assert_includes server.log, "the file that says which Ruby to use is not read", "#{name}: #{target}"
+        assert_includes server.log, "cannot read the file that names the Ruby version", "#{name}: #{target}"
         server.stop
         FileUtils.rm_rf(attacker)
       end

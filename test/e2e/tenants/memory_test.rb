@@ -82,6 +82,6 @@ class TenantMemoryTest < SpawnerTestCase
     old = ask_attacker(server).body
     yield
     wait_for("another worker", within: 30) { ask_attacker(server).body != old }
-    assert_match(/is to be replaced, as its memory has grown too much/, server.log)
+    assert_match(/which uses too much memory/, server.log)
   end
 end

@@ -106,7 +106,7 @@ class TenantMistakesTest < TenantConfigTestCase
     end
     assert_equal before, facts(server, { "Host" => HOSTS[ATTACKER] })["pid"]
     assert_match(/line 1, threads/, app_status(server, "attacker")["last_failure"])
-    assert_match(/ERROR .*stays as it was/, server.log)
+    assert_match(/ERROR .*keeping the old one/, server.log)
     # Root's settings still apply.
     host = HOSTS[ATTACKER]
     File.write(File.join(@place, "highball.toml"), File.read(File.join(@place, "highball.toml")).sub(host, "t3.test"))

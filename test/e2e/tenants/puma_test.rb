@@ -18,7 +18,7 @@ class TenantPumaTest < TenantConfigTestCase
     )
     write(app, FILE, "port = 1\n")
     server.signal("HUP")
-    wait_for("the configuration to be read again", within: 30) { server.log.include?("stays as it was") }
+    wait_for("the configuration to be read again", within: 30) { server.log.include?("keeping the old one") }
     assert_equal [ATTACKER], users_of_proofs
   end
 

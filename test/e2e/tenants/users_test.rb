@@ -91,7 +91,7 @@ class UsersTest < UsersTestCase
     app = app_of("root", { "config.ru" => FACTS }, "app")
     server = serve_as_root(app)
     assert_equal [0, 0, 0, 0], facts(server)["ids"]
-    assert_match(/WARN .*runs as root, as its files belong to root/, server.log)
+    assert_match(/WARN .*runs as root, because its files belong to root/, server.log)
     assert_match(/adduser --system --group app; chown -R app: #{app}/, server.log)
     output = highball("doctor", "-e", "production", "-p", "0", app, env: env, within: 60)
     assert_match(/^warning  runs_as_root: /, output)

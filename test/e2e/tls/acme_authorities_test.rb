@@ -21,7 +21,7 @@ class AcmeAuthoritiesTest < AcmeTestCase
     File.write(attempts.first, "{")
     server = serve_domains(HOST)
     wait_for("another request") { @double.requests > asked }
-    assert_match(/what is kept of failed attempts is damaged/, server.log)
+    assert_match(/record of failed attempts is damaged/, server.log)
   end
 
   def test_an_authority_that_never_answers

@@ -51,7 +51,7 @@ class TlsCertificatesTest < TlsTestCase
   def test_an_authority_before_the_certificate
     certificate, key, pair = certificate_for("localhost")
     File.write(certificate, authority.pem + pair.pem)
-    refused([certificate, key], "begins with another certificate than the server's, which is the 2. of the file")
+    refused([certificate, key], "does not begin with the server's certificate, which is number 2 in the file")
   end
 
   def test_what_is_missing
@@ -81,7 +81,7 @@ class TlsCertificatesTest < TlsTestCase
       pair = certificate_for("localhost", **dates)
       server = serve_tls(app, pairs: [pair])
       assert_equal pair.last.certificate.serial, serial_for(tls_port(server), "localhost")
-      assert_match(/the certificate in #{pair.first} is served, but it #{words}/, server.log)
+      assert_match(/flaw in a served certificate.*#{pair.first}.*it #{words}/m, server.log)
       output, ended = HighballServer.run("doctor", *tls_options([pair]), app)
       assert_match(/FAILED +certificate: .*#{words}/, output)
       refute_predicate ended, :success?
@@ -121,7 +121,7 @@ class TlsCertificatesTest < TlsTestCase
     server = serve_tls(app, pairs: [pair])
     now = certificate_for("localhost", folder: folder).last.certificate.serial
     wait_for("the new certificate", within: 20) { serial_for(tls_port(server), "localhost") == now }
-    assert_match(/new connections get the certificates that the files have by now/, server.log)
+    assert_match(/certificates reloaded: new connections use them/, server.log)
   end
 
   def test_bad_new_files_are_not_used
@@ -134,7 +134,7 @@ class TlsCertificatesTest < TlsTestCase
       "is not the key of" => TlsFiles.issue(["localhost"]).pem }.each do |words, text|
       replace(server, certificate, text)
       wait_for("status with #{words}") { server.status.dig("tls", "problem")&.include?(words) }
-      assert_match(/the certificate stays as it was.*#{words}/m, server.log)
+      assert_match(/cannot load the new certificate: keeping the old one.*#{words}/m, server.log)
       connect_tls(port) { |client| assert_equal 200, client.get("/").status }
       assert_equal pair.certificate.serial, serial_for(port, "localhost")
     end

@@ -38,7 +38,7 @@ class HttpsDevelopmentTest < TlsTestCase
 
   def test_the_authority_stays_and_is_private
     server = serve_https
-    assert_match(/a new authority for development issues certificates for localhost: #{@file}/, server.log)
+    assert_match(/created a local certificate authority for localhost.*#{@file}/m, server.log)
     ["update-ca-certificates", "certutil -d sql:$HOME/.pki/nssdb -A", "curl --cacert #{@file}", "to remove it: "]
       .each { |words| assert_includes server.log, words }
     before = File.binread(@file)
@@ -46,7 +46,7 @@ class HttpsDevelopmentTest < TlsTestCase
     server = serve_https
     assert_equal before, File.binread(@file)
     assert_equal 200, status_at(server, "localhost")
-    assert_match(/are issued by #{@file}, which clients have to trust/, server.log)
+    assert_match(/local certificate authority for localhost; browsers must trust it once.*#{@file}/m, server.log)
     modes = [@folder, "#{@folder}/authority.key"].map { |path| File.stat(path).mode & 0o777 }
     assert_equal [0o700, 0o600], modes
     output, = HighballServer.run("doctor", "--https", server.app, env: env)
@@ -57,7 +57,7 @@ class HttpsDevelopmentTest < TlsTestCase
     servers = concurrently(3) { HighballServer.start(app, "--https", environment: "development", env: env) }
     @servers.concat(servers)
     servers.each { |server| assert_equal 200, status_at(server, "localhost") }
-    assert_equal(1, servers.count { |server| server.log.include?("a new authority") })
+    assert_equal(1, servers.count { |server| server.log.include?("created a local certificate authority") })
     assert_equal ["authority"], Dir.children(File.dirname(@folder))
   end
 
@@ -192,7 +192,7 @@ class HttpsDevelopmentTest < TlsTestCase
     home = folder_with
     FileUtils.mkdir_p(File.join(home, ".pki/nssdb"))
     assert system("certutil", "-d", "sql:#{home}/.pki/nssdb", "-N", "--empty-password")
-    command = server.log[/Chrome trust it: (certutil .*?)(?: \(Debian|$)/, 1]
+    command = server.log[/Chrome trust it, run this command\n +command: (certutil .*?)(?: \(Debian|$)/, 1]
     assert system({ "HOME" => home }, command), command
     home
   end

@@ -127,7 +127,7 @@ class CrashLoopsTest < E2ETest
     # With a spawner, a death may be noticed before the spawner has reported how the process ended.
     wait_for("a death with its ending", within: 40) { ending.match?(server.status.dig("crash_loop", "what")) }
     wait_for("more deaths") { server.status.dig("crash_loop", "deaths") >= 5 }
-    lines = server.log.lines.grep(/crash loop: |the worker died|WARN .*has closed/)
+    lines = server.log.lines.grep(/crash loop: |the worker died|WARN .*it closed/)
     assert_equal 1, lines.grep(/crash loop: /).length, lines.join
     assert_includes 4..5, lines.length, lines.join # the deaths that make a loop, and the loop
     assert_match(/ERROR.*deaths=3 .*\n(.*\n){0,2} +remedy: ./, server.log)

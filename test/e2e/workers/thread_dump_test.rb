@@ -70,7 +70,7 @@ class ThreadDumpTest < E2ETest
     server.log[bytes..]
   end
 
-  def dumps(server) = server.log.scan("where the threads of the workers are:").length
+  def dumps(server) = server.log.scan("thread dump:").length
 
-  def ends(server) = server.log.scan("that was all of the threads").length
+  def ends(server) = server.log.scan("end of the thread dump").length
 end

@@ -41,7 +41,7 @@ class UnresponsiveWorkersTest < E2ETest
         old.none? { |pid| File.exist?("/proc/#{pid}") }
       end
       wait_for("the log") do
-        server.log.match?(/does not begin the requests that it .*\n +doing: the process of the worker is stopped/)
+        server.log.match?(/does not respond: it begins no requests.*\n +doing: the process of the worker is stopped/)
       end
       assert_equal ["serving"] * (index + 1), states(server)
     end

@@ -444,7 +444,7 @@ async fn read(file: Arc<ServedFile>, offset: u64, length: u64) -> io::Result<Pie
         Ok(None) => Err(io::Error::other("the thread that read it has panicked")),
         Err(_) => Err(io::Error::other(format!("the file system has not answered within {PATIENCE:?}"))),
     };
-    read.inspect_err(|error| tracing::error!(%error, "an answer is cut off: its file could not be read"))
+    read.inspect_err(|error| tracing::error!(%error, "an answer is cut off: cannot read its file"))
 }
 
 impl fmt::Debug for Ahead {

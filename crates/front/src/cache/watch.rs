@@ -1,4 +1,4 @@
-//! What becomes of an answer that has to do with the cache, as it comes from the worker.
+//! Follows a worker's answer on its way to the client: stores it, or invalidates stored ones.
 
 use std::rc::Rc;
 
@@ -92,8 +92,7 @@ impl Watch {
 }
 
 impl Write {
-    /// If the request was successful, what is stored of the URI is forgotten, and of those that the answer names, if they are of
-    /// the same origin (RFC 9111 section 4.4).
+    /// On success, invalidates this URI and the same-origin URIs that the response names (RFC 9111 section 4.4).
     fn take_head(&self, status: u16, lines: &[u8]) {
         if !(200..400).contains(&status) {
             return;

@@ -34,7 +34,7 @@ enum Secrets {
     AtRisk,
 }
 
-/// What becomes of an answer.
+/// Whether an answer is compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// It is sent as it is.

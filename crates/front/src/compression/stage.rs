@@ -261,7 +261,7 @@ impl Stage {
                 self.compress(Piece { bytes, then, head: None }, out);
             }
             Err(error) => {
-                tracing::error!(%error, "an answer is cut off: its file could not be read");
+                tracing::error!(%error, "an answer is cut off: cannot read its file");
                 self.cut_off(out);
             }
         }
@@ -299,7 +299,7 @@ impl Stage {
         let (held, piece, made) = match compressed {
             Some(Compressed { held, piece, made: Ok(made) }) => (held, piece, made),
             Some(Compressed { made: Err(error), .. }) => {
-                tracing::error!(%error, "an answer is cut off: it could not be compressed");
+                tracing::error!(%error, "an answer is cut off: cannot compress it");
                 return self.cut_off(out);
             }
             None => return self.cut_off(out), // that is logged

@@ -60,8 +60,8 @@ impl Dispatcher {
     /// The least busy worker with a thread free; failing that, the one with the fewest requests among those
     /// that may be given some ahead. (Not a spooled body: its file has gone already when it is taken back.)
     ///
-    /// No worker older than generation `oldest`. Of those that may, the older ones come first: every connection that
-    /// meets the new generation depends on it from then on, and in the middle of a restart that is one worker.
+    /// No worker older than generation `oldest`. Prefers older generations: a connection stays with a
+    /// newer one, which has only one worker at the beginning of a restart.
     fn choose_worker(&self, oldest: u32, spooled: bool) -> Option<usize> {
         let order =
             |worker: &Worker| (worker.is_suspect(), worker.rank(), worker.generation, worker.in_flight);

@@ -15,7 +15,7 @@ const TOGETHER: Duration = Duration::from_micros(100);
 #[derive(Debug)]
 pub(crate) struct ServiceTime {
     average_ns: u64,
-    /// Since when the worker has been at the request that will be the next to end.
+    /// Start of the request expected to finish next.
     since: Instant,
     /// How many requests may be placed ahead: asked for each request, and several times for those that wait.
     look_ahead: u32,
@@ -40,7 +40,7 @@ impl ServiceTime {
         self.look_ahead = if self.is_fast() { self.requests_within(AHEAD) } else { 0 };
     }
 
-    /// Since when the worker has been at the request that will be the next to end.
+    /// Start of the request expected to finish next.
     pub(crate) fn since(&self) -> Instant {
         self.since
     }

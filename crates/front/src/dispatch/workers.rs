@@ -42,7 +42,7 @@ impl Dispatcher {
         }
     }
 
-    /// There are others than before to give requests to.
+    /// Call when the set of serving workers changes.
     pub(super) fn workers_changed(&mut self) {
         self.note_generations();
         self.settle();

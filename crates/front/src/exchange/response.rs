@@ -105,7 +105,7 @@ pub struct Response {
     missing: u64,
     /// Whether the body has gone on beyond that.
     is_cut: bool,
-    /// Undoes the chunks of an application that chunks by itself.
+    /// Undoes the chunks of an application that writes chunks.
     app_chunks: Option<BodyDecoder>,
     progress: Progress,
     /// The status of its head, 0 before.
@@ -575,7 +575,7 @@ impl Response {
             Ok(decoded) if decoded.consumed < bytes.len() => self.note_cut(),
             Ok(_) => {}
             Err(_) => {
-                tracing::error!("the application's answer is cut off: it says Transfer-Encoding: chunked, and its chunks are malformed");
+                tracing::error!("the application's answer is cut off: its chunks are malformed (Transfer-Encoding: chunked)");
                 self.cut_off();
             }
         }

@@ -112,10 +112,7 @@ impl Http2 {
             Ok(Some(response)) => note(self.stream.send_head(response, AnswerBody::Connection)),
             Ok(None) => {}
             Err(refusal) => {
-                tracing::error!(
-                    why = refusal.details(),
-                    "the answer to a request for a WebSocket cannot be sent"
-                );
+                tracing::error!(why = refusal.details(), "cannot send the answer to a WebSocket request");
                 self.stream.reset();
             }
         }

@@ -111,7 +111,7 @@ pub(super) async fn obey(sources: &Sources, request: &Request) -> Response {
         return Response::text(503, "the server is about to end\n");
     };
     let outcome = action.perform(app, &supervisor).await;
-    info!(app = app.0, order, "the dashboard has given an order");
+    info!(app = app.0, order, "the dashboard sent an order");
     match outcome {
         None => Response::text(503, "the server is about to end\n"),
         Some(Ok(done)) => as_json(200, &Outcome { done: Some(done), why_not: None }),

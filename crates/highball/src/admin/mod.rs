@@ -76,10 +76,10 @@ impl Leaver {
     pub(crate) fn report(&self) {
         let Addresses { health, agents } = &*self.addresses;
         if !health.is_empty() {
-            info!("health checks on {}", health.join(" "));
+            info!(addresses = health.join(" "), "health checks");
         }
         if !agents.is_empty() {
-            info!("agent checks on {}", self.addresses.of_agents().join(" "));
+            info!(addresses = self.addresses.of_agents().join(" "), "agent checks");
         }
     }
 
@@ -198,7 +198,7 @@ impl AdminThread {
             std::thread::Builder::new().name("admin".into()).spawn(move || {
                 let life = live(listeners, sources, serving, leaving);
                 if let Err(error) = runtime.block_on(life) {
-                    error!(%error, "health checks are not answered");
+                    error!(%error, "cannot answer health checks");
                 }
                 runtime.shutdown_background();
             })

@@ -178,7 +178,7 @@ mod tests {
         assert_eq!(
             busy(0.0, 3.0).queue_time(Duration::from_millis(500)),
             0.5,
-            "none of those that wait has begun"
+            "no waiting request has begun"
         );
     }
 

@@ -59,7 +59,7 @@ pub(crate) fn begin(settings: &Settings, launcher: &Launcher) {
     let names: Vec<&str> = limited.map(|app| app.name.as_str()).collect();
     if let (Some(problem), false) = (PROBLEM.get(), names.is_empty()) {
         let apps = names.join(" ");
-        warn!(apps, problem, "the kernel does not keep all limits of memory_max and cpu_max");
+        warn!(apps, problem, "the kernel does not enforce all limits of memory_max and cpu_max");
     }
 }
 
@@ -67,12 +67,12 @@ pub(crate) fn begin(settings: &Settings, launcher: &Launcher) {
 pub(crate) fn change(settings: &Settings, removed: &[Arc<App>], launcher: &Launcher) {
     let is_late = highball_cgroups::current().is_none() && PROBLEM.get().is_none();
     if is_late && settings.apps.iter().any(|app| app.kernel_limits().any()) {
-        warn!("the first limits of memory_max and cpu_max are kept from the next start on, not after a reload or a hot restart");
+        warn!("the first memory_max or cpu_max takes effect at the next start, not after a reload or a hot restart");
     }
     let (Some(cgroups), Launcher::Direct) = (highball_cgroups::current(), launcher) else { return };
     for app in &settings.apps {
         if let Err(error) = cgroups.change(&app.path(), app.kernel_limits()) {
-            warn!(app = app.name, %error, "the limits of an application stay as they were");
+            warn!(app = app.name, %error, "cannot change the limits of an application: keeping the old ones");
         }
     }
     removed.iter().for_each(|app| cgroups.leave(&app.path()));

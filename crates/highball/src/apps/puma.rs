@@ -95,7 +95,7 @@ fn end(child: &mut Child) -> io::Result<()> {
 pub(crate) fn report(settings: &Settings) {
     for app in &settings.apps {
         for note in &app.file_notes {
-            info!("{}: {note}", app.name);
+            info!(application = app.name, "{note}");
         }
         for note in &app.puma_notes {
             warn!(remedy = note.remedy, "{}: {}", note.place(), note.text());

@@ -63,7 +63,7 @@ impl Owner for AcmeServer {
             Proof::Text { token, text } => self.tls.challenges().show(token, text),
             Proof::Certificate { host, pem } => {
                 if let Err(error) = self.tls.challenges().show_certificate(host, pem.as_bytes()) {
-                    error!(%error, host, "the authority cannot be shown that this name is ours");
+                    error!(%error, host, "cannot prove to the authority that this server controls the name");
                 }
             }
         }

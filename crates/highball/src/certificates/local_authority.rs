@@ -254,11 +254,11 @@ impl Local {
     pub(crate) fn report(&self) {
         let file = self.file.display();
         if !self.is_new {
-            return info!("certificates for localhost are issued by {file}, which clients have to trust");
+            return info!(%file, "local certificate authority for localhost; browsers must trust it once");
         }
-        info!("a new authority for development issues certificates for localhost: {file}");
+        info!(%file, "created a local certificate authority for localhost");
         for (whom, command) in how_to_trust(&self.file) {
-            info!("to have {whom} trust it: {command}");
+            info!(command, "to let {whom} trust it, run this command");
         }
         let [_, undo] = of_system(&self.file);
         info!(

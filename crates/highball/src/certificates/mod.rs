@@ -175,7 +175,7 @@ pub(crate) fn check(sources: PemSources) -> Result<CheckedCertificates, String> 
 /// Keys get into no core file of this process. To be called before it is confined.
 pub(crate) fn keep_out_of_core_files() {
     if let Err(error) = write_no_core_files() {
-        warn!(%error, "a core file of this process, which would have the keys, could not be prevented");
+        warn!(%error, "cannot disable core files; one would contain the private keys");
     }
 }
 
@@ -211,7 +211,7 @@ pub(crate) fn set_up(
 fn warn_of_flaws(certificate: &Certificate) {
     let file = certificate.file().display();
     for flaw in certificate.flaws() {
-        warn!("the certificate in {file} is served, but {flaw}");
+        warn!(%file, problem = %flaw, "flaw in a served certificate");
     }
 }
 
@@ -223,13 +223,13 @@ pub(crate) fn replace(tls: &Tls, read: Result<PemSources, String>) {
             match check(sources) {
                 Ok(CheckedCertificates::Local(_, issuer)) => tls.issue_by(*issuer),
                 Ok(CheckedCertificates::Files(..)) => {}
-                Err(error) => error!(error, "the certificates stay as they were"),
+                Err(error) => error!(error, "cannot load new certificates: keeping the old ones"),
             }
             return;
         }
         Ok(_) => return, // options of the server stay as they were
         Err(error) => {
-            error!(error, "the certificates stay as they were");
+            error!(error, "cannot load new certificates: keeping the old ones");
             return tls.set_problem(Some(error));
         }
     };
@@ -272,7 +272,7 @@ pub(crate) fn renew(tls: &Tls, sources: Vec<PemSource>, are_all: bool) {
             }
             Err(error) => {
                 if known.remove(&identity).as_ref() != Some(&error) {
-                    error!(error, "the certificate stays as it was");
+                    error!(error, "cannot load the new certificate: keeping the old one");
                 }
                 problems.insert(identity.clone(), error);
                 renewed.push((identity, old.map(|old| old.clone().of(owner))));
@@ -280,7 +280,7 @@ pub(crate) fn renew(tls: &Tls, sources: Vec<PemSource>, are_all: bool) {
         }
     }
     if !hosts.is_empty() {
-        info!(hosts = hosts.join(" "), "new connections get the certificates that the files have by now");
+        info!(hosts = hosts.join(" "), "certificates reloaded: new connections use them");
     }
     if !are_all {
         let is_renewed =

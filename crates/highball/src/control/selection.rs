@@ -29,7 +29,7 @@ pub(crate) enum SelectionError {
     OneOfMany(String, usize, i32),
 }
 
-/// The instances that are meant; at least one. Root means its own, and only where there is none such those of other users.
+/// Matching instances, at least one. Root's own come first, those of other users only if there is none.
 pub(crate) fn selected(selector: &Selector) -> Result<Vec<Instance>, SelectionError> {
     let is_certain = selector.port.is_some() || selector.app.is_some();
     let (mut seen, mut names, mut unanswered) = (Vec::new(), Vec::new(), Vec::new());

@@ -84,7 +84,7 @@ impl InstanceSocket {
         }
         if let Some(found) = place.find()? {
             if !found.is_socket() || !place.may_replace(&found) {
-                return problem("is no control socket of this user's");
+                return problem("is not a control socket of this user");
             }
             if let Ok((_, peer)) = connect(&place, Some(geteuid().as_raw())).await {
                 if predecessor.is_none() || peer.pid() != predecessor {
@@ -166,9 +166,9 @@ impl Unusable {
     fn report(&self, path: &Path) {
         let (path, problems) = (path.display(), self.problems.join("; "));
         if self.is_odd {
-            warn!(%path, "the control socket is elsewhere: {problems}");
+            warn!(%path, problems, "the control socket is in another place");
         } else if !self.problems.is_empty() {
-            info!(%path, "the control socket is elsewhere: {problems}");
+            info!(%path, problems, "the control socket is in another place");
         }
     }
 }
@@ -189,7 +189,7 @@ async fn serve<R>(
 {
     if let Err(error) = may_ask(&connection) {
         if callers.is_to_be_logged() {
-            warn!(%error, "the control socket is for this user and root alone");
+            warn!(%error, "only this user and root can use the control socket");
         }
         return;
     }

@@ -247,7 +247,7 @@ fn look(folder: &OwnedFd, planned: &Planned) -> io::Result<Option<Outcome>> {
         Err(error) => return Ok(Some(Outcome::Refused(format!("it cannot be read: {error}")))),
     };
     if !FileType::from_raw_mode(fstat(&file)?.st_mode).is_file() {
-        return Ok(Some(Outcome::Refused("it is no file".to_owned())));
+        return Ok(Some(Outcome::Refused("it is not a file".to_owned())));
     }
     let Advice::Change { unless, lines } = &planned.if_there else { return Ok(Some(Outcome::Kept(None))) };
     let mut bytes = Vec::new();

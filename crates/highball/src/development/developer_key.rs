@@ -24,7 +24,7 @@ pub(crate) fn load() -> io::Result<DeveloperKey> {
         Ok(secret) => Ok(DeveloperKey::new(secret)),
         Err(error) => {
             let folder = folder().display().to_string();
-            warn!(folder, %error, "the key for developers' browsers cannot be kept: their link changes with each start");
+            warn!(folder, %error, "cannot store the key for developers' browsers: their link changes with each start");
             temporary()
         }
     }

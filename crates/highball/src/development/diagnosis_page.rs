@@ -41,7 +41,7 @@ impl Shown<'_> {
         let cause = words_of(&diagnosis.cause);
         let about = if is_unknown(diagnosis) { &diagnosis.error.class } else { &cause };
         let what = what_happened(diagnosis);
-        // A page that replaces an answer does not reload by itself: that would repeat the request.
+        // A page that replaces an answer does not reload automatically: that would repeat the request.
         let (refresh, reload) = match diagnosis.step {
             Some(_) => {
                 let refresh = "<noscript><meta http-equiv=\"refresh\" content=\"5\"></noscript>\n";
@@ -71,7 +71,7 @@ impl Shown<'_> {
              <footer>Highball shows this page in development, and to this machine alone.{}{}</footer>\n\
              <script nonce=\"{nonce}\">\n{script}</script>\n</body>\n</html>\n",
             Escaped(text),
-            diagnosis.step.map_or("", |_| " The same in a terminal: <code>highball status</code>."),
+            diagnosis.step.map_or("", |_| " The same in a terminal: <code>highball status --details</code>."),
             if self.editor.is_some() { "" } else { EDITOR_HINT }
         );
         page

@@ -133,13 +133,12 @@ mod tests {
         let limits = KernelLimitsReport {
             cpu_max: Some(0.5),
             not_kept: vec!["cpu_max".into()],
-            problem: Some(format!("there is no version 2 of cgroups here. {REMEDY}")),
+            problem: Some(format!("cgroups v2 is missing here. {REMEDY}")),
             ..KernelLimitsReport::default()
         };
         let checks = of_running(&limits);
         assert_eq!(names(&limits), [NOT_KEPT]);
-        let what =
-            "the kernel does not keep cpu_max of the running server: there is no version 2 of cgroups here";
+        let what = "the kernel does not enforce cpu_max of the running server: cgroups v2 is missing here";
         assert_eq!(checks[0].what, what);
         assert_eq!(checks[0].remedy.as_deref(), Some(REMEDY));
         let other = not_kept("x", "the application was loaded before Highball was started");

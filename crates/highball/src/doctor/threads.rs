@@ -72,7 +72,7 @@ fn advice(times: &RequestTimesReport, threads: u64) -> Check {
     if requests < ENOUGH {
         return Check::ok(
             NAME,
-            format!("{threads}; to say whether that is right takes the times of {ENOUGH} requests, and so far there are {requests}"),
+            format!("{threads}; not enough data to judge that: {requests} of {ENOUGH} requests measured"),
         );
     }
     let all = computed_ms.saturating_add(beside_ms).saturating_add(waited_ms).max(1);

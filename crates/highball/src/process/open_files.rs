@@ -14,7 +14,7 @@ pub(crate) fn make_room(settings: &Settings) {
     let connections = settings.limits.connections as u64;
     let allowed = match allow_open_files(2 * connections + OTHERS) {
         Ok(allowed) => allowed,
-        Err(error) => return warn!(%error, "the limit on open files could not be raised"),
+        Err(error) => return warn!(%error, "cannot raise the limit on open files"),
     };
     // A developer does not need as many. In containers, the usual max_connections is often more than what is allowed.
     let are_needed = settings.apps.iter().any(|app| !app.is_development());

@@ -1,4 +1,4 @@
-//! What only root may do, as the server has it done: by itself, or by the spawner where root has started it as another user.
+//! Work that only root may do: done by the server, or by the spawner where root has started the server as another user.
 
 use crate::certificates::{self, PemSources};
 use crate::control::places::ControlPlaces;
@@ -126,7 +126,7 @@ pub(crate) fn leave(address: &str, launcher: &Launcher) {
     let Launcher::Spawner(spawner) = launcher else { return };
     let is_path = address.starts_with("unix:") || address.contains("+unix:");
     if let Some(error) = is_path.then(|| spawner.leave(address)).and_then(Result::err) {
-        warn!(address, %error, "the socket's file stays; the next start replaces it");
+        warn!(address, %error, "cannot remove the socket's file; the next start replaces it");
     }
 }
 

@@ -9,17 +9,15 @@ use crate::apps::source::is_given_as_object;
 /// Warns of applications that run as root by accident.
 pub(crate) fn warn_of_root(settings: &Settings) {
     if is_given_as_object() && geteuid().is_root() && !settings.is_development() {
-        warn!(
-            "running as root, and so does the application, as root has loaded it: start it as its own user"
-        );
+        warn!("the application runs as root, because root loaded it: start it as its own user");
     }
     for app in settings.apps.iter().filter(|app| is_root_by_chance(app)) {
-        warn!(remedy = remedy_for_root(app), "{} {ROOT_BY_CHANCE}", app.name);
+        warn!(application = app.name, remedy = remedy_for_root(app), "{ROOT_BY_CHANCE}");
     }
 }
 
 /// The words for an application that runs as root although no user is configured.
-pub(crate) const ROOT_BY_CHANCE: &str = "runs as root, as its files belong to root";
+pub(crate) const ROOT_BY_CHANCE: &str = "runs as root, because its files belong to root";
 
 pub(crate) fn is_root_by_chance(app: &App) -> bool {
     app.runs_as == RunsAs::RootUnasked && app.fault.is_none() && !app.is_development()

@@ -47,7 +47,7 @@ pub(crate) fn confine(settings: &Settings, launcher: &Launcher) {
         (Ok(()), Err(why)) => info!(landlock = why, "seccomp confines the server; Landlock does not"),
         (Err(why), Ok(())) => info!(seccomp = why, "Landlock confines the server; seccomp does not"),
         (Err(seccomp), Err(landlock)) => {
-            info!(seccomp, landlock, "nothing confines the server but the rights of its user")
+            info!(seccomp, landlock, "neither seccomp nor Landlock confines the server")
         }
     }
 }

@@ -111,7 +111,9 @@ impl Relay {
         reader.spawn(async move {
             match Receiver::from_owned_fd(pipe) {
                 Ok(pipe) => Reading { pipe, source, writer, lines: Lines::default() }.run(asked).await,
-                Err(error) => error!(application = &*source.name(), %error, "what the application prints cannot be read"),
+                Err(error) => {
+                    error!(application = &*source.name(), %error, "cannot read the application's output")
+                }
             }
         });
         Ok(ask)
@@ -150,7 +152,7 @@ fn start_writer(sink: OutputSink) -> io::Result<mpsc::Sender<Item>> {
                         lines,
                         bytes,
                         remedy = "Let it print less, or raise max_output.",
-                        "the application prints too much: lines were dropped"
+                        "the application prints too much: Highball dropped lines"
                     );
                     source.has_notice.store(false, Ordering::Relaxed);
                 }

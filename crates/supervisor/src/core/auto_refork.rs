@@ -1,4 +1,4 @@
-//! Reforks that Highball begins by itself (`refork_after = auto`): when to measure the memory of an application, and whether
+//! Automatic reforks (`refork_after = auto`): when to measure the memory of an application, and whether
 //! a refork pays, as pure functions of what was measured. A refork that did not pay is the last one of its version.
 
 use super::ids::Ticket;

@@ -55,7 +55,7 @@ pub(crate) enum ReforkCause {
 
 impl ReforkCause {
     /// Whether it is forked from only if every check is passed, and by means that are safe with every native extension:
-    /// where Highball begins the refork by itself.
+    /// for automatic reforks.
     pub(crate) fn is_careful(self) -> bool {
         matches!(self, ReforkCause::Memory { .. })
     }

@@ -14,7 +14,7 @@ pub(crate) const REST: Duration = Duration::from_secs(10);
 pub(crate) const SOON: Duration = Duration::from_secs(5);
 /// The longest rest after a replacement for memory is this many times [`REST`].
 const LONGEST_RESTS: u32 = 64;
-/// Time for a worker to end that is retired before another one is there. Then there is one without it.
+/// Exit time of a worker retired before its replacement starts.
 pub(crate) const RETIRE_FIRST_TIME: Duration = Duration::from_secs(5);
 
 /// Why a worker is replaced.

@@ -112,19 +112,25 @@ pub(crate) enum Reason {
 
 impl fmt::Display for Decision {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Decision { from, to, .. } = self;
-        match self.reason {
+        let Decision { from, to, reason } = self;
+        write!(f, "{from} to {to}: {reason}")
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
             Reason::Waiting(time) => {
-                write!(f, "{from} to {to}: requests wait in the queue for {} ms", time.as_millis())
+                write!(f, "requests wait in the queue for {} ms", time.as_millis())
             }
-            Reason::Threads(percent) => write!(f, "{from} to {to}: {percent}% of the threads are wanted"),
+            Reason::Threads(percent) => write!(f, "{percent}% of the threads are wanted"),
             Reason::Cpu(percent) => {
-                write!(f, "{from} to {to}: each worker uses {percent}% of a CPU")
+                write!(f, "each worker uses {percent}% of a CPU")
             }
             Reason::Enough(time) => {
-                write!(f, "{from} to {to}: fewer have been enough for {} s", time.as_secs())
+                write!(f, "fewer have been enough for {} s", time.as_secs())
             }
-            Reason::MemoryShort => write!(f, "{from} to {to}: memory is short"),
+            Reason::MemoryShort => write!(f, "memory is short"),
         }
     }
 }

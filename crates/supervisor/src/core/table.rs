@@ -230,7 +230,7 @@ impl Play {
             "processes gone" => self.all_end(),
             "removed" => self.tell_app(AppEvent::Remove),
             "time limits" => return self.time_passes(),
-            event => panic!("{event} is no event"),
+            event => panic!("{event} is not an event"),
         }
         Some(())
     }

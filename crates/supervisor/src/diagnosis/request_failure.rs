@@ -64,7 +64,7 @@ pub(crate) fn account(
             let mut account = death.map_or_else(|| gone(*worker), Death::account);
             if failure.repeated {
                 account.error.message +=
-                    "\n(A worker before it had ended in the middle of the same request: this was the second try.)";
+                    "\n(Another worker had already ended during the same request: this was the second try.)";
             }
             account
         }
@@ -85,35 +85,30 @@ impl Death {
         let ending = match how {
             DeathCause::BrokeTheRules(why) => {
                 let message =
-                    format!("{who} broke the rules by which it talks with Highball, and was killed: {why}");
+                    format!("{who} wrote invalid data into the memory that it shares with Highball, and was killed: {why}");
                 let remedy =
-                    "Most likely a native extension of a gem has written where it must not. Build the gems \
-                              again for this Ruby, and look which was changed last.";
+                    "A native extension of a gem has probably overwritten memory. Rebuild the gems for this Ruby, and check which gem changed last.";
                 return Account::of_ours("worker_crashed", message, remedy.into())
                     .with_command("bundle pristine");
             }
             DeathCause::Ended(ending) => *ending,
         };
-        let message = format!("{who} ended in the middle of this request: {ending}");
+        let message = format!("{who} ended during this request: {ending}");
         let (remedy, command) = match ending {
             Ending::OutOfMemory => (
-                "Memory was exhausted. Look at what this request allocates, start fewer workers, or have workers replaced \
-                 sooner with `memory_limit`. Another worker has taken its place by now.",
+                "The worker ran out of memory. Check what this request allocates, run fewer workers, or lower `memory_limit` so that workers are replaced sooner. A new worker has taken over.",
                 Some("journalctl -k | grep -i 'killed process'"),
             ),
             Ending::Killed(9 | 15) => (
-                "Most likely memory had run out, unless a user killed it: look into the kernel's log, and at what \
-                 this request allocates. Another worker has taken its place by now.",
+                "The machine or container has probably run out of memory, unless a user killed the worker. Check the kernel's log, and what this request allocates. A new worker has taken over.",
                 Some("journalctl -k | grep -i 'killed process'"),
             ),
             Ending::Killed(_) => (
-                "It crashed, most likely in the native extension of a gem; what Ruby printed in the terminal says in \
-                 which. Build the gems again for this Ruby. Another worker has taken its place by now.",
+                "It crashed, probably in a native extension of a gem; Ruby's output in the terminal names it. Rebuild the gems for this Ruby. A new worker has taken over.",
                 Some("bundle pristine"),
             ),
             Ending::Exited(_) | Ending::Unknown => (
-                "The application has ended its own process: look for `exit!`, and for what it printed in the \
-                 terminal. Another worker has taken its place by now.",
+                "The application ended its own process: look for `exit!`, and at its output in the terminal. A new worker has taken over.",
                 None,
             ),
         };
@@ -125,40 +120,38 @@ impl Death {
 /// The worker sent no valid description of an exception.
 fn undescribed() -> Account {
     let message = "the application raised an exception that cannot be described";
-    Account::of_ours("exception", message.into(), "Look into the log: it says which.".into())
+    Account::of_ours("exception", message.into(), "See the log for the exception.".into())
 }
 
 fn gone(worker: u32) -> Account {
-    let message = format!("worker {worker} ended in the middle of this request");
-    Account::of_ours("worker_crashed", message, "Look into the log: it says how.".into())
+    let message = format!("worker {worker} ended during this request");
+    Account::of_ours("worker_crashed", message, "See the log for the cause.".into())
 }
 
 fn bad_answer(why: &str) -> Account {
     let message = format!("the application's answer {why}");
     let remedy =
-        "Look at what the application does here with header fields, and with its threads (Thread#kill); \
-                  the log may say more.";
+        "Check which header fields the application sets here, and whether it ends threads (Thread#kill); the log may say more.";
     Account::of_ours("bad_answer", message, remedy.into())
 }
 
 fn queue_full(load: &QueueLoad, app: &App) -> Account {
     let QueueLoad { waiting, oldest, workers } = load;
     let (count, threads) = (workers.len(), app.threads);
-    let mut message = format!("{waiting} requests wait already, and no more may");
+    let mut message = format!("the queue is full: {waiting} requests are waiting");
     if *waiting > 0 {
         let _ = write!(message, "; the oldest has waited for {:.1} s", oldest.as_secs_f64());
     }
     if workers.is_empty() {
-        message += ".\nNo worker is there to take them: the application boots, or its worker has just died.";
+        message += ".\nThere is no worker for them: the application is booting, or its worker has just died.";
     } else {
         let _ = write!(message, ".\nAt work: {count} × {threads} (workers × threads).");
     }
     for (worker, requests) in workers {
-        let _ = write!(message, "\nworker {worker} is at: {}", requests.join(", "));
+        let _ = write!(message, "\nworker {worker} is handling: {}", requests.join(", "));
     }
     let remedy =
-        "Find out why the requests that are at work take so long. If that is as it should be, let more be \
-                  answered at a time, or let more of them wait (--max-queue).";
+        "Find out why the running requests take so long. If that is expected, add workers or threads, or let more requests wait (--max-queue).";
     let more = format!("highball --workers {} --threads {}", count.max(1) * 2, threads + 2);
     Account::of_ours("queue_full", message, remedy.into()).with_command(&more)
 }
@@ -167,18 +160,17 @@ fn timed_out(worker: Option<u32>, threads: &[ThreadPlace], app: &App) -> Account
     let limit = app.limits.request_timeout.unwrap_or_default();
     let Some(worker) = worker else {
         let message = format!("no thread was free for this request within {limit:?} (request_timeout)");
-        let remedy = "Find out what keeps all threads busy; or let more be answered at a time.";
+        let remedy = "Find out what keeps all threads busy, or add workers or threads.";
         let more = format!("highball --workers {} --threads {}", app.workers * 2, app.threads + 2);
         return Account::of_ours("request_timeout", message, remedy.into()).with_command(&more);
     };
     let message = format!(
-        "worker {worker} has not started an answer within {limit:?} (request_timeout), and is still at it"
+        "worker {worker} has not begun to answer within {limit:?} (request_timeout), and is still running"
     );
     let remedy = if threads.is_empty() {
-        "It does not even say where it is: it is most likely in a native extension. Find out what it waits for. If \
-         it really needs longer, raise the limit."
+        "The worker does not respond, so it is probably in a native extension. Find out what it waits for. If it really needs longer, raise the limit."
     } else {
-        "The place where it is stands below: find out what it waits for. If it really needs longer, raise the limit."
+        "The backtrace below shows where it is: find out what it waits for. If it really needs longer, raise the limit."
     };
     let longer = format!("highball --request-timeout {}s", (limit.as_secs() * 2).max(10));
     let mut account = Account::of_ours("request_timeout", message, remedy.into()).with_command(&longer);
@@ -203,12 +195,12 @@ mod tests {
         deaths.broke_the_rules(1, Some(7), "a frame of an unknown kind");
         deaths.ended(1, Some(7), Ending::Killed(9));
         let account = deaths.of(1).unwrap().account();
-        assert!(account.error.message.contains("worker 1 (process 7) broke the rules"), "{account:?}");
+        assert!(account.error.message.contains("worker 1 (process 7) wrote invalid data"), "{account:?}");
         for worker in 2..100 {
             deaths.ended(worker, None, Ending::Exited(3));
         }
         assert!(deaths.of(1).is_none());
         let message = deaths.of(99).unwrap().account().error.message;
-        assert_eq!(message, "worker 99 ended in the middle of this request: exited with code 3");
+        assert_eq!(message, "worker 99 ended during this request: exited with code 3");
     }
 }

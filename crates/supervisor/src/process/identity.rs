@@ -22,7 +22,7 @@ pub(crate) fn check(pidfd: BorrowedFd<'_>, pid: i32, user: &User) -> io::Result<
     Err(io::Error::new(
         io::ErrorKind::PermissionDenied,
         format!(
-            "the application, which runs as {user}, has sent a pidfd that is not that of its process {pid}"
+            "the application, which runs as {user}, has sent a pidfd of another process than its process {pid}"
         ),
     ))
 }
@@ -31,7 +31,7 @@ pub(crate) fn check(pidfd: BorrowedFd<'_>, pid: i32, user: &User) -> io::Result<
 #[allow(clippy::disallowed_methods)] // what the kernel says
 fn pid_of(pidfd: BorrowedFd<'_>) -> io::Result<i32> {
     let text = read_to_string(format!("/proc/self/fdinfo/{}", pidfd.as_raw_fd()))?;
-    field(&text, "Pid:").and_then(|pid| pid.parse().ok()).ok_or_else(|| io::Error::other("it is no pidfd"))
+    field(&text, "Pid:").and_then(|pid| pid.parse().ok()).ok_or_else(|| io::Error::other("it is not a pidfd"))
 }
 
 /// The real, effective, saved and file system user of a process.

@@ -18,7 +18,7 @@ use tracing::warn;
 pub(crate) fn adopt_orphans() -> io::Result<()> {
     match set_child_subreaper(Some(getpid())) {
         Err(Errno::INVAL | Errno::NOSYS) => warn!(
-            "this system has no subreapers (is it emulated?): the log cannot say how a worker has ended"
+            "the kernel has no subreapers (is this machine emulated?): the log cannot say how workers end"
         ),
         adopted => adopted?,
     }

@@ -27,7 +27,7 @@ use crate::shell::event::{Discovery, Found, Launch, Plan, Planned};
 use crate::watch::restart_file::{RestartFiles, Watched};
 use crate::{checkpoint, Notice};
 use highball_config::{App, Settings};
-use highball_link::{AppCommand, FrontCommand, WorkerRing};
+use highball_link::{AppCommand, FrontCommand, WorkerRing, DETAIL};
 use highball_ring::Geometry;
 use highball_tenant::TenantFolder;
 use highball_text::visible_path;
@@ -269,12 +269,13 @@ impl AppSupervisor {
             return None;
         }
         if let (Some(served), Ok(_)) = (asked.filter(|served| *served != folder), &start) {
-            let (served, now) = (served.display(), folder.display());
-            warn!("{served} has been removed, and {now} is served in its place: restart after a deployment, before the old release goes");
+            let remedy = "After a deployment, restart before the old release is removed.";
+            let (removed, serving) = (visible_path(served), visible_path(&folder));
+            warn!(removed, serving, remedy, "the served folder was removed: serving another one");
         }
         Some(match (what, start) {
             (Planned::Site(generation), Ok(Start::Site(site))) => {
-                info!(app = site.kind, because = site.because, root = visible_path(&site.root), "found");
+                info!(target: DETAIL, app = site.kind, because = site.because, root = visible_path(&site.root), "found");
                 AppEvent::SiteFound { generation, folder, site: Arc::new(site.booted()) }
             }
             (Planned::Site(generation), _) => {
@@ -314,7 +315,7 @@ impl AppSupervisor {
             return Err(io::Error::other("it is not Highball that starts this application's Ruby"));
         };
         let user = self.app.runs_as.another().map(tracing::field::display);
-        info!(app = visible_path(folder), environment = self.app.environment, user, "booting");
+        info!(target: DETAIL, app = visible_path(folder), environment = self.app.environment, user, "booting");
         let examine = self.is_examined;
         let (place, program) = ((folder, opened), (ruby, boot_file.as_path()));
         let (control, launching) =

@@ -6,7 +6,7 @@ use crate::core::crash_loop::Crashes;
 use crate::core::memory::OverMemory;
 use crate::core::restart::{Failure, BACKTRACE_LINES};
 use crate::core::{AppLog, Process, ServerLog};
-use highball_link::{Booted, Diagnosis, Tuning};
+use highball_link::{Booted, Diagnosis, Tuning, DETAIL};
 use std::time::Duration;
 use tracing::{debug, error, info, warn};
 
@@ -18,10 +18,10 @@ fn ms(took: Duration) -> u64 {
 pub(super) fn of_server(log: &ServerLog, upgrading: &Upgrading) {
     match log {
         ServerLog::StoppingSoon { grace } => {
-            info!(drain_grace = ?grace, "stopping soon: requests are still accepted, and readiness checks fail");
+            info!(drain_grace = ?grace, "stopping soon: the server still accepts requests, and readiness checks fail");
         }
         ServerLog::Stopping => info!("stopping"),
-        ServerLog::SecondSignal => warn!("a second signal: halting"),
+        ServerLog::SecondSignal => warn!("second signal: stopping now, without waiting for requests"),
         ServerLog::NewApp { name } => info!(app = name, "a new application"),
         ServerLog::NoHotRestart { by, why } => warn!(by, why, "no hot restart"),
         ServerLog::HotRestart { by } => {
@@ -31,13 +31,13 @@ pub(super) fn of_server(log: &ServerLog, upgrading: &Upgrading) {
             info!(version, "hot restart: the new process boots the application");
         }
         ServerLog::SuccessorOutOfTurn { message } => {
-            warn!(sent = message, "the new process sent this message at the wrong time");
+            warn!(sent = message, "the new process sent an unexpected message");
         }
         ServerLog::HotRestartFailed { why } => {
             error!(error = why, "the hot restart failed; this process keeps serving");
         }
         ServerLog::HandedOver { upgrade, took } => log_handed_over(upgrading.pid_of(*upgrade), *took),
-        ServerLog::Unsettled => error!("the state of the server does not settle: this is a bug in Highball"),
+        ServerLog::Unsettled => error!("bug in Highball: the server's state does not settle"),
         ServerLog::ServingProcessEnded => debug!("idle connections are closed: no other process serves"),
     }
 }
@@ -113,36 +113,34 @@ pub(super) fn of_app(log: &AppLog, app: &AppSupervisor) {
 fn of_life(log: &AppLog, app: &AppSupervisor) {
     match log {
         AppLog::Misbehaved { process, error } => {
-            error!(who = ?process, %error, "a process is killed after a protocol error");
+            error!(who = ?process, %error, "killing a process that broke the protocol");
         }
         AppLog::OutOfTurn { process: Process::Mold(boot), message } => {
-            warn!(boot, sent = message, "the mold sent this message at the wrong time");
+            warn!(boot, sent = message, "the mold sent an unexpected message");
         }
         AppLog::OutOfTurn { process: Process::Worker(worker), message } => {
-            warn!(
-                worker,
-                sent = message,
-                "the worker sent this message about its promotion at the wrong time"
-            );
+            warn!(worker, sent = message, "the worker sent an unexpected message about its promotion");
         }
         AppLog::Configured { restarts } => {
             info!(app = app.app.name, restarts, "the application has a new configuration");
         }
         AppLog::Removed => info!(app = app.app.name, "the application is removed"),
         AppLog::MoldRests => {
-            info!("nothing is to be forked for the only worker: the mold ends, and boots when another is needed");
+            info!("single worker: stopping the idle mold to save memory; it boots again when another worker is needed");
         }
-        AppLog::FallsAsleep => info!("the application is idle: it falls asleep"),
-        AppLog::WakesUp => info!("a request has arrived: the application wakes up"),
+        AppLog::FallsAsleep => {
+            info!("the application is idle: stopping its processes until the next request")
+        }
+        AppLog::WakesUp => info!("a request arrived: booting the sleeping application"),
         AppLog::GivenUp { why } => {
-            error!(why, "giving the application up until its folder changes, or it is restarted");
+            error!(why, "giving up: the application boots again when its folder changes or you restart it");
         }
-        AppLog::FolderChanged => info!("the folder of the application has changed: trying again"),
-        AppLog::TriesAgain => info!("trying again, as what was wrong may lie elsewhere"),
+        AppLog::FolderChanged => info!("the application's folder has changed: trying again"),
+        AppLog::TriesAgain => info!("trying again: the cause may lie outside the folder"),
         AppLog::Unsettled => {
-            error!("the state of the application does not settle: this is a bug in Highball")
+            error!("bug in Highball: the application's state does not settle")
         }
-        _ => warn!("requests were still in flight when the time for draining was over"),
+        _ => warn!("drain_timeout is over, and some requests have not finished"),
     }
 }
 
@@ -154,7 +152,7 @@ fn of_mold(log: &AppLog, app: &AppSupervisor) {
             info!(
                 pid = app.pid_of_mold(*boot),
                 took_ms = ms(*took),
-                "the mold is there; each worker loads the application itself"
+                "mold ready; each worker loads the application itself"
             );
         }
         AppLog::BootFailed(diagnosis) => boot_failed(diagnosis),
@@ -162,10 +160,10 @@ fn of_mold(log: &AppLog, app: &AppSupervisor) {
             warn!(%step, "the application takes too long to boot; these are its threads:");
         }
         AppLog::MoldDied { ending } => {
-            warn!(%ending, "the mold died; the workers serve on while a new one boots");
+            warn!(%ending, "the mold died; the workers keep serving while a new mold boots");
         }
-        AppLog::MoldStuck => error!("the mold does not fork any more, and is replaced"),
-        _ => error!("the mold cannot be killed; it is left to itself"),
+        AppLog::MoldStuck => error!("the mold no longer forks workers: replacing it"),
+        _ => error!("the mold cannot be killed: leaving it behind"),
     }
 }
 
@@ -185,6 +183,7 @@ fn booted(app: &Booted, took: Duration) {
     let allocator = app.runtime.allocator.as_deref().map(Tuning::of_allocator);
     let cache = app.runtime.boot_cache.as_deref().map(Tuning::of_boot_cache);
     info!(
+        target: DETAIL,
         framework = app.framework,
         ruby = app.runtime.ruby.as_deref(),
         jit,
@@ -213,17 +212,17 @@ fn boot_failed(diagnosis: &Diagnosis) {
 
 fn of_worker(log: &AppLog, app: &AppSupervisor) {
     match log {
-        AppLog::NotForked { worker, error } => error!(worker, %error, "the worker could not be forked"),
+        AppLog::NotForked { worker, error } => error!(worker, %error, "cannot fork the worker"),
         AppLog::WorkerReady { worker, took, is_usual } => {
             let (pid, took_ms) = (app.pid_of_worker(*worker), ms(*took));
             match is_usual {
                 true => debug!(worker, pid, took_ms, "worker ready"),
-                false => info!(worker, pid, took_ms, "worker ready"),
+                false => info!(target: DETAIL, worker, pid, took_ms, "worker ready"),
             }
         }
         AppLog::WorkerBooted { worker, app } => {
             let (framework, ruby) = (&app.framework, &app.runtime.ruby);
-            info!(worker, framework, ruby, "the application is booted by its workers");
+            info!(worker, framework, ruby, "the workers have loaded the application");
         }
         AppLog::WorkerFailed { worker, promoting, failure } => {
             let what =
@@ -241,19 +240,16 @@ fn of_worker(log: &AppLog, app: &AppSupervisor) {
             warn!(worker, "the worker takes too long to start; these are its threads:");
         }
         AppLog::Broken { worker, why } => {
-            error!(worker, why, "the worker broke the rules of its ring and is killed");
+            error!(worker, why, "killing the worker: it wrote invalid data into its ring");
         }
         AppLog::Retires { worker } => debug!(worker, "worker retires"),
-        AppLog::ReplacedAfterTerm { worker } => info!(worker, "the worker was sent TERM and is replaced"),
+        AppLog::ReplacedAfterTerm { worker } => info!(worker, "the worker received TERM: replacing it"),
         AppLog::ReplacedForRing { worker } => {
-            info!(
-                worker,
-                "the worker has answered as many requests as its ring has numbers for, and is replaced"
-            );
+            info!(worker, "replacing the worker: it has used all request numbers of its ring");
         }
         AppLog::Replacing { worker, cause, memory: None } => {
             let pid = app.pid_of_worker(*worker);
-            warn!(worker, pid, %cause, "the worker is to be replaced: another one starts first");
+            warn!(worker, pid, %cause, "replacing the worker: a new one starts first");
         }
         AppLog::Replacing { worker, memory: Some(over), .. } => of_memory(*worker, over, app),
         AppLog::MemoryLimitTooSmall { over } => limit_too_small(over),
@@ -262,22 +258,27 @@ fn of_worker(log: &AppLog, app: &AppSupervisor) {
                 worker,
                 %cause,
                 wait_ms = ms(*wait),
-                "the worker is to be replaced, and has to wait: too many workers were replaced lately, and new ones do not help"
+                "replacement delayed: many workers were replaced lately, and new ones did not help"
             );
         }
         AppLog::Replaced { worker, retires_first: true, .. } => {
-            debug!(worker, "the worker finishes its requests and ends; then another one starts");
+            debug!(worker, "the worker finishes its requests; then a new one starts");
         }
         AppLog::Replaced { worker, cause, .. } => {
             let pid = app.pid_of_worker(*worker);
-            info!(worker, pid, %cause, "another worker serves in its place: it finishes its requests and ends");
+            info!(worker, pid, %cause, "a new worker has taken over; the old one finishes its requests");
         }
         AppLog::NotReplaced { worker, cause } => {
-            error!(worker, %cause, "the worker is not replaced: no other one came to serve within boot_timeout");
+            error!(worker, %cause, "the worker was not replaced: no new worker was ready within boot_timeout");
         }
-        AppLog::WorkersWanted(workers) => info!(workers, "worker count set to {workers}"),
-        AppLog::Resized(decision) => info!(workers = decision.to, "worker count changed from {decision}"),
-        AppLog::NotResized(hindrance) => info!("more workers would serve the load sooner, but {hindrance}"),
+        AppLog::WorkersWanted(workers) => info!(workers, "worker count set"),
+        AppLog::Resized(decision) => {
+            let (before, workers) = (decision.from, decision.to);
+            info!(before, workers, because = %decision.reason, "worker count changed");
+        }
+        AppLog::NotResized(hindrance) => {
+            info!(because = %hindrance, "the load needs more workers, but none can be added");
+        }
         _ => {}
     }
 }
@@ -304,24 +305,24 @@ fn of_death(log: &AppLog, app: &AppSupervisor) {
                 last = %last.ending,
                 error = last.failure,
                 remedy = crashes.remedy(),
-                "crash loop: workers die soon after they were started; the next ones start later, and their deaths are not logged one by one"
+                "crash loop: workers die soon after they start; Highball starts new ones more slowly and stops logging each death"
             );
         }
-        AppLog::CrashLoopOver => info!("the crash loop is over: no worker has died for a minute"),
+        AppLog::CrashLoopOver => info!("crash loop over: no worker died for a minute"),
         AppLog::Overdue { worker, state } => {
-            warn!(worker, state = state.name(), "the worker took too long and is killed");
+            warn!(worker, state = state.name(), "killing the worker: it took too long");
         }
         AppLog::ControlClosed { worker, is_usual: true } => {
-            debug!(worker, "the worker has closed its control socket and is killed");
+            debug!(worker, "killing the worker: it closed its control socket");
         }
         AppLog::ControlClosed { worker, is_usual: false } => {
             warn!(
                 worker,
-                "the worker has closed its control socket and is killed; does it call `exec`, or close descriptors that are not its own?"
+                "killing the worker: it closed its control socket. Does the application call `exec`, or close file descriptors that it did not open?"
             );
         }
         AppLog::WorkerUnkillable { worker } => {
-            error!(worker, "the worker cannot be killed; it is left to itself");
+            error!(worker, "the worker cannot be killed: leaving it behind");
         }
         _ => {}
     }
@@ -331,9 +332,9 @@ fn of_death(log: &AppLog, app: &AppSupervisor) {
 fn of_memory(worker: u32, over: &OverMemory, app: &AppSupervisor) {
     let OverMemory { bound, worker_bytes, bytes, limit, has_room } = over;
     let how = if *has_room {
-        "another one starts first"
+        "a new one starts first"
     } else {
-        "it ends first, as there is no room for both; requests wait meanwhile"
+        "it ends first, because there is no memory for both; requests wait meanwhile"
     };
     warn!(
         worker,
@@ -342,7 +343,7 @@ fn of_memory(worker: u32, over: &OverMemory, app: &AppSupervisor) {
         worker_mib = worker_bytes >> 20,
         bytes_mib = bytes >> 20,
         limit_mib = limit >> 20,
-        "the worker is to be replaced, as its memory has grown too much: {how}"
+        "replacing the worker, which uses too much memory: {how}"
     );
 }
 
@@ -354,13 +355,13 @@ fn of_restart(log: &AppLog, app: &AppSupervisor) {
     match log {
         AppLog::NoRestart { asked, why } => warn!(%asked, why, "no restart"),
         AppLog::RestartWaits { asked, generation } => {
-            info!(%asked, generation, "a restart waits until it can begin");
+            info!(%asked, generation, "restart queued");
         }
         AppLog::Restarting { asked, generation } => info!(%asked, generation, "restarting"),
         AppLog::CanaryPassed { worker, status } => {
             info!(worker, status, path = app.app.process.probe_path, "the new version answers");
         }
-        AppLog::CanaryKilled { worker } => warn!(worker, "the canary is killed"),
+        AppLog::CanaryKilled { worker } => warn!(worker, "killing the canary"),
         AppLog::Restarted { generation, workers, took } => {
             info!(generation, workers, took_ms = ms(*took), "restarted: the new version serves");
         }
@@ -377,11 +378,11 @@ fn of_restart(log: &AppLog, app: &AppSupervisor) {
             );
         }
         AppLog::RestartGivenUp { generation, stage } => {
-            warn!(generation, stage, "the restart is given up");
+            warn!(generation, stage, "restart abandoned");
         }
         AppLog::SiteNotReopened { generation, failure } => {
             let (error, remedy) = (&failure.what, &failure.remedy);
-            error!(generation, error, remedy, "the restart failed; the site is served as before");
+            error!(generation, error, remedy, "the restart failed; the old site stays");
         }
         _ => {}
     }
@@ -399,20 +400,20 @@ fn of_refork(log: &AppLog, app: &AppSupervisor) {
         }
         AppLog::ReforkFailed { why } => error!(why, "the refork failed; the old mold stays"),
         AppLog::Unfit { why, careful: false } => {
-            warn!(why, "no refork: the workers of this version cannot be forked from");
+            warn!(why, "no refork: workers of this version cannot become molds");
         }
         AppLog::Unfit { why, careful: true } => {
-            info!(why, "workers are not forked again to save memory (refork_after = auto)");
+            info!(why, "no automatic reforks of this version (refork_after = auto)");
         }
         AppLog::ReforkOutcome { before_kib, after_kib, is_last } => {
             let (before_mib, after_mib) = (before_kib / 1024, after_kib / 1024);
             let next =
-                if *is_last { "there is no further one of this version" } else { "there may be another one" };
+                if *is_last { "this version will not refork again" } else { "another refork may follow" };
             info!(before_mib, after_mib, next, "memory of the application before and after the refork");
         }
         AppLog::NoRoomForRefork { expected_kib } => {
             let expected_mib = expected_kib / 1024;
-            info!(expected_mib, "no refork yet: there is not enough free memory for a second mold");
+            info!(expected_mib, "refork delayed: not enough free memory for a second mold");
         }
         _ => {}
     }

@@ -17,7 +17,7 @@ use crate::process::watcher::SocketEvent;
 use crate::shell::app_files::in_turn;
 use crate::shell::event::Found;
 use highball_config::AppId;
-use highball_link::{Diagnosis, FrontAppEvent, Overrun, OverrunReport, RequestFailure};
+use highball_link::{Diagnosis, FrontAppEvent, Overrun, OverrunReport, RequestFailure, DETAIL};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -39,10 +39,7 @@ impl Supervisor {
         self.is_quiet = !app.message_log.takes(&event, now);
         if let Some(messages) = app.message_log.notice(now) {
             span.in_scope(|| {
-                warn!(
-                    messages,
-                    "the application's processes send too many messages: lines about them were not logged"
-                );
+                warn!(messages, "the application's processes send too many messages: some were not logged");
             });
         }
         let for_core = || match event {
@@ -116,10 +113,10 @@ impl AppSupervisor {
         let boots = core.molds.iter().any(|mold| mold.boot == boot && mold.boots_since().is_some());
         match message {
             FromMold::Step { step } => return Some(AppEvent::MoldStep { boot, step }),
-            FromMold::Found { app, because } if boots => info!(app, because, "found"),
+            FromMold::Found { app, because } if boots => info!(target: DETAIL, app, because, "found"),
             FromMold::Warning { warning, remedy } if boots => warn!(remedy, "{warning}"),
             FromMold::Found { .. } | FromMold::Warning { .. } => {
-                warn!(boot, "the mold sent a message about its boot at the wrong time");
+                warn!(boot, "the mold sent an unexpected message about its boot");
             }
             FromMold::Booted(app) => {
                 mold.reports_pid(app.pid);
@@ -314,7 +311,7 @@ impl AppSupervisor {
             span.in_scope(|| {
                 error!(
                     worker,
-                    pid, doing, "the worker does not begin the requests that it is given, or does not answer"
+                    pid, doing, "the worker does not respond: it begins no requests, or does not answer"
                 );
             });
         });

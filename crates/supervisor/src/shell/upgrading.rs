@@ -169,7 +169,7 @@ impl Supervisor {
         if let Some(upgrade) = self.upgrading.upgrade_of(pid) {
             self.successor_happens(upgrade, SuccessorEvent::Ended(Ending::Unknown));
         } else if let Some(ending) = self.upgrading.serving.as_mut().and_then(|serving| serving.gone(pid)) {
-            tracing::warn!(pid = pid.as_raw_pid(), %ending, "the process that has taken over has ended");
+            tracing::warn!(pid = pid.as_raw_pid(), %ending, "the process that took over has ended");
             self.happened.push_back(Event::ServingProcessEnded);
         }
     }
@@ -189,7 +189,7 @@ fn event_of(message: FromSuccessor) -> SuccessorEvent {
 /// Logs that the new process serves.
 pub(super) fn log_handed_over(pid: Option<i32>, took: Duration) {
     let took_ms = took.as_millis() as u64;
-    info!(pid, took_ms, "hot restart: the new process serves; this one finishes what it has");
+    info!(pid, took_ms, "hot restart: the new process serves; this one finishes its requests");
 }
 
 fn cannot_start(program: &str, error: &io::Error) -> String {

@@ -75,7 +75,7 @@ impl ServingProcess {
                 self.before.push((std::mem::replace(&mut self.pid, pid), before));
                 (self.has_ended, self.ending) = (false, None);
             }
-            Err(error) => warn!(%error, "the process that serves now cannot be watched"),
+            Err(error) => warn!(%error, "cannot watch the process that serves now"),
         }
     }
 
@@ -124,7 +124,7 @@ impl PidProxy {
         }
         info!(
             pid = self.serving.pid().as_raw_pid(),
-            "this is now the PID proxy of the process that serves: it passes signals on, and ends when that ends"
+            "this process is now the PID proxy: it forwards signals to the serving process, and ends with it"
         );
         self.reap().await;
         while !self.serving.has_ended {
@@ -137,7 +137,7 @@ impl PidProxy {
             }
         };
         if timeout(limit, left).await.is_err() {
-            warn!("processes that have been succeeded are still there, and are left to themselves");
+            warn!("older processes still run after the hot restart: leaving them behind");
         }
         self.serving.ending.map_or(1, Ending::exit_code)
     }

@@ -9,7 +9,7 @@ use std::ffi::OsStr;
 use std::hash::{Hash, Hasher};
 use std::path::Path;
 
-/// Folders that change by themselves, or are too large to be looked at.
+/// Folders that change without a developer, or are too large to be looked at.
 const LEFT_OUT: [&str; 8] = [".git", ".bundle", "node_modules", "tmp", "log", "storage", "coverage", "cache"];
 
 impl FolderState {

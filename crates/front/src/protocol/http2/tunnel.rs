@@ -89,7 +89,7 @@ const fn bad(why: &'static str) -> Refusal {
 mod tests {
     use super::*;
 
-    /// What becomes of an answer that comes in pieces of this size: the status, a field, and what follows the head.
+    /// Reads an answer in pieces of this size: the status, a field, and the bytes after the head.
     fn read(answer: &[u8], size: usize) -> Result<(u16, Option<String>, Vec<u8>), Refusal> {
         let (mut tunnel, mut out, mut head) = (Tunnel::Offered, Vec::new(), None);
         tunnel.begin();

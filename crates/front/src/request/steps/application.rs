@@ -1,4 +1,4 @@
-//! Whose request it is: that of an application, or of none.
+//! Routes the request to an application.
 
 use std::ops::ControlFlow::{Break, Continue};
 use std::rc::Rc;

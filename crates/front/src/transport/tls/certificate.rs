@@ -82,7 +82,7 @@ pub enum CertificateError {
     Broken { file: PathBuf, why: String },
     #[error("{} is not the key of {}: each was written for another one. `openssl x509 -noout -pubkey -in CERTIFICATE` and `openssl pkey -pubout -in KEY` print the same for a pair", .key.display(), .certificate.display())]
     OtherKey { certificate: PathBuf, key: PathBuf },
-    #[error("{} begins with another certificate than the server's, which is the {place}. of the file: put it first, and behind it those that lead to its authority", .file.display())]
+    #[error("{} does not begin with the server's certificate, which is number {place} in the file: put it first, then the certificates that lead to its authority", .file.display())]
     WrongOrder { file: PathBuf, place: usize },
 }
 
@@ -230,7 +230,7 @@ impl Pem {
 }
 
 const CUT_OFF: &str =
-    "it is damaged or cut off (an END line is missing, or what stands before it is no base64); copy it again";
+    "it is damaged or cut off (an END line is missing, or the text before it is not base64); copy it again";
 
 /// What else a file contains, for people.
 fn kind_of(bytes: &[u8]) -> &'static str {

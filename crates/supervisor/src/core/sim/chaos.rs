@@ -4,7 +4,7 @@ use fastrand::Rng;
 
 #[derive(Debug, Clone)]
 pub(super) struct Chaos {
-    /// A process dies by itself, at a step.
+    /// A process dies at a step.
     pub(super) death: u32,
     /// A process that should do something does nothing.
     pub(super) hang: u32,

@@ -367,7 +367,7 @@ impl World {
         text
     }
 
-    // --- what goes wrong by itself
+    // --- random failures
 
     fn meddle(&mut self) {
         if self.chance(self.chaos.death) {
@@ -719,7 +719,7 @@ impl World {
         self.sends(app, process, done, AppEvent::MoldBooted { boot, app: loaded });
     }
 
-    /// Ends by itself at that time, if it still lives.
+    /// Exits at that time, if it still lives.
     fn exits(&mut self, app: AppId, process: Process, delay: Duration, ending: Ending) {
         let (end, close) = (delay + self.soon(), delay + self.soon());
         let sent = Some((app, process, self.now + delay));
