@@ -7,6 +7,7 @@ require_relative "boot_requires"
 require_relative "collector"
 require_relative "compiler"
 require_relative "detection"
+require_relative "entity_tags"
 require_relative "heap_layout"
 require_relative "message"
 require_relative "public_names"
@@ -65,7 +66,7 @@ module Highball
         PumaHooks.load(puma) if puma
         found.load
       end
-      new(puma ? PumaHooks.around(application) : application, folder, found).tap(&:show_log).tap(&:pass_by_files)
+      new(puma ? PumaHooks.around(application) : application, folder, found).tap(&:show_log).tap(&:quicken_middleware)
     end
 
     # Calls the block, in which files are found and loaded faster.
@@ -99,9 +100,12 @@ module Highball
       RequestLog.watch(of_rails) if ENV.fetch("RACK_ENV", "development") == "development"
     end
 
-    # In production, where the folder of static files seldom changes, Rails does not look for a file at each request.
-    def pass_by_files
-      PublicNames.install if rails? && ENV["RACK_ENV"] == "production"
+    # In production, stock middleware gives the same answers in less time.
+    def quicken_middleware
+      return unless ENV["RACK_ENV"] == "production"
+
+      PublicNames.install if rails?
+      EntityTags.install
     end
 
     # "Rails 6.1.7", or "Rack" where no framework is known.
