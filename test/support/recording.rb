@@ -128,10 +128,10 @@ class Recording
     watch 1.5
     enter "sed -i 's/validates/valdiates/' app/models/post.rb"
     watch 0.8
-    enter "highball restart 2>&1 | head -9"
-    watch_until(/post\.rb:\d+/)
+    enter "highball restart"
+    watch_until(/restart again/)
     caption "Refused: the old version goes on serving, and no request has failed"
-    @still = elapsed
+    @still = elapsed + 1
     watch 5
     enter "sed -i 's/valdiates/validates/' app/models/post.rb && highball restart"
     watch_until(/generation \d+ serves/)
