@@ -1,14 +1,12 @@
 //! Which worker gets a request, and what becomes of it when that worker, or its client, leaves.
 
-mod support;
-
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
 
+use crate::support::{eventually, the_app, Client, FakeWorker, Front, Job};
 use highball_link::{FrontAppEvent, FrontEvent};
 use highball_ring::entry::{MAX_POSITION, REPLACE_FROM};
-use support::{eventually, the_app, Client, FakeWorker, Front, Job};
 
 /// A worker whose one thread is at a request while others were placed behind it, and their clients.
 struct Stuck {
@@ -20,7 +18,7 @@ struct Stuck {
 /// Makes the worker fast enough to be given requests ahead, and then lets it take its time. Requests that are
 /// placed ahead are POSTs to `/behind`.
 fn look_ahead(front: &Front, worker: &FakeWorker) -> Stuck {
-    let deadline = Instant::now() + support::PATIENCE;
+    let deadline = Instant::now() + crate::support::PATIENCE;
     let mut clients: Vec<Client> = (0..8).map(|_| front.connect()).collect();
     loop {
         assert!(Instant::now() < deadline, "no look-ahead");

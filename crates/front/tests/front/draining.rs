@@ -1,14 +1,12 @@
 //! Stopping: everything that was accepted is answered, and then nothing is left.
 #![allow(clippy::disallowed_methods)] // the files are a test's own
 
-mod support;
-
 use std::net::TcpStream;
 
+use crate::support::{eventually, Client, Front};
 use highball_config::Bind;
 use highball_front::{adopt, Opening};
 use highball_link::{FrontCommand, FrontEvent};
-use support::{eventually, Client, Front};
 
 #[test]
 fn everything_that_was_asked_is_answered() {

@@ -1,9 +1,7 @@
 //! Which workers a connection's requests may go to while two releases of the application serve side by side.
 
-mod support;
-
+use crate::support::{set_apps, the_app, Client, FakeWorker, Front, Job};
 use highball_link::{AppCommand, FrontAppEvent, FrontCommand};
-use support::{set_apps, the_app, Client, FakeWorker, Front, Job};
 
 /// Both generations have one worker with one thread, and this client has met the new one.
 fn two_generations(front: &Front) -> (FakeWorker, FakeWorker, Client) {

@@ -1,12 +1,10 @@
 //! Workers that would have the front for themselves: it does not wait for them, nor stay with them.
 
-mod support;
-
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
+use crate::support::{frame, Front};
 use highball_ring::frame::Kind;
-use support::{frame, Front};
 
 #[test]
 fn an_answer_without_end_that_is_dropped_leaves_others_their_turn() {

@@ -1,20 +1,18 @@
 //! Misbehaving workers: each costs its own requests a 502, and is reported; the others keep serving.
 #![allow(clippy::disallowed_methods)] // the files are a test's own
 
-mod support;
-
 use std::fs::File;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
+use crate::support::{frame, head, head_payload, FakeWorker, Front, Job};
 use highball_link::{AppCommand, FrontAppEvent, NewWorker, WorkerRing};
 use highball_ring::entry::{EntryState, Word};
 use highball_ring::frame::{Kind, IS_FILE};
 use highball_ring::layout::{ENTRIES_AT, FRONT_ASLEEP, READY, WRITTEN};
 use proptest::prelude::*;
-use support::{frame, head, head_payload, FakeWorker, Front, Job};
 
 /// Lets a worker do something with a request that cannot be repeated: what the front says of it, and what the
 /// client got.

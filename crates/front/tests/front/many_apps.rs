@@ -1,18 +1,16 @@
 //! Several applications behind one front: whose a request is, and that what happens to one does not touch the others.
 #![allow(clippy::disallowed_methods)] // the files are a test's own
 
-mod support;
-
 use std::io::Read;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::support::{app_of, eventually, set_apps, Answer, Client, FakeWorker, Front, Job};
 use highball_config::AccessLog;
 use highball_front::developer_key::DeveloperKey;
 use highball_link::{AppCommand, Booted, FrontAppEvent, FrontCommand, FrontEvent};
-use support::{app_of, eventually, set_apps, Answer, Client, FakeWorker, Front, Job};
 
 /// A front with applications at these hosts, below these prefixes.
 fn front_with(reached_at: &[(&[&str], &str)]) -> Front {

@@ -1,12 +1,10 @@
 //! Requests and answers on a connection, with a worker that is played by the test.
 #![allow(clippy::disallowed_methods)] // the files are a test's own
 
-mod support;
-
 use std::time::Duration;
 
+use crate::support::{pattern, Client, Front};
 use highball_config::Bind;
-use support::{pattern, Client, Front};
 
 #[test]
 fn a_chunked_body_is_whole_before_a_worker_sees_it() {

@@ -1,8 +1,6 @@
 //! Answers of any size at any speed, files, and connections that the application takes over.
 #![allow(clippy::disallowed_methods)] // the files are a test's own
 
-mod support;
-
 use std::cell::Cell;
 use std::fs::File;
 use std::io::Write;
@@ -10,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use support::{pattern, Client, Front, Job};
+use crate::support::{pattern, Client, Front, Job};
 
 const MIB: usize = 1024 * 1024;
 

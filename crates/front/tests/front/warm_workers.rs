@@ -1,9 +1,7 @@
 //! Which worker is named as warm, and when.
 
-mod support;
-
+use crate::support::{FakeWorker, Front};
 use highball_link::{AppCommand, FrontAppEvent, FrontEvent};
-use support::{FakeWorker, Front};
 
 fn name_warm(front: &Front, requests: u64) {
     front.tell_app(AppCommand::NameWarmWorker { requests });

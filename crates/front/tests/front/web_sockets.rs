@@ -1,13 +1,11 @@
 //! WebSockets: which workers get them, and how they end when their worker, or the server, does.
 
-mod support;
-
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
+use crate::support::{Client, FakeWorker, Front};
 use highball_link::{FrontAppEvent, FrontCommand};
-use support::{Client, FakeWorker, Front};
 
 /// A close frame with status 1012.
 const RESTARTED: [u8; 4] = [0x88, 2, 0x03, 0xf4];
