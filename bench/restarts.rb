@@ -255,7 +255,7 @@ class Restarts
 
   def measure(kind)
     Dir.mktmpdir("highball-restarts") do |folder|
-      Deployment.open(kind, FreePort.free_port, folder) do |deployment|
+      kind.open(FreePort.free_port, folder) do |deployment|
         clients = Clients.new(deployment.port)
         clients.during { restart(deployment) }
         figures = { "server" => kind::TITLE, "version" => version(kind), **clients.figures }
