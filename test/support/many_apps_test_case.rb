@@ -44,7 +44,7 @@ class ManyAppsTestCase < E2ETest
     server = start_many(*places, **settings)
     wait_for("the server", within: HighballServer::SERVES_WITHIN) do
       has_link = settings[:environment] != "development" || server.link_key
-      (server.log.match?(/serving on|fix it, then reload/) && has_link) || !server.running?
+      (server.log.match?(/serving on|"message":"serving"|fix it, then reload/) && has_link) || !server.running?
     end
     server
   end
