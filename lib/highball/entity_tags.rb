@@ -1,8 +1,8 @@
 # frozen_string_literal: true
 
 module Highball
-  # Rack's middleware for entity tags hashes every body with Ruby's own SHA-256, which takes 4 µs for each KiB. OpenSSL's
-  # uses the processor's instructions for it and takes 0.6. The tags are the same.
+  # Rack's middleware for entity tags hashes every body with Ruby's own SHA-256, which takes 4 µs for each KiB.
+  # OpenSSL's uses the processor's instructions for it and takes 0.6. The tags are the same.
   module EntityTags
     # To be called when the application has been loaded. A middleware that somebody has changed is left alone.
     def self.install

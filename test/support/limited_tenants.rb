@@ -96,7 +96,7 @@ module LimitedTenants
     assert_match(/Delegate=yes/, kernel_limits(server)["problem"])
     check = examine_attacker.fetch("limits_not_kept")
     assert_equal "warning", check["state"]
-    assert_match(/does not keep cpu_max of the running server: .*(#{problem})/, check["what"])
+    assert_match(/does not enforce cpu_max of the running server: .*(#{problem})/, check["what"])
     assert_match(/Delegate=yes/, check["remedy"])
   end
 end

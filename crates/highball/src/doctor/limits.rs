@@ -54,7 +54,8 @@ fn of_running(limits: &KernelLimitsReport) -> Vec<Check> {
             [] => limits.wanted().join(" and "), // an older server does not name them
             not_kept => not_kept.join(" and "),
         };
-        checks.push(not_kept(&format!("the kernel does not keep {options} of the running server"), problem));
+        checks
+            .push(not_kept(&format!("the kernel does not enforce {options} of the running server"), problem));
     }
     checks.extend(out_of_memory(limits));
     checks.extend(throttled(limits));

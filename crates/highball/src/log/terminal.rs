@@ -38,6 +38,7 @@ pub(crate) struct Terminal {
 
 impl Terminal {
     /// The terminal behind standard error, if it is one.
+    #[allow(clippy::disallowed_methods)] // nothing is written to it here
     pub(crate) fn of_standard_error() -> Option<Terminal> {
         let set = |name: &str| env::var_os(name).filter(|value| !value.is_empty());
         let is_dumb = set("TERM").is_none_or(|term| term == "dumb");

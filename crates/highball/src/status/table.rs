@@ -515,7 +515,7 @@ mod tests {
         let row = "  blog  serving         1     2      5   150.0 MiB  127.0.0.1:3000/\n";
         assert!(text.contains(&format!("{columns}{row}")) && text.contains("\n  shop  asleep  "), "{text}");
         let only = table(&status, "", View::default(), |app| app.name == "shop");
-        assert!(only.contains("shop         asleep at ") && !only.contains("blog "), "{only}");
+        assert!(only.contains("shop         asleep at ") && !only.contains("\n  blog "), "{only}");
         let all = shown(&status, DETAILS);
         assert!(all.contains("blog         serving at http://127.0.0.1:3000/\n"), "{all}");
     }

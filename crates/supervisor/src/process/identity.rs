@@ -65,7 +65,7 @@ mod tests {
         let pidfd = pidfd_open(own, PidfdFlags::empty()).unwrap();
         let pid = own.as_raw_pid();
         assert!(check(pidfd.as_fd(), pid, &user).is_ok());
-        assert!(check(pidfd.as_fd(), pid, &another).unwrap_err().to_string().contains("not that of"));
+        assert!(check(pidfd.as_fd(), pid, &another).unwrap_err().to_string().contains("another process"));
         let parent = getppid().unwrap();
         assert!(check(pidfd.as_fd(), parent.as_raw_pid(), &user).is_err());
         let of_parent = pidfd_open(parent, PidfdFlags::empty()).unwrap();
