@@ -18,7 +18,7 @@ class TenantControlTest < ControlTestCase
     end
     assert_empty asked, "the forged server received no request"
     server = serve_as_victim(env: { "XDG_RUNTIME_DIR" => nil })
-    wait_for("a word on it") { server.log.match?(/WARN .*elsewhere.*#{@usual} belongs to #{ATTACKER}/) }
+    wait_for("a word on it") { server.log.match?(/WARN .*in another place.*#{@usual} belongs to #{ATTACKER}/m) }
     assert_equal ["#{server.pid}.sock"], Dir.children(@further)
     assert_finds server, {}
   end

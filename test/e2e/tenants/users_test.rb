@@ -56,7 +56,7 @@ class UsersTest < UsersTestCase
     server = serve_as_root(app, app_of("daemon", "config.ru" => FACTS), environment: "development")
     server.connect do |connection|
       connection.send_request("GET", "/", { "Host" => "games" })
-      wait_for("the complaint", within: 30) { server.log.match?(/runs as games, has sent a pidfd that is not that of/) }
+      wait_for("the complaint", within: 30) { server.log.match?(/runs as games, has sent a pidfd of another process/) }
       assert_runs_as "daemon", facts(server, { "Host" => "daemon" })
     end
   end
