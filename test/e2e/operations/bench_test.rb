@@ -16,7 +16,7 @@ class BenchTest < E2ETest
   ISOLATION = %w[isolation --rounds 1 --seconds 1 --workers 1].freeze
   # The burners of `bench isolation`, with less memory than usual.
   BURNERS = { "BURNER_BYTES" => (64 * 1024 * 1024).to_s }.freeze
-  MOST_SECONDS = 60
+  MOST_SECONDS = 150
 
   def setup
     super
