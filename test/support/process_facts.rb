@@ -117,8 +117,8 @@ module ProcessFacts
   # When it was started, in clock ticks since the machine was.
   def started_at(pid) = stat(pid)[19].to_i
 
-  # Its arguments, or its process title.
-  def command_line(pid) = File.read("/proc/#{pid}/cmdline").tr("\0", " ")
+  # Its arguments, or its process title, which may be any bytes: those of a test beside this one, too.
+  def command_line(pid) = File.read("/proc/#{pid}/cmdline").scrub.tr("\0", " ")
 
   # What follows the process's name in /proc/PID/stat: state, ppid, ...
   def stat(pid)
