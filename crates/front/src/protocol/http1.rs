@@ -55,4 +55,4 @@ impl Http1 {
 }
 
 #[cfg(test)]
-mod hostile_tests;
+mod tests;

@@ -19,7 +19,7 @@ module Corpus
   end
 
   # Of the corpus of the front's own test: the escapes of its bytes, and the limits that some of its verdicts depend on.
-  FILE = File.expand_path("../../../../crates/front/src/protocol/http1/hostile_requests.txt", __dir__)
+  FILE = File.expand_path("../../../../crates/front/src/protocol/http1/tests/hostile_requests.txt", __dir__)
   ESCAPES = { "r" => "\r", "n" => "\n", "t" => "\t", "0" => "\0" }.freeze
   LIMITS = %w[--max-target 300 --max-head 2k --max-fields 12 --max-body 1000].freeze
   OF_LIMITS = [413, 414, 431].freeze
