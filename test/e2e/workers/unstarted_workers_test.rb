@@ -55,6 +55,6 @@ class UnstartedWorkersTest < BrokenAppTest
     output, ended = HighballServer.run("serve", "-e", "production", "-p", "0", "--max-boot-failures", "2",
                                        folder_with("config.ru" => NO_LUCK))
     refute_predicate ended, :success?
-    assert_match(/the application does not come up.*2 workers in a row.*no luck/m, output)
+    assert_match(/giving up: the application does not boot.*2 workers in a row.*no luck/m, output)
   end
 end
