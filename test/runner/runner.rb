@@ -5,7 +5,7 @@ require_relative "job"
 # Runs jobs side by side, in the order of the steps' dependencies, and what failed again at the end, alone.
 class Runner
   # How many jobs of each kind run at a time, in the order in which the kinds have their turns. Most jobs wait much.
-  AT_A_TIME = { "with others" => Integer(ENV.fetch("HIGHBALL_TEST_JOBS", Etc.nprocessors * 2)),
+  AT_A_TIME = { "with others" => Integer(ENV.fetch("HIGHBALL_TEST_JOBS", Etc.nprocessors * 3)),
                 "few" => Etc.nprocessors, "alone" => 1 }.freeze
 
   def initialize(jobs)
