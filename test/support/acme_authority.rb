@@ -2,7 +2,6 @@
 
 require "json"
 require "net/http"
-require "socket"
 require_relative "deadline"
 require_relative "free_port"
 require_relative "process_facts"
@@ -35,7 +34,7 @@ class AcmeAuthority
   def start(**settings)
     @pids = [spawn_dns, spawn_pebble(settings)]
     Deadline.wait("the authority") do
-      next listens?(@port) && listens?(@dns_management) unless ended?
+      next [@port, @dns_management].all? { |port| FreePort.taken?(port) } unless ended?
 
       stop
       choose_ports
@@ -105,11 +104,4 @@ class AcmeAuthority
   end
 
   def run(*command) = Process.spawn(*command, %i[out err] => [log_file, "a"], in: File::NULL)
-
-  def listens?(port)
-    TCPSocket.new("127.0.0.1", port).close
-    true
-  rescue SystemCallError
-    false
-  end
 end

@@ -15,4 +15,11 @@ module FreePort
   rescue Errno::EADDRINUSE
     retry
   end
+
+  # Whether a program listens on it.
+  def taken?(port)
+    Socket.tcp("127.0.0.1", port) { true }
+  rescue Errno::ECONNREFUSED
+    false
+  end
 end

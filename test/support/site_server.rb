@@ -1,6 +1,5 @@
 # frozen_string_literal: true
 
-require "socket"
 require_relative "deadline"
 require_relative "free_port"
 
@@ -13,7 +12,7 @@ module SiteServer
     port = FreePort.free_port
     command = ["python3", "-m", "http.server", port.to_s, "--bind", "127.0.0.1"]
     server = Process.spawn(*command, chdir: folder, %i[out err] => File::NULL)
-    Deadline.wait("the site's server") { listens?(port) }
+    Deadline.wait("the site's server") { FreePort.taken?(port) }
     yield "http://127.0.0.1:#{port}"
   ensure
     Process.kill(:TERM, server).then { Process.wait(server) } if server
@@ -25,12 +24,5 @@ module SiteServer
     browser.driver.execute_script("localStorage.clear(); sessionStorage.clear()")
     browser.driver.navigate.refresh
     browser.find "h1"
-  end
-
-  def listens?(port)
-    TCPSocket.new("127.0.0.1", port).close
-    true
-  rescue Errno::ECONNREFUSED
-    false
   end
 end

@@ -292,10 +292,7 @@ fn argument(option: &'static Opt, section: &'static str) -> Arg {
         Notation::Flag => arg.num_args(0..=1).require_equals(true).default_missing_value("on"),
         _ => arg,
     };
-    let suggestions = match option.name {
-        "environment" => vec!["development", "production", "staging", "test"],
-        _ => option.value.form().suggestions(),
-    };
+    let suggestions = option.value.form().suggestions();
     let arg = match suggestions.is_empty() {
         true => arg,
         false => arg.value_parser(Suggests(suggestions)).hide_possible_values(true),

@@ -90,10 +90,7 @@ pub(crate) trait Written {
 
     /// Values that shells complete.
     fn suggestions(&self) -> Vec<&'static str> {
-        match self.notation() {
-            Notation::Flag => vec!["on", "off"],
-            _ => Vec::new(),
-        }
+        Vec::new()
     }
 
     /// Whether this text is a path, and not a keyword. Relative ones begin at a folder.
@@ -128,11 +125,12 @@ pub(crate) struct Text<T> {
     metavar: &'static str,
     range: Option<&'static str>,
     notation: Notation,
+    suggestions: &'static [&'static str],
     read: fn(&str) -> Result<T, String>,
 }
 
 const fn text<T>(metavar: &'static str, read: fn(&str) -> Result<T, String>) -> Text<T> {
-    Text { metavar, range: None, notation: Notation::Text, read }
+    Text { metavar, range: None, notation: Notation::Text, suggestions: &[], read }
 }
 
 impl<T> Text<T> {
@@ -142,6 +140,10 @@ impl<T> Text<T> {
 
     const fn number(self) -> Self {
         Text { notation: Notation::Number, ..self }
+    }
+
+    const fn suggesting(self, suggestions: &'static [&'static str]) -> Self {
+        Text { suggestions, ..self }
     }
 }
 
@@ -157,6 +159,10 @@ impl<T> Written for Text<T> {
     fn notation(&self) -> Notation {
         self.notation
     }
+
+    fn suggestions(&self) -> Vec<&'static str> {
+        self.suggestions.to_vec()
+    }
 }
 
 impl<T> Form for Text<T> {
@@ -169,6 +175,9 @@ impl<T> Form for Text<T> {
 
 /// Free text without blanks.
 pub(crate) const WORD: Text<String> = text("NAME", value::word);
+/// A Rails environment. An application may have others.
+pub(crate) const ENVIRONMENT: Text<String> =
+    WORD.suggesting(&["development", "production", "staging", "test"]);
 /// Text that can stand between quotes in a header field.
 pub(crate) const QUOTABLE: Text<String> = text("TEXT", value::quotable);
 /// A user of this machine.
@@ -352,6 +361,13 @@ impl Written for Switch {
 
     fn notation(&self) -> Notation {
         self.0
+    }
+
+    fn suggestions(&self) -> Vec<&'static str> {
+        match self.0 {
+            Notation::Flag => vec!["on", "off"],
+            _ => Vec::new(),
+        }
     }
 }
 

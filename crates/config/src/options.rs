@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use crate::fields::{Stored, Value};
 use crate::form::{
-    at_most, several, table, Count, Notation, OneOf, OrAuto, OrNone, Size, Time, CPUS, DOMAIN, EMAIL, FLAG,
-    HEADER, HOST, LINE_FORMAT, LISTEN, LOG_FILE, MEMORY, MEMORY_OR_AUTO, NETWORKS, PATH, PATH_TIMEOUT,
-    PREFIX, PROGRAM, QUOTABLE, REFORK, SENT_FOLDER, SHARE, SWITCH, THREADS, URL_PATH, USER, VARIABLE,
-    VARIABLE_NAME, WORD, WRITABLE_FOLDER,
+    at_most, several, table, Count, Notation, OneOf, OrAuto, OrNone, Size, Time, CPUS, DOMAIN, EMAIL,
+    ENVIRONMENT, FLAG, HEADER, HOST, LINE_FORMAT, LISTEN, LOG_FILE, MEMORY, MEMORY_OR_AUTO, NETWORKS, PATH,
+    PATH_TIMEOUT, PREFIX, PROGRAM, QUOTABLE, REFORK, SENT_FOLDER, SHARE, SWITCH, THREADS, URL_PATH, USER,
+    VARIABLE, VARIABLE_NAME, WORD, WRITABLE_FOLDER,
 };
 use crate::settings::{Allocator, Jit, LogFormat, ShowDiagnosis};
 use crate::value::{PATH_TIMEOUTS, SENT_FOLDERS};
@@ -499,7 +499,7 @@ static APPLICATION: &[Opt] = &[
     Opt {
         name: "environment",
         scope: Scope::App(Applies::WithNewProcesses),
-        value: &Value(WORD, |f| &mut f.app.environment),
+        value: &Value(ENVIRONMENT, |f| &mut f.app.environment),
         default: Default::Is("development"),
         example: "production",
         doc: "Environment that the application runs in. Its processes get it as `RAILS_ENV`, `RACK_ENV` and `APP_ENV`. \

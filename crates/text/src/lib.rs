@@ -5,7 +5,7 @@
 //! - terminals and logs for people: [`visible`], [`visible_lines`], [`visible_path`];
 //! - JSON for programs: [`json::compact`], [`json::pretty`];
 //! - paths in JSON: [`shown`] for what is reported, [`exact`] between processes of Highball;
-//! - long texts: [`cut`].
+//! - long texts: [`cut`], and [`cut_line`] for a line on a terminal.
 //!
 //! Pages escape HTML as well (`refusals/page.rs` of the front).
 
@@ -90,6 +90,16 @@ pub fn cut(text: &str, most: usize) -> Cow<'_, str> {
     Cow::Owned(format!("{} [… {} bytes more]", &text[..end], text.len() - end))
 }
 
+/// At most `most` characters of a line; `…` is the last one where some are left out. (Characters that are wider than others
+/// make it wider.)
+pub fn cut_line(line: &str, most: usize) -> Cow<'_, str> {
+    if line.char_indices().nth(most).is_none() {
+        return Cow::Borrowed(line);
+    }
+    let end = line.char_indices().nth(most.saturating_sub(1)).map_or(0, |(end, _)| end);
+    Cow::Owned(format!("{}…", &line[..end]))
+}
+
 fn push_visible(shown: &mut String, character: char) {
     // A String takes everything.
     let _ = match character {
@@ -104,6 +114,12 @@ fn push_visible(shown: &mut String, character: char) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lines_are_cut_with_a_mark() {
+        assert_eq!((cut_line("abcd", 4), cut_line("äöüße", 4)), ("abcd".into(), "äöü…".into()));
+        assert_eq!(cut_line("abc", 0), "…");
+    }
 
     #[test]
     fn hidden_characters_are_shown() {

@@ -40,7 +40,7 @@ class AgentCheckTest < UpgradeTestCase
   def test_a_server_is_down_until_it_has_booted
     app = folder_with("config.ru" => "sleep 0.01 until File.exist?(File.join(__dir__, 'go'))\n#{WAITS}")
     @servers << HighballServer.new(app, *agent)
-    wait_for("the address") { accepts? }
+    wait_for("the address") { FreePort.taken?(agent_port) }
     assert_equal "down #booting: #{File.basename(app)}", ask_agent("\n")
     FileUtils.touch(File.join(app, "go"))
     wait_for("readiness") { ask_agent("\n") == "up ready 100%" }
@@ -141,11 +141,5 @@ class AgentCheckTest < UpgradeTestCase
   # Clients whose requests the application answers when it may.
   def waiting(server, count)
     Array.new(count) { server.connect.tap { |client| client.send_request("GET", "/wait") } }
-  end
-
-  def accepts?
-    Socket.tcp("127.0.0.1", agent_port) { true }
-  rescue Errno::ECONNREFUSED
-    false
   end
 end

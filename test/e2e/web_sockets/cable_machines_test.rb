@@ -99,13 +99,7 @@ class CableMachinesTest < E2ETest
     skip "the gem redis is not installed" if Gem::Specification.find_all_by_name("redis").empty?
     @redis = Process.spawn("redis-server", "--port", redis_port.to_s, "--bind", "127.0.0.1", "--save", "",
                            "--dir", folder_with, %i[in out err] => File::NULL)
-    wait_for("Redis") { listens? }
-  end
-
-  def listens?
-    Socket.tcp("127.0.0.1", redis_port) { true }
-  rescue Errno::ECONNREFUSED
-    false
+    wait_for("Redis") { FreePort.taken?(redis_port) }
   end
 
   def stop_redis

@@ -4,7 +4,7 @@ use super::report::{
     Heap, HeapTotal, InstanceReport, MachineReport, MeasuredApp, MemoryTotal, OtherServerReport,
     ProcessReport,
 };
-use highball_text::visible;
+use highball_text::{cut_line, visible};
 use std::fmt::Write as _;
 
 /// The widest line.
@@ -195,11 +195,7 @@ fn grouped(number: u64) -> String {
 
 /// A line that is no wider than it may be. What other programs call themselves may hold anything.
 fn cut(line: &str) -> String {
-    let line = visible(line);
-    if line.chars().count() <= COLUMNS {
-        return line.into_owned();
-    }
-    line.chars().take(COLUMNS - 1).chain(['…']).collect()
+    cut_line(&visible(line), COLUMNS).into_owned()
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Lines for people: a name, and the text beside it.
 
+use highball_text::cut_line;
 use std::fmt::Write as _;
 
 /// Columns before that text.
@@ -14,6 +15,13 @@ pub(crate) struct View {
     pub(crate) columns: Option<usize>,
     /// Also backtraces, earlier failures, and how Ruby is tuned.
     pub(crate) has_details: bool,
+}
+
+impl View {
+    /// Columns beside the names.
+    fn room(self) -> Option<usize> {
+        Some(self.columns?.saturating_sub(NAMES))
+    }
 }
 
 /// A text that grows line by line.
@@ -54,17 +62,13 @@ impl Page {
         if self.view.has_details {
             return self.fact(name, &text);
         }
-        let most = self.view.columns.map_or(LONGEST_LINE, |columns| columns.saturating_sub(NAMES));
         let first = text.lines().next().unwrap_or_default();
-        let (is_cut, line) = (first.chars().count() > most, first.chars().take(most - 1).collect::<String>());
-        self.fact(name, &if is_cut { line + "…" } else { first.to_owned() });
+        self.fact(name, &cut_line(first, self.view.room().unwrap_or(LONGEST_LINE)));
     }
 
     /// The lines of a text, none longer than there are columns, unless a word is.
     fn wrapped(&self, line: &str) -> Vec<String> {
-        let Some(most) = self.view.columns.map(|columns| columns.saturating_sub(NAMES)) else {
-            return vec![line.to_owned()];
-        };
+        let Some(most) = self.view.room() else { return vec![line.to_owned()] };
         let indent: String = line.chars().take_while(|char| *char == ' ').collect();
         let mut lines = vec![indent.clone()];
         for word in line.split_whitespace() {

@@ -7,7 +7,7 @@ use super::terminal::{Line, Size, Style};
 use crate::control::actions::AppAction;
 use crate::status::overview::report::{AppOverview, Overview, RequestOverview, WorkerOverview};
 use highball_link::{KernelLimitsReport, CPU_MAX};
-use highball_text::visible;
+use highball_text::{cut_line, visible};
 use std::time::Instant;
 
 /// The share of the rows that workers may have.
@@ -149,7 +149,10 @@ pub(super) fn screen(history: &History, view: &mut View, size: Size) -> Vec<Line
     lines.truncate(size.rows.saturating_sub(1));
     lines.resize(size.rows.saturating_sub(1), line(String::new(), Style::Plain));
     lines.push(last);
-    lines.into_iter().map(|line| Line { text: cut(&line.text, size.columns), ..line }).collect()
+    lines
+        .into_iter()
+        .map(|line| Line { text: cut_line(&line.text, size.columns).into_owned(), ..line })
+        .collect()
 }
 
 fn line(text: String, style: Style) -> Line {
@@ -236,7 +239,7 @@ fn apps(history: &History, now: &Overview, chosen: Option<usize>) -> Vec<String>
         let milliseconds = |share| history.quantile_ms(app, share).map_or_else(|| "–".into(), milliseconds);
         format!(
             "{mark} {:<20} {:<10} {workers:>7} {:>7} {:>6} {:>8} {:>6} {:>8} {:>8}  {}",
-            cut(&app.name, 20),
+            cut_line(&app.name, 20),
             app.phase,
             format!("{busy}/{threads}"),
             app.queue,
@@ -269,7 +272,7 @@ fn limits(history: &History, now: &Overview) -> Vec<String> {
         let problem = if not_kept.is_empty() { not_kept } else { format!("  not kept: {not_kept}") };
         format!(
             "  {:<20} {memory:>18} {cpu:>13} {:>10} {:>10}{problem}",
-            cut(&app.name, 20),
+            cut_line(&app.name, 20),
             throttled.map_or_else(unknown, |percent| format!("{percent:.0} %")),
             limits.memory_max_bytes.map_or_else(unknown, |_| limits.oom_kills.to_string()),
         )
@@ -341,13 +344,13 @@ fn row(now: &Overview, app: &AppOverview, request: &RequestOverview) -> String {
 fn name_of(now: &Overview, app: &AppOverview, worker: u32, room: usize) -> String {
     match &now.apps[..] {
         [_] => worker.to_string(),
-        _ => format!("{} {worker}", cut(&app.name, room - 6)),
+        _ => format!("{} {worker}", cut_line(&app.name, room - 6)),
     }
 }
 
 fn app_alone(now: &Overview, app: &AppOverview) -> String {
     if now.apps.len() > 1 {
-        cut(&app.name, 16)
+        cut_line(&app.name, 16).into_owned()
     } else {
         "–".into()
     }
@@ -383,17 +386,6 @@ fn milliseconds(ms: f64) -> String {
         ms if ms < 1.0 => "< 1 ms".into(),
         ms if ms < 1000.0 => format!("{ms:.0} ms"),
         ms => format!("{:.1} s", ms / 1000.0),
-    }
-}
-
-/// The beginning of a text. (Characters that are wider than others make a line longer: the terminal does not wrap it.)
-fn cut(text: &str, most: usize) -> String {
-    match text.char_indices().nth(most) {
-        Some(_) => {
-            let end = text.char_indices().nth(most.saturating_sub(1)).map_or(0, |(end, _)| end);
-            format!("{}…", &text[..end])
-        }
-        None => text.to_owned(),
     }
 }
 
@@ -482,11 +474,5 @@ mod tests {
         assert!(asked.question.contains("GET /1"), "{asked:?}");
         assert_eq!(confirmation('+', &now, &view).unwrap().action, AppAction::MoreWorkers);
         assert_eq!(confirmation('x', &now, &view), None);
-    }
-
-    #[test]
-    fn texts_are_cut_with_a_mark() {
-        assert_eq!((cut("abcd", 4), cut("abcde", 4)), ("abcd".into(), "abc…".into()));
-        assert_eq!(cut("abc", 0), "…".to_owned());
     }
 }
