@@ -5,7 +5,6 @@
 //! at once, and an application whose workers all die costs the machine a few forks a minute. A worker that lives long has paid
 //! for its death. There is no lifetime from which on deaths do not count, and so none with which a loop goes on unnoticed.
 
-use crate::core::mutation::{is_mutated, Mutation};
 use crate::core::restart_policy::Life;
 use crate::facts::ending::Ending;
 use std::fmt;
@@ -30,7 +29,7 @@ const REPORT_AGAIN: (Duration, Duration) = (Duration::from_secs(60), Duration::f
 
 /// Whether what is new has lived for long enough to be a success.
 pub(crate) fn is_proven(proven_at: Option<Instant>, now: Instant) -> bool {
-    proven_at.is_some_and(|at| now >= at) || is_mutated(Mutation::SucceedAtOnce)
+    proven_at.is_some_and(|at| now >= at)
 }
 
 /// A worker that has died without having been asked to.

@@ -21,7 +21,6 @@
 //!   functions;
 //! - [`memory`]: which worker has too much of it; [`sizing`]: how many workers the load needs;
 //! - [`departure`]: the end of a process;
-//! - [`mutation`]: faults for the simulator to find.
 
 pub(crate) mod action;
 pub(crate) mod app;
@@ -37,7 +36,6 @@ pub(crate) mod log;
 pub(crate) mod memory;
 pub(crate) mod mold;
 pub(crate) mod molds;
-pub(crate) mod mutation;
 mod outbox;
 #[cfg(test)]
 mod purity;

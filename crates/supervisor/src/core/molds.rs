@@ -6,7 +6,6 @@ use super::config::{AppConfig, Source};
 use super::ids::Process;
 use super::log::AppLog;
 use super::mold::{Mold, MoldState};
-use super::mutation::{is_mutated, Mutation};
 use crate::facts::ending::Ending;
 use highball_link::Step;
 use std::path::PathBuf;
@@ -96,10 +95,7 @@ impl Molds {
     ) -> AppAction {
         self.boots += 1;
         let is_caller = config.source == Source::Caller;
-        let mut mold = Mold::booting(self.boots, line, is_caller, now, config.boot_timeout);
-        if is_mutated(Mutation::ForgetBootDeadline) {
-            mold.deadline = None;
-        }
+        let mold = Mold::booting(self.boots, line, is_caller, now, config.boot_timeout);
         self.molds.push(mold);
         AppAction::SpawnMold { boot: self.boots, folder }
     }

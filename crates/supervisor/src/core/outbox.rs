@@ -3,7 +3,6 @@
 use super::action::AppAction;
 use super::ids::{Process, Ticket};
 use super::log::AppLog;
-use super::mutation::{is_mutated, Mutation};
 use crate::facts::boot_failure::BootFailure;
 use highball_link::AppCommand;
 use std::path::PathBuf;
@@ -40,9 +39,6 @@ impl Outbox {
 
     /// Answers an order, if somebody waits for that.
     pub(crate) fn answer(&mut self, ticket: Option<Ticket>, answer: Result<u32, String>) {
-        if is_mutated(Mutation::LoseAnswer) && answer.is_err() {
-            return;
-        }
         self.act_all(ticket.map(|ticket| AppAction::Answer(ticket, answer)));
     }
 

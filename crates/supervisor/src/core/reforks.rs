@@ -5,7 +5,6 @@ use super::action::AppAction;
 use super::auto_refork::{AppMemory, AutoRefork, Verdict};
 use super::crash_loop::{is_proven, PROBATION};
 use super::ids::Ticket;
-use super::mutation::{is_mutated, Mutation};
 use super::refork::{ReforkCause, ReforkStage, Schedule};
 use super::rolling::Tally;
 use super::worker::Worker;
@@ -265,7 +264,7 @@ impl Reforks {
             }));
         }
         match refork.stage {
-            ReforkStage::Relieving if tally.serving >= tally.wanted || is_mutated(Mutation::RelieveEarly) => {
+            ReforkStage::Relieving if tally.serving >= tally.wanted => {
                 Some(ReforkMove::Relieve(refork.worker))
             }
             ReforkStage::Rolling if tally.is_settled() && is_proven(refork.proven_at, now) => {

@@ -3,7 +3,6 @@
 
 use super::crash_loop::{is_proven, PROBATION};
 use super::ids::Ticket;
-use super::mutation::{is_mutated, Mutation};
 use super::restart::{Asked, Failure, PastRestarts, Stage, Wish};
 use super::version::Version;
 use super::workers::Workers;
@@ -202,7 +201,7 @@ impl Restarts {
         match restart.stage {
             Stage::Probing if !workers.has_any_of(next.number()) => Some(RestartMove::ForkCanary),
             Stage::Rolling if is_settled() && is_proven(restart.proven_at, now) => Some(RestartMove::Succeed),
-            Stage::Undoing if restart.explaining.is_some() || is_mutated(Mutation::SkipUndoing) => None,
+            Stage::Undoing if restart.explaining.is_some() => None,
             Stage::Undoing if !workers.has_any_of(next.number()) => Some(RestartMove::Undone),
             Stage::Booting | Stage::Probing | Stage::Rolling | Stage::Undoing => None,
         }

@@ -3,7 +3,6 @@
 //! More workers start as soon as requests wait, or threads or processors are about to be all in use. Fewer are enough only after
 //! that has been true for a while, which gets longer if it turns out wrong. So a load that comes and goes finds its workers.
 
-use crate::core::mutation::{is_mutated, Mutation};
 use highball_config::PoolRange;
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -364,7 +363,7 @@ impl Sizing {
     /// How many more workers there may be, at least one.
     fn room_to_grow(&self, pool: Pool, now: Instant) -> Result<u16, Hindrance> {
         let PoolRange { max, cpus, .. } = self.range;
-        if pool.size >= max && !is_mutated(Mutation::GrowBeyondMax) {
+        if pool.size >= max {
             return Err(Hindrance::Max(max));
         }
         let used = self.fast.cpus / cpus.count;
@@ -375,9 +374,6 @@ impl Sizing {
             return Err(Hindrance::MemoryWasShort);
         }
         let room = self.last.room.ok_or(Hindrance::MemoryUnknown)?;
-        if is_mutated(Mutation::GrowWithoutRoom) {
-            return Ok(1);
-        }
         if room.workers == 0 {
             return Err(Hindrance::Memory(room));
         }

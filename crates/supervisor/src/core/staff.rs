@@ -9,7 +9,6 @@ use super::config::AppConfig;
 use super::crash_loop::{CrashLoop, Crashes, Death};
 use super::ids::Process;
 use super::mold::DUMP_TIME;
-use super::mutation::{is_mutated, Mutation};
 use super::replacement::Replacements;
 use super::restart_policy::{Life, RestartPolicy, Verdict};
 use super::rolling::Tally;
@@ -183,8 +182,7 @@ impl Staff {
     ) -> Option<Duration> {
         let worker = self.workers.get_mut(number)?;
         let state = if probed_until.is_some() { WorkerState::Probing } else { WorkerState::Serving };
-        let deadline = probed_until.filter(|_| !is_mutated(Mutation::ForgetProbeDeadline));
-        if !worker.becomes(state, deadline, now) {
+        if !worker.becomes(state, probed_until, now) {
             return None;
         }
         let took = now - worker.forked_at;
@@ -300,10 +298,6 @@ impl Staff {
 
     /// It is gone, or was never forked.
     pub(crate) fn gone(&mut self, number: u32) -> Option<Worker> {
-        if is_mutated(Mutation::LoseDeath) {
-            self.workers.get_mut(number)?.deadline = None; // it would be overdue for ever
-            return None;
-        }
         self.workers.remove(number)
     }
 

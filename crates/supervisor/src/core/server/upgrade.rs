@@ -9,7 +9,6 @@ use crate::core::config::{HotRestart, Source};
 use crate::core::departure::{Departure, LAST_MESSAGES_TIME};
 use crate::core::event::SuccessorEvent;
 use crate::core::log::ServerLog;
-use crate::core::mutation::{is_mutated, Mutation};
 use crate::facts::ending::Ending;
 use highball_link::UpgradeReport;
 use std::time::{Duration, Instant};
@@ -176,9 +175,8 @@ impl Server {
             return;
         }
         let boot_time = self.apps.values().map(|app| app.config.boot_timeout).max().unwrap_or_default();
-        let deadline = self.now + boot_time + START_TIME;
         upgrade.stage = UpgradeStage::Booting;
-        upgrade.deadline = (!is_mutated(Mutation::ForgetUpgradeDeadline)).then_some(deadline);
+        upgrade.deadline = Some(self.now + boot_time + START_TIME);
         let (number, by) = (upgrade.number, upgrade.asked);
         let failed =
             self.apps.iter().filter(|(_, app)| app.condition.is_failed()).map(|(id, _)| *id).collect();

@@ -2,7 +2,6 @@
 
 use super::Staff;
 use crate::core::memory::OverMemory;
-use crate::core::mutation::{is_mutated, Mutation};
 use crate::core::replacement::{at_a_time, Replacement, ReplacementCause, Replacements, RETIRE_FIRST_TIME};
 use crate::core::restart_policy::Life;
 use crate::core::worker::{Worker, WorkerState};
@@ -25,9 +24,6 @@ impl Staff {
 
     /// This worker should be replaced. One that does not serve is on its way already.
     pub(crate) fn replace(&mut self, number: u32, cause: ReplacementCause) {
-        if cause == ReplacementCause::Unresponsive && is_mutated(Mutation::KeepUnresponsive) {
-            return;
-        }
         self.wants_replaced(number, Replacement::new(cause));
     }
 
@@ -70,7 +66,7 @@ impl Staff {
     ) -> Option<NextReplacement> {
         let (worker, cause) = self.next_to_replace(line, is_complete)?;
         let due = self.replacements.due(cause, self.wanted);
-        if now < due && !is_mutated(Mutation::ReplaceUnpaced) {
+        if now < due {
             return self.delay(worker, due - now);
         }
         self.begin(worker, limit, now)
@@ -89,10 +85,7 @@ impl Staff {
             under_way.filter(|replacement| replacement.relieved_by.is_some()).collect();
         match under_way.first() {
             None => waiting.next(),
-            Some(first)
-                if under_way.len() < at_a_time(self.wanted, first.cause)
-                    || is_mutated(Mutation::ReplaceTogether) =>
-            {
+            Some(first) if under_way.len() < at_a_time(self.wanted, first.cause) => {
                 waiting.find(|(_, cause)| *cause == first.cause)
             }
             Some(_) => None,

@@ -5,7 +5,6 @@ use super::super::condition::{Condition, End};
 use super::super::ids::{Process, Ticket};
 use super::super::mold::Mold;
 use super::super::molds::Late;
-use super::super::mutation::{is_mutated, Mutation};
 use super::super::{AppAction, AppLog};
 use super::restart::TRY_AGAIN;
 use crate::core::restart::Failure;
@@ -43,7 +42,7 @@ impl App {
             self.molds.of(self.current.line()).is_none()
         };
         has_none
-            && !(self.boots.rests() && (!self.waits_to_fork() || is_mutated(Mutation::RestForGood)))
+            && (!self.boots.rests() || self.waits_to_fork())
             && self.condition.is_present()
             && self.boots.explaining().is_none()
             && self.staying() == self.current.line()
@@ -192,7 +191,6 @@ impl App {
                 let what = format!("the new mold died after it had booted: {ending}");
                 self.restart_failed(&Failure::new(what, TRY_AGAIN));
             }
-            (MoldRole::Promoted, _) if is_mutated(Mutation::IgnorePromotedDeath) => {}
             (MoldRole::Promoted, _) => self.refork_failed(format!("the promoted mold died: {ending}")),
             (role, Some(step)) => self.boot_failed_as(role, died_while_booting(step, ending)),
             (MoldRole::Current | MoldRole::Leaving, None) => {}

@@ -4,7 +4,6 @@ use super::super::app::App;
 use super::super::condition::Condition;
 use super::super::ids::Process;
 use super::super::mold::Mold;
-use super::super::mutation::{is_mutated, Mutation};
 use super::super::worker::Worker;
 use super::super::{AppAction, AppLog};
 use super::boot::{died_while_booting, not_understood, MoldRole};
@@ -146,7 +145,7 @@ impl App {
             }
         }
         // While a new version rolls, its place is for one of that.
-        if self.restarts.stage() != Some(Stage::Rolling) && !is_mutated(Mutation::ForkAtOnce) {
+        if self.restarts.stage() != Some(Stage::Rolling) {
             self.delay_next_fork(worker.life(self.now));
         }
     }

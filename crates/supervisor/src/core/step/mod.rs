@@ -23,7 +23,6 @@ mod staff;
 use super::app::App;
 use super::condition::{End, Phase};
 use super::event::AppEvent;
-use super::mutation::{is_mutated, Mutation};
 use super::AppLog;
 use crate::core::server::SAME_SIGNAL;
 use crate::core::worker::WorkerState;
@@ -136,8 +135,7 @@ impl App {
                 self.advance_restart();
                 self.advance_refork();
                 self.stand_back_if_lost();
-                let look_is_due = self.look_due().is_some_and(|due| self.now >= due);
-                if look_is_due && !is_mutated(Mutation::ForgetFailedLook) {
+                if self.look_due().is_some_and(|due| self.now >= due) {
                     self.look_at_folder(false);
                 }
                 if self.needs_mold() && self.surroundings.may_boot && self.now >= self.boots.due() {

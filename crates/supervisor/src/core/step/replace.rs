@@ -5,7 +5,6 @@
 //! If there is no memory for both, the one that is replaced is retired first; requests wait in the queue meanwhile.
 
 use super::super::app::App;
-use super::super::mutation::{is_mutated, Mutation};
 use super::super::staff::NextReplacement;
 use super::super::{AppAction, AppLog};
 use crate::core::memory::OverMemory;
@@ -57,7 +56,7 @@ impl App {
         }
         for worker in self.staff.relieved() {
             let tally = self.tally();
-            if tally.serving >= tally.wanted || is_mutated(Mutation::ReplaceEarly) {
+            if tally.serving >= tally.wanted {
                 self.relieved(worker);
             } else if let Some(cause) = self.staff.give_up_replacement(worker, self.now) {
                 self.note_failure(format!("worker {worker} was not replaced: no other worker came to serve"));

@@ -4,7 +4,6 @@
 
 use super::super::app::App;
 use super::super::config::HotRestart;
-use super::super::mutation::{is_mutated, Mutation};
 use super::super::restarts::{RestartMove, Undoing};
 use super::super::version::Version;
 use super::super::worker::Worker;
@@ -76,8 +75,8 @@ impl App {
             }
             None => {}
         }
-        let is_free = !self.reforks.is_going() || is_mutated(Mutation::RestartDuringRefork);
-        let idle = !self.restarts.is_going() && is_free && self.surroundings.hot_restart != HotRestart::Going;
+        let is_free = !self.restarts.is_going() && !self.reforks.is_going();
+        let idle = is_free && self.surroundings.hot_restart != HotRestart::Going;
         if idle && self.surroundings.may_boot && self.condition.is_serving() {
             if let Some(wish) = self.restarts.take_wish() {
                 self.begin_restart(wish);
@@ -89,9 +88,6 @@ impl App {
     fn begin_restart(&mut self, wish: Wish) {
         let Wish { generation, asked } = wish;
         self.out.log(AppLog::Restarting { asked, generation });
-        if is_mutated(Mutation::DropWish) {
-            return;
-        }
         let line = self.molds.begin_line();
         self.restarts.begin(wish, line, self.current.folder().into(), self.now);
         if self.config.is_site() {
@@ -202,11 +198,6 @@ impl App {
             self.out.notify(AppCommand::CrashLoop { is_on: false });
         }
         self.reforks.new_version(self.now);
-        if is_mutated(Mutation::ForgetOldMold) {
-            let old = self.molds.of(old_line).map(|mold| mold.boot);
-            old.map(|boot| self.molds.gone(boot));
-            return;
-        }
         self.let_go(old_line);
     }
 

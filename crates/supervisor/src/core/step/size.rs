@@ -3,7 +3,6 @@
 
 use super::super::app::App;
 use super::super::config::HotRestart;
-use super::super::mutation::{is_mutated, Mutation};
 use super::super::AppLog;
 use crate::core::config::Purpose;
 use crate::core::restart::Stage;
@@ -23,7 +22,7 @@ impl App {
         let tally = self.tally();
         let all_serve = tally.serving >= tally.wanted && tally.coming == 0 && tally.others_serving == 0;
         let is_replaced = !matches!(self.restarts.stage(), None | Some(Stage::Booting | Stage::Probing));
-        let is_calm = (!is_replaced && !self.reforks.is_going()) || is_mutated(Mutation::ResizeWhileRolling);
+        let is_calm = !is_replaced && !self.reforks.is_going();
         // While another process takes the place of this one, or this one that of another, the workers are counted on.
         let is_alone = matches!(self.surroundings.hot_restart, HotRestart::No | HotRestart::Queued)
             && self.surroundings.purpose == Purpose::Serve;
