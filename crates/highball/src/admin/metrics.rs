@@ -13,12 +13,10 @@ use highball_config::{AppId, Settings};
 use highball_link::{
     AppProcesses, AppRequests, Figures, FrontReport, RestartCount, SupervisorReport, Times, TlsReport,
 };
+use highball_supervisor::WORKER_STATES;
 use std::collections::BTreeMap;
 
 const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
-/// The states of workers.
-const WORKER_STATES: [&str; 8] =
-    ["forking", "starting", "probing", "serving", "retiring", "promoting", "draining", "halted"];
 /// The phases of an application.
 const PHASES: [&str; 8] =
     ["booting", "failed", "serving", "asleep", "stuck", "crashing", "draining", "ending"];

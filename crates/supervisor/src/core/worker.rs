@@ -34,19 +34,13 @@ pub(crate) enum WorkerState {
     Halted,
 }
 
+/// The words for these states in `highball status` and metrics, in their order.
+pub const WORKER_STATES: [&str; 8] =
+    ["forking", "starting", "probing", "serving", "retiring", "promoting", "draining", "halted"];
+
 impl WorkerState {
-    /// The word for it in `highball status`.
     pub(crate) fn name(self) -> &'static str {
-        match self {
-            WorkerState::Forking => "forking",
-            WorkerState::Starting => "starting",
-            WorkerState::Probing => "probing",
-            WorkerState::Serving => "serving",
-            WorkerState::Retiring => "retiring",
-            WorkerState::Promoting => "promoting",
-            WorkerState::Draining => "draining",
-            WorkerState::Halted => "halted",
-        }
+        WORKER_STATES[self as usize]
     }
 }
 

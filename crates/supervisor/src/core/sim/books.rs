@@ -6,12 +6,13 @@ use crate::core::replacement::{at_a_time, ReplacementCause, REST, SOON};
 use crate::core::restart::Stage;
 use crate::core::restart_policy::Life;
 use crate::core::server::Server;
-use crate::core::sizing::{Decision, Hindrance, Reason, Room};
+use crate::core::sizing::{Decision, Room};
 use crate::core::worker::{Worker, WorkerState};
 use crate::core::{Action, AppAction, AppEvent, AppLog, Event, ServerLog, Ticket};
 use highball_config::AppId;
 use highball_link::{AppCommand, NewWorker};
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::{self, Write as _};
 use std::time::{Duration, Instant};
 
 /// What was ordered, announced and is being answered.
@@ -43,7 +44,7 @@ pub(super) struct Books {
     canaries: BTreeMap<(AppId, u32), Instant>,
     has_ended: bool,
     /// How often each of these came about.
-    pub(super) reached: BTreeMap<&'static str, u64>,
+    pub(super) reached: BTreeMap<String, u64>,
 }
 
 pub(super) type Checked = Result<(), String>;
@@ -100,12 +101,12 @@ impl Books {
                     return Err("a step does not end".into());
                 }
                 Action::End => self.has_ended = true,
-                Action::HandOver { .. } => *self.reached.entry("hot restart: done").or_default() += 1,
+                Action::HandOver { .. } => *self.reached.entry("hot restart: done".into()).or_default() += 1,
                 Action::Log(ServerLog::HotRestartFailed { .. }) => {
-                    *self.reached.entry("hot restart: failed").or_default() += 1;
+                    *self.reached.entry("hot restart: failed".into()).or_default() += 1;
                 }
                 Action::Log(ServerLog::SecondSignal) => {
-                    *self.reached.entry("a second signal").or_default() += 1;
+                    *self.reached.entry("a second signal".into()).or_default() += 1;
                 }
                 Action::ForgetApp(app) => self.announced.retain(|(of, _)| of != app),
                 Action::OfApp(app, action) => self.note_app_action(*app, action, &mut leaving, server)?,
@@ -159,7 +160,7 @@ impl Books {
                 ensure(is_new, || format!("worker {worker} was announced twice"))?;
             }
             AppAction::Notify(AppCommand::OpenSite { .. }) => {
-                *self.reached.entry("site: found").or_default() += 1
+                *self.reached.entry("site: found".into()).or_default() += 1
             }
             AppAction::Notify(AppCommand::AddWorker(NewWorker { worker, .. })) => {
                 let is_new = self.announced.insert((app, *worker));
@@ -179,70 +180,19 @@ impl Books {
 
     /// What the simulation comes to; a test asks for it.
     fn note_reached(&mut self, log: &AppLog, leaving: &mut Option<u32>) {
-        let what = match log {
-            AppLog::ReplacedAfterTerm { worker } => {
-                *leaving = Some(*worker);
-                "a worker that was sent TERM is replaced"
-            }
-            AppLog::ReplacedForRing { worker } => {
-                *leaving = Some(*worker);
-                "a worker whose ring ends is replaced"
-            }
-            AppLog::CrashLoop(_) => "crash loop: found",
-            AppLog::CrashLoopOver => "crash loop: over",
-            AppLog::Replaced { cause: ReplacementCause::TimedOut, .. } => "replacement: done, timed out",
-            AppLog::Replaced { cause: ReplacementCause::Unresponsive, .. } => {
-                "replacement: done, unresponsive"
-            }
-            AppLog::Replaced { retires_first: true, .. } => "replacement: done, memory, the old one first",
-            AppLog::Replaced { cause: ReplacementCause::OverMemory, .. } => "replacement: done, memory",
-            AppLog::MemoryLimitTooSmall { .. } => "replacement: limit of memory too small",
-            AppLog::Replaced { cause: ReplacementCause::Asked, .. } => "replacement: done, asked for",
-            AppLog::ReplacementDelayed { .. } => "replacement: delayed",
-            AppLog::NotReplaced { .. } => "replacement: given up",
-            AppLog::Resized(Decision { reason: Reason::MemoryShort, .. }) => "size: smaller for memory",
-            AppLog::Resized(Decision { reason: Reason::Enough(_), .. }) => "size: smaller",
-            AppLog::Resized(_) => "size: larger",
-            AppLog::NotResized(Hindrance::Memory(_) | Hindrance::MemoryUnknown) => "size: no memory for more",
-            AppLog::NotResized(_) => "size: no larger",
-            AppLog::Restarted { .. } => "restart: done",
-            AppLog::RestartFailed { stage, .. } => match *stage {
-                "booting" => "restart: failed while booting",
-                "probing" => "restart: failed while probing",
-                _ => "restart: failed while rolling",
-            },
-            AppLog::RestartGivenUp { .. } => "restart: given up",
-            AppLog::Reforked { .. } => "refork: done",
-            AppLog::ReforkFailed { .. } => "refork: failed",
-            AppLog::Unfit { careful: true, .. } => "refork: refused, begun by measurement",
-            AppLog::Unfit { .. } => "refork: refused",
-            AppLog::ReforkOutcome { is_last, .. } => match is_last {
-                true => "refork: did not pay",
-                false => "refork: paid",
-            },
-            AppLog::NoRoomForRefork { .. } => "refork: no memory for it",
-            AppLog::BootFailed(_) => "boot: failed",
-            AppLog::MoldStuck => "mold: stuck",
-            AppLog::MoldDied { .. } => "mold: died",
-            AppLog::MoldUnkillable => "mold: unkillable",
-            AppLog::WorkerUnkillable { .. } => "worker: unkillable",
-            AppLog::StartsTooLong { .. } => "worker: starts too long",
-            AppLog::BootsTooLong { .. } => "mold: boots too long",
-            AppLog::SiteNotReopened { .. } => "site: not found",
-            AppLog::FallsAsleep => "app: falls asleep",
-            AppLog::MoldRests => "mold: rests",
-            AppLog::WakesUp => "app: wakes up",
-            AppLog::GivenUp { .. } => "app: given up",
-            AppLog::FolderChanged => "app: its folder changed",
-            AppLog::TriesAgain => "app: tried again unasked",
-            AppLog::Removed => "app: removed",
-            AppLog::DrainTimeOver => "app: time for draining over",
-            AppLog::Misbehaved { .. } => "a process misbehaves",
-            AppLog::OutOfTurn { .. } => "a message out of turn",
-            AppLog::NotForked { .. } => "worker: not forked",
-            _ => return,
+        if let AppLog::ReplacedAfterTerm { worker } | AppLog::ReplacedForRing { worker } = log {
+            *leaving = Some(*worker);
+        }
+        let kind = match log {
+            AppLog::Replaced { retires_first: true, .. } => "the old one first".into(),
+            AppLog::Replaced { cause, .. } => cause.name().into(),
+            AppLog::Resized(decision) => variant(&decision.reason),
+            AppLog::NotResized(hindrance) => variant(hindrance),
+            AppLog::RestartFailed { stage, .. } => (*stage).into(),
+            AppLog::Unfit { careful: is, .. } | AppLog::ReforkOutcome { is_last: is, .. } => is.to_string(),
+            _ => String::new(),
         };
-        *self.reached.entry(what).or_default() += 1;
+        *self.reached.entry(format!("{} {kind}", variant(log))).or_default() += 1;
     }
 
     /// The number of workers follows the load only within its range and the memory, and not while others take the places of
@@ -355,5 +305,22 @@ impl Books {
             Some(generation) => Err(format!("the restart to generation {generation} was lost")),
             None => Ok(()),
         }
+    }
+}
+
+/// The name of a variant: the first word of what it shows for debugging.
+fn variant(of: &impl fmt::Debug) -> String {
+    let mut name = FirstWord(String::new());
+    let _ = write!(name, "{of:?}"); // it ends behind the word
+    name.0
+}
+
+struct FirstWord(String);
+
+impl fmt::Write for FirstWord {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let end = text.find(|letter: char| !letter.is_alphanumeric());
+        self.0.push_str(&text[..end.unwrap_or(text.len())]);
+        end.map_or(Ok(()), |_| Err(fmt::Error))
     }
 }

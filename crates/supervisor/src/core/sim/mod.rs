@@ -47,7 +47,7 @@ pub(super) struct Violation {
 struct Tale {
     steps: u64,
     /// How often each of these came about.
-    reached: BTreeMap<&'static str, u64>,
+    reached: BTreeMap<String, u64>,
 }
 
 /// One life of a server, from its start to its end.
