@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 
 use crate::data::{data_folder, present};
 use crate::deployment::{readiness, Deployment};
-use crate::interrupt::Interrupt;
 use crate::method::{send, setting, target, Candidate};
 use crate::options::Options;
 use crate::results::{Load, Results};
@@ -24,7 +23,7 @@ const AS_GOOD: f64 = 0.95;
 const TOO_LATE: f64 = 2.0;
 
 /// Measures the application under every scheme without a proxy, in several sizes, and says which is best.
-pub(crate) fn answer(options: &Options, app: &Path, interrupt: Interrupt) -> Result<Results, Failure> {
+pub(crate) fn answer(options: &Options, app: &Path) -> Result<Results, Failure> {
     let app = folder(app)?;
     options.refuse_unwritable_output()?;
     let all = Scheme::read_all(&data_folder()?.join("schemes"))?;
@@ -40,10 +39,10 @@ pub(crate) fn answer(options: &Options, app: &Path, interrupt: Interrupt) -> Res
     let first = candidates
         .first()
         .ok_or_else(|| Failure::new("no scheme of that name can run here: see `highball bench list`"))?;
-    let workload = workload(&app, "app", &options.paths, first, interrupt)?;
+    let workload = workload(&app, "app", &options.paths, first)?;
     let plan = options.plan(candidates, vec![workload]);
     let title = format!("Ways to deploy {}", app.display());
-    let mut results = run_plan(options, &plan, skipped, &title, interrupt)?;
+    let mut results = run_plan(options, &plan, skipped, &title)?;
     results.answer = verdict(&results).filter(|_| !results.interrupted);
     Ok(results)
 }
@@ -86,7 +85,6 @@ pub(crate) fn workload(
     name: &str,
     paths: &[String],
     candidate: &Candidate,
-    interrupt: Interrupt,
 ) -> Result<Workload, Failure> {
     let paths = if paths.is_empty() { vec!["/".to_owned()] } else { paths.to_vec() };
     let request = |path: &String| Request { path: path.clone(), ..Request::default() };
@@ -97,7 +95,7 @@ pub(crate) fn workload(
         requests: paths.iter().map(request).collect(),
         ..Workload::default()
     };
-    let deployment = Deployment::start(&candidate.scheme, &setting(candidate, &workload, interrupt))?;
+    let deployment = Deployment::start(&candidate.scheme, &setting(candidate, &workload))?;
     for request in &mut workload.requests {
         request.status = readiness::status(deployment.address(), deployment.protocol(), &request.path)
             .map_err(|error| Failure(format!("GET {}: {error}", request.path)))?;

@@ -27,15 +27,13 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use crate::data::data_folder;
-use crate::interrupt::Interrupt;
 use crate::method::Candidate;
 use crate::options::Options;
 use crate::output::print;
 use crate::results::Machine;
 use crate::scheme::Scheme;
 use crate::workload::Workload;
-use crate::Failure;
-use crate::{install, machine};
+use crate::{install, interrupt, machine, Failure};
 use trial::Trial;
 
 /// The workloads, in the order of the report.
@@ -70,7 +68,7 @@ struct Results {
 }
 
 /// Measures what is missing, and writes `ORIGINS.md`, `origins.svg` and `origins.json`.
-pub(crate) fn run(options: &Options, load: Load, interrupt: Interrupt) -> Result<(), Failure> {
+pub(crate) fn run(options: &Options, load: Load) -> Result<(), Failure> {
     let folder = data_folder()?;
     let schemes = named(&SCHEMES, &options.only, "scheme", |name| {
         Scheme::read(&folder.join("schemes").join(name).with_extension("toml"))
@@ -95,8 +93,8 @@ pub(crate) fn run(options: &Options, load: Load, interrupt: Interrupt) -> Result
             continue;
         }
         eprintln!("{}:", workload.name);
-        workload.prepare(&|| interrupt.came())?;
-        let trials = trial::measure(&candidates, workload, &load, interrupt)?;
+        workload.prepare(&interrupt::came)?;
+        let trials = trial::measure(&candidates, workload, &load)?;
         results.trials.retain(|trial| trial.workload != workload.name);
         results.trials.extend(trials);
         results.write(options)?; // what comes next may fail

@@ -3,11 +3,10 @@
 use std::time::Duration;
 
 use crate::deployment::Deployment;
-use crate::interrupt::Interrupt;
 use crate::method::{requests, send, setting, target, Candidate, Plan};
 use crate::results::{Bound, BoundStep, Load};
 use crate::workload::Workload;
-use crate::Failure;
+use crate::{interrupt, Failure};
 
 /// How often the search halves what it does not know.
 const STEPS: u32 = 6;
@@ -29,9 +28,8 @@ pub(crate) fn search(
     workload: &Workload,
     saturated: f64,
     p99_ms: Option<f64>,
-    interrupt: Interrupt,
 ) -> Result<Bound, Failure> {
-    let deployment = Deployment::start(&candidate.scheme, &setting(candidate, workload, interrupt))?;
+    let deployment = Deployment::start(&candidate.scheme, &setting(candidate, workload))?;
     let requests = requests(&deployment, workload)?;
     let target = target(&deployment, &requests);
     let mut steps = Vec::new();
@@ -55,7 +53,7 @@ pub(crate) fn search(
     let mut within = holds(&best).then_some(best.requests_per_second);
     let (mut least, mut most) = (EASY, 1.0);
     for _ in 0..STEPS {
-        if within.is_none() || interrupt.came() {
+        if within.is_none() || interrupt::came() {
             break;
         }
         let share = f64::midpoint(least, most);

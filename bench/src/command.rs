@@ -8,7 +8,6 @@ use clap::parser::ValueSource;
 use clap::{value_parser, Arg, ArgAction, ArgMatches};
 
 use crate::data::{data_folder, present};
-use crate::interrupt::Interrupt;
 use crate::options::Options;
 use crate::output::print;
 use crate::results::{self, Load, Results};
@@ -16,7 +15,9 @@ use crate::run::run_plan;
 use crate::scheme::Scheme;
 use crate::socket::Protocol;
 use crate::workload::Workload;
-use crate::{app, applications, compare, fairness, idle, isolation, pstore, report, worker_memory, Failure};
+use crate::{
+    app, applications, compare, fairness, idle, interrupt, isolation, pstore, report, worker_memory, Failure,
+};
 
 /// Runs `highball bench` with these arguments.
 ///
@@ -35,35 +36,31 @@ pub fn run(arguments: Vec<OsString>) -> Result<(), Failure> {
         }
     };
     let options = Options::read(&matches, words.join(" "))?;
-    let interrupt = Interrupt::catch()?;
+    interrupt::catch()?;
     if let Some(app) = matches.get_one::<PathBuf>("app") {
-        return finish(&options, app::answer(&options, app, interrupt)?);
+        return finish(&options, app::answer(&options, app)?);
     }
     if let Some(folders) = matches.get_many::<PathBuf>("compare") {
         let folders: Vec<&PathBuf> = folders.collect();
-        return finish(&options, compare::answer(&options, folders[0], folders[1], interrupt)?);
+        return finish(&options, compare::answer(&options, folders[0], folders[1])?);
     }
     match matches.subcommand_name() {
-        Some("schemes") => finish(&options, schemes(&options, interrupt)?),
-        Some("fairness") => fairness::run(&options, interrupt),
-        Some("idle") => idle::run(&options, interrupt),
-        Some("isolation") => isolation::run(&options, interrupt),
-        Some("memory") => worker_memory::run(&options, interrupt),
+        Some("schemes") => finish(&options, schemes(&options)?),
+        Some("fairness") => fairness::run(&options),
+        Some("idle") => idle::run(&options),
+        Some("isolation") => isolation::run(&options),
+        Some("memory") => worker_memory::run(&options),
         Some("origins") => {
             let named = matches.subcommand_matches("origins").expect("it is this one");
             let load = turns(&options, &matches, named);
-            applications::run(
-                &options,
-                applications::Load { tuned: named.get_flag("tuned"), ..load },
-                interrupt,
-            )
+            applications::run(&options, applications::Load { tuned: named.get_flag("tuned"), ..load })
         }
         Some("runtime") => {
             let named = matches.subcommand_matches("runtime").expect("it is this one");
             let also: Vec<String> =
                 named.get_many("also").map(|all| all.cloned().collect()).unwrap_or_default();
             let app = named.get_one::<PathBuf>("folder").map(PathBuf::as_path);
-            applications::runtime::run(&options, turns(&options, &matches, named), app, &also, interrupt)
+            applications::runtime::run(&options, turns(&options, &matches, named), app, &also)
         }
         Some("pstore") => pstore::run(&options),
         Some("report") => show_again(matches.subcommand_matches("report").expect("it is this one")),
@@ -272,7 +269,7 @@ fn show_again(matches: &ArgMatches) -> Result<(), Failure> {
 }
 
 /// `highball bench schemes`.
-fn schemes(options: &Options, interrupt: Interrupt) -> Result<Results, Failure> {
+fn schemes(options: &Options) -> Result<Results, Failure> {
     let folder = data_folder()?;
     let all = Scheme::read_all(&folder.join("schemes"))?;
     let mut chosen = chosen(all, &options.only, |scheme| &scheme.name, "scheme")?;
@@ -289,7 +286,7 @@ fn schemes(options: &Options, interrupt: Interrupt) -> Result<Results, Failure> 
     let (present, skipped) = present(chosen);
     let candidates = present.into_iter().map(|scheme| options.candidate(scheme)).collect();
     let plan = options.plan(candidates, workloads);
-    run_plan(options, &plan, skipped, "Ways to deploy a Ruby application", interrupt)
+    run_plan(options, &plan, skipped, "Ways to deploy a Ruby application")
 }
 
 fn chosen_workloads(folder: &Path, names: &[String]) -> Result<Vec<Workload>, Failure> {

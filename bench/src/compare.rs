@@ -8,7 +8,6 @@ use serde::Deserialize;
 
 use crate::data::data_folder;
 use crate::deployment::Deployment;
-use crate::interrupt::Interrupt;
 use crate::method::{send, setting, target, Candidate};
 use crate::options::Options;
 use crate::process_tree::ProcessTree;
@@ -25,25 +24,19 @@ const REQUESTS: u64 = 3000;
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Measures both under Highball.
-pub(crate) fn answer(
-    options: &Options,
-    a: &Path,
-    b: &Path,
-    interrupt: Interrupt,
-) -> Result<Results, Failure> {
+pub(crate) fn answer(options: &Options, a: &Path, b: &Path) -> Result<Results, Failure> {
     let (a, b) = (app::folder(a)?, app::folder(b)?);
     options.refuse_unwritable_output()?;
     let scheme = Scheme::read(&data_folder()?.join("schemes/highball.toml"))?;
     let candidate = Candidate { name: scheme.name.clone(), scheme, workers: 1, threads: options.threads };
     let workloads = vec![
-        app::workload(&a, "A", &options.paths, &candidate, interrupt)?,
-        app::workload(&b, "B", &options.paths, &candidate, interrupt)?,
+        app::workload(&a, "A", &options.paths, &candidate)?,
+        app::workload(&b, "B", &options.paths, &candidate)?,
     ];
-    let sizes =
-        workloads.iter().map(|one| size(&candidate, one, interrupt)).collect::<Result<Vec<Size>, _>>()?;
+    let sizes = workloads.iter().map(|one| size(&candidate, one)).collect::<Result<Vec<Size>, _>>()?;
     let plan = options.plan(vec![candidate], workloads);
     let title = format!("{} (A) and {} (B)", a.display(), b.display());
-    let mut results = run_plan(options, &plan, Vec::new(), &title, interrupt)?;
+    let mut results = run_plan(options, &plan, Vec::new(), &title)?;
     results.answer = verdict(&results, &sizes).filter(|_| !results.interrupted);
     Ok(results)
 }
@@ -78,8 +71,8 @@ struct Heap {
     free_slots: u64,
 }
 
-fn size(candidate: &Candidate, workload: &Workload, interrupt: Interrupt) -> Result<Size, Failure> {
-    let deployment = Deployment::start(&candidate.scheme, &setting(candidate, workload, interrupt))?;
+fn size(candidate: &Candidate, workload: &Workload) -> Result<Size, Failure> {
+    let deployment = Deployment::start(&candidate.scheme, &setting(candidate, workload))?;
     let load = Load { connections: 1, rate: None, keep_alive: true };
     let target = target(&deployment, &workload.requests);
     let mut sent = 0;

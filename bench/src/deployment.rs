@@ -12,7 +12,7 @@ mod stopping;
 use crate::scheme::template::Values;
 use crate::scheme::{Scheme, StopSignal};
 use crate::socket::Protocol;
-use crate::Failure;
+use crate::{interrupt, Failure};
 use family::Family;
 use readiness::Listener;
 use std::collections::BTreeMap;
@@ -49,7 +49,7 @@ pub struct Setting {
     pub ready_path: String,
     /// How long that may take.
     pub start_time: Duration,
-    /// Set by an interrupt of the benchmark: a server that is still starting is given up.
+    /// Set when the benchmark is to end: a server that is still starting is given up.
     pub interrupted: Arc<AtomicBool>,
 }
 
@@ -63,7 +63,7 @@ impl Setting {
             env: BTreeMap::new(),
             ready_path: "/".into(),
             start_time: Duration::from_secs(60),
-            interrupted: Arc::default(),
+            interrupted: interrupt::flag(),
         }
     }
 }

@@ -10,7 +10,6 @@ use serde::Serialize;
 
 use crate::data::{data_folder, present};
 use crate::deployment::Deployment;
-use crate::interrupt::Interrupt;
 use crate::load::{self, Target};
 use crate::machine::{self, CpuShares};
 use crate::method::{setting, target, Candidate};
@@ -19,7 +18,7 @@ use crate::results::{Errors, Latency, Load, Machine};
 use crate::scheme::Scheme;
 use crate::statistics::Spread;
 use crate::workload::Workload;
-use crate::{arrivals, Failure};
+use crate::{arrivals, interrupt, Failure};
 
 /// The workload: its requests.
 const WORKLOAD: &str = "long-requests";
@@ -73,15 +72,13 @@ struct Round {
 }
 
 /// Measures, prints the table, and writes `fairness.json` and `FAIRNESS.md`.
-pub(crate) fn run(options: &Options, interrupt: Interrupt) -> Result<(), Failure> {
+pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     let folder = data_folder()?;
     let workload = Workload::read(&folder.join("workloads").join(WORKLOAD).with_extension("toml"))?;
     options.refuse_unwritable_output()?;
     let candidates = candidates(options, &folder.join("schemes"))?;
-    let capacities = candidates
-        .iter()
-        .map(|candidate| capacity(candidate, &workload, interrupt))
-        .collect::<Result<Vec<f64>, _>>()?;
+    let capacities =
+        candidates.iter().map(|candidate| capacity(candidate, &workload)).collect::<Result<Vec<f64>, _>>()?;
     let rate = SHARE * capacities.iter().copied().fold(f64::INFINITY, f64::min);
     let measured = |(candidate, capacity): (&Candidate, f64)| Measured {
         scheme: candidate.name.clone(),
@@ -103,7 +100,7 @@ pub(crate) fn run(options: &Options, interrupt: Interrupt) -> Result<(), Failure
     };
     for number in 1..=options.rounds {
         for (candidate, scheme) in candidates.iter().zip(&mut fairness.schemes) {
-            let round = round(candidate, &workload, rate, options.time, number, interrupt)?;
+            let round = round(candidate, &workload, rate, options.time, number)?;
             eprintln!(
                 "round {number}, {}: short requests p50 {:.0} ms, p99 {:.0} ms, {} errors",
                 scheme.scheme,
@@ -140,8 +137,8 @@ fn candidates(options: &Options, schemes: &std::path::Path) -> Result<Vec<Candid
 }
 
 /// Requests per second that it carries, with as many connections as it can work on at a time.
-fn capacity(candidate: &Candidate, workload: &Workload, interrupt: Interrupt) -> Result<f64, Failure> {
-    let deployment = Deployment::start(&candidate.scheme, &setting(candidate, workload, interrupt))?;
+fn capacity(candidate: &Candidate, workload: &Workload) -> Result<f64, Failure> {
+    let deployment = Deployment::start(&candidate.scheme, &setting(candidate, workload))?;
     let connections = candidate.workers * candidate.threads;
     let load = Load { connections, rate: None, keep_alive: true };
     let target = target(&deployment, &workload.requests);
@@ -158,20 +155,19 @@ fn round(
     rate: f64,
     time: Duration,
     number: u32,
-    interrupt: Interrupt,
 ) -> Result<Round, Failure> {
-    let deployment = Deployment::start(&candidate.scheme, &setting(candidate, workload, interrupt))?;
+    let deployment = Deployment::start(&candidate.scheme, &setting(candidate, workload))?;
     let target: Target<'_> = target(&deployment, &workload.requests);
     let arrive = |time, seed| {
         let arrivals = arrivals::schedule(rate, time, workload.requests.len(), seed);
-        arrivals::send(&target, &arrivals, &|| interrupt.came())
+        arrivals::send(&target, &arrivals, &interrupt::came)
     };
     arrive(WARM_UP, 0);
     let shares = CpuShares::now();
     let arrived = arrive(time, number.into());
     let stolen = CpuShares::now().since(&shares).stolen;
     deployment.stop()?;
-    if interrupt.came() {
+    if interrupt::came() {
         return Err(Failure::new("ended by a signal"));
     }
     let arrivals::Arrived { short, long, answered, errors, .. } = arrived;

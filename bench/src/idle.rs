@@ -12,16 +12,14 @@ use serde::Serialize;
 use crate::check::connection::{Connection, Rest};
 use crate::data::{data_folder, highball};
 use crate::deployment::Deployment;
-use crate::interrupt::{self, Interrupt};
 use crate::load::request;
-use crate::machine;
 use crate::method::{setting, Candidate};
 use crate::options::Options;
 use crate::process_tree::{memory_of, ProcessTree};
 use crate::results::Machine;
 use crate::statistics::Spread;
 use crate::workload::Workload;
-use crate::Failure;
+use crate::{interrupt, machine, Failure};
 
 /// The workload: its requests.
 const WORKLOAD: &str = "hello";
@@ -69,7 +67,7 @@ struct NewClients {
 }
 
 /// Measures, prints the table, and writes `idle.json` and `IDLE.md`.
-pub(crate) fn run(options: &Options, interrupt: Interrupt) -> Result<(), Failure> {
+pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     let data = data_folder()?;
     options.refuse_unwritable_output()?;
     allow_files(CONNECTIONS as u64 + OTHER_FILES)?;
@@ -80,7 +78,7 @@ pub(crate) fn run(options: &Options, interrupt: Interrupt) -> Result<(), Failure
     let candidate = options.candidate(scheme);
     let mut rounds = Vec::new();
     for number in 1..=options.rounds {
-        let round = round(&candidate, &workload, interrupt)?;
+        let round = round(&candidate, &workload)?;
         eprintln!("round {number}: {}", round.in_words());
         rounds.push(round);
     }
@@ -95,8 +93,8 @@ pub(crate) fn run(options: &Options, interrupt: Interrupt) -> Result<(), Failure
     options.report("idle", &idle, &table, idle.markdown(&table))
 }
 
-fn round(candidate: &Candidate, workload: &Workload, interrupt: Interrupt) -> Result<Round, Failure> {
-    let deployment = Deployment::start(&candidate.scheme, &setting(candidate, workload, interrupt))?;
+fn round(candidate: &Candidate, workload: &Workload) -> Result<Round, Failure> {
+    let deployment = Deployment::start(&candidate.scheme, &setting(candidate, workload))?;
     let clients =
         Clients { deployment: &deployment, request: request::head(&workload.requests[0], "127.0.0.1", true) };
     let round = clients.measure().map_err(|Failure(what)| {

@@ -1,9 +1,8 @@
 //! Installs Debian packages that schemes need, so that nothing they bring starts by itself: on this machine, and in
 //! folders that hold other releases of Debian, which are made here too. One generator of load comes from cargo.
 
-use crate::load;
 use crate::scheme::root::{cache, Root};
-use crate::Failure;
+use crate::{load, Failure};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, Permissions};
 use std::io::{self, ErrorKind};

@@ -16,17 +16,15 @@ use serde::Serialize;
 
 use crate::data::{data_folder, highball};
 use crate::deployment::{readiness, Deployment, Setting};
-use crate::interrupt::Interrupt;
 use crate::load::Target;
 use crate::machine::{self, CpuShares};
-use crate::method;
 use crate::options::Options;
 use crate::report::errors_in_words;
 use crate::results::{Errors, Latency, Machine};
 use crate::scheme::Scheme;
 use crate::statistics::Spread;
 use crate::workload::Request;
-use crate::{arrivals, Failure};
+use crate::{arrivals, interrupt, method, Failure};
 use burning::Burning;
 use server_folder::ServerFolder;
 
@@ -88,12 +86,12 @@ struct Round {
 }
 
 /// Measures, prints the table, and writes `isolation.json` and `ISOLATION.md`.
-pub(crate) fn run(options: &Options, interrupt: Interrupt) -> Result<(), Failure> {
+pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     let data = data_folder()?;
     options.refuse_unwritable_output()?;
     let scheme = highball(&data)?;
     let version = scheme.version();
-    let plan = Plan { options, interrupt, data, scheme };
+    let plan = Plan { options, data, scheme };
     let (mut inside, mut outside) = (Vec::new(), Vec::new());
     for number in 1..=options.rounds {
         for (way, rounds) in [(Way::Inside, &mut inside), (Way::Outside, &mut outside)] {
@@ -120,7 +118,6 @@ pub(crate) fn run(options: &Options, interrupt: Interrupt) -> Result<(), Failure
 /// What is measured, and with what.
 struct Plan<'a> {
     options: &'a Options,
-    interrupt: Interrupt,
     /// The folder `bench`.
     data: PathBuf,
     scheme: Scheme,
@@ -140,7 +137,6 @@ impl Plan<'_> {
             threads: self.options.threads,
             env: folder.environment(),
             ready_path: requests[0].path.clone(),
-            interrupted: self.interrupt.flag(),
             ..Setting::new(folder.path())
         };
         let deployment = Deployment::start(&self.scheme, &setting)?;
@@ -163,13 +159,13 @@ impl Plan<'_> {
     ) -> Result<Round, Failure> {
         let arrive = |time, seed| {
             let arrivals = arrivals::schedule(RATE, time, target.requests.len(), seed);
-            arrivals::send(target, &arrivals, &|| self.interrupt.came())
+            arrivals::send(target, &arrivals, &interrupt::came)
         };
         arrive(WARM_UP, 0);
         let shares = CpuShares::now();
         let arrived = arrive(self.options.time, number.into());
         let shares = CpuShares::now().since(&shares);
-        if self.interrupt.came() {
+        if interrupt::came() {
             return Err(Failure::new("ended by a signal"));
         }
         let arrivals::Arrived { short: seven, each, answered, errors, .. } = arrived;

@@ -22,7 +22,7 @@ pub mod deployment;
 mod fairness;
 mod idle;
 pub mod install;
-pub mod interrupt;
+mod interrupt;
 mod isolation;
 pub mod load;
 pub mod machine;

@@ -14,7 +14,6 @@ mod wrk;
 use crate::results::{Errors, Latency, Load};
 use crate::socket::Protocol;
 use crate::{workload, Failure};
-pub(crate) use generator::ended_within;
 use std::net::SocketAddr;
 use std::time::Duration;
 

@@ -3,17 +3,15 @@
 use std::time::{Duration, Instant};
 
 use crate::deployment::{Deployment, Setting};
-use crate::interrupt::Interrupt;
 use crate::load::{self, Target};
 use crate::machine::CpuShares;
 use crate::process_tree::ProcessTree;
 use crate::results::{Load, RubyWork, Sample, Skipped};
-use crate::ruby_work;
 use crate::scheme::Scheme;
 use crate::socket::Protocol;
 use crate::visitors::{self, SlowReaders};
 use crate::workload::{Request, Workload};
-use crate::{check, system_calls, Failure};
+use crate::{check, interrupt, ruby_work, system_calls, Failure};
 
 /// How many answers are checked for each load, in all rounds together.
 const CHECKED_REQUESTS: u32 = 2000;
@@ -60,18 +58,12 @@ pub struct Candidate {
 
 /// What happens while it is measured.
 #[derive(Debug)]
+#[allow(missing_docs)] // where a name says all
 pub enum Event<'a> {
     /// A workload's application gets what it needs.
     Preparing(&'a str),
     /// A scheme's turn begins.
-    Turn {
-        /// From 1.
-        round: u32,
-        /// Its name.
-        candidate: &'a str,
-        /// Its name.
-        workload: &'a str,
-    },
+    Turn { round: u32, candidate: &'a str, workload: &'a str },
     /// A sample was taken.
     Sampled(&'a Sample),
     /// A scheme cannot be measured, in this round or at all.
@@ -88,23 +80,23 @@ pub struct Measured {
 }
 
 /// Measures; until the end of the plan or an interrupt.
-pub fn measure(plan: &Plan, interrupt: Interrupt, mut tell: impl FnMut(Event<'_>)) -> Measured {
+pub fn measure(plan: &Plan, mut tell: impl FnMut(Event<'_>)) -> Measured {
     let mut measured = Measured::default();
-    let workloads = prepare(plan, interrupt, &mut measured, &mut tell);
+    let workloads = prepare(plan, &mut measured, &mut tell);
     for round in 1..=plan.rounds {
         for &workload in &workloads {
             for candidate in &plan.candidates {
-                if interrupt.came() {
+                if interrupt::came() {
                     break;
                 }
                 if !workload.suits(&candidate.scheme) || measured.has_skipped(candidate, workload) {
                     continue;
                 }
                 tell(Event::Turn { round, candidate: &candidate.name, workload: &workload.name });
-                let turn = Turn { plan, interrupt, round, candidate, workload };
+                let turn = Turn { plan, round, candidate, workload };
                 match turn.take(&mut |sample| tell(Event::Sampled(sample))) {
                     Ok(samples) => measured.samples.extend(samples),
-                    Err(_) if interrupt.came() => {}
+                    Err(_) if interrupt::came() => {}
                     Err(failure) => {
                         let skipped = turn.skipped(failure);
                         tell(Event::Failed(&skipped));
@@ -120,16 +112,15 @@ pub fn measure(plan: &Plan, interrupt: Interrupt, mut tell: impl FnMut(Event<'_>
 /// Makes what the applications need; workloads without it are left out.
 fn prepare<'a>(
     plan: &'a Plan,
-    interrupt: Interrupt,
     measured: &mut Measured,
     tell: &mut impl FnMut(Event<'_>),
 ) -> Vec<&'a Workload> {
     let mut prepared = Vec::new();
     for workload in &plan.workloads {
         tell(Event::Preparing(&workload.name));
-        match workload.prepare(&|| interrupt.came()) {
+        match workload.prepare(&interrupt::came) {
             Ok(()) => prepared.push(workload),
-            Err(_) if interrupt.came() => break,
+            Err(_) if interrupt::came() => break,
             Err(failure) => {
                 let skipped = Skipped {
                     scheme: "all schemes".into(),
@@ -165,7 +156,6 @@ struct Counted {
 /// One scheme with one workload in one round.
 struct Turn<'a> {
     plan: &'a Plan,
-    interrupt: Interrupt,
     round: u32,
     candidate: &'a Candidate,
     workload: &'a Workload,
@@ -174,7 +164,7 @@ struct Turn<'a> {
 impl Turn<'_> {
     /// Starts it, measures it under every load, and stops it.
     fn take(&self, tell: &mut dyn FnMut(&Sample)) -> Result<Vec<Sample>, Failure> {
-        let setting = setting(self.candidate, self.workload, self.interrupt);
+        let setting = setting(self.candidate, self.workload);
         let deployment = Deployment::start(&self.candidate.scheme, &setting)?;
         let slow = self.workload.slow_clients.as_ref();
         let _slow_readers = slow.map(|slow| SlowReaders::begin(deployment.address(), slow)).transpose()?;
@@ -182,7 +172,7 @@ impl Turn<'_> {
         let target = target(&deployment, &requests);
         let mut samples = Vec::new();
         for load in &self.plan.loads {
-            if self.interrupt.came() {
+            if interrupt::came() {
                 break;
             }
             let sample = self.sample(&deployment, &target, load).map_err(|failure| {
@@ -232,7 +222,7 @@ impl Turn<'_> {
 
     /// Counts in a separate run, as counting slows what is counted.
     fn count(&self, tree: &ProcessTree, target: &Target<'_>, load: &Load) -> Result<Counted, Failure> {
-        if !self.plan.counts || self.round > 1 || self.interrupt.came() {
+        if !self.plan.counts || self.round > 1 || interrupt::came() {
             return Ok(Counted::default());
         }
         let heaps = || self.heap_page(target)?.ask();
@@ -271,13 +261,12 @@ impl Turn<'_> {
 }
 
 /// How a candidate serves a workload's application.
-pub(crate) fn setting(candidate: &Candidate, workload: &Workload, interrupt: Interrupt) -> Setting {
+pub(crate) fn setting(candidate: &Candidate, workload: &Workload) -> Setting {
     Setting {
         workers: candidate.workers,
         threads: candidate.threads,
         env: workload.env.clone(),
         ready_path: workload.requests[0].path.clone(),
-        interrupted: interrupt.flag(),
         ..Setting::new(&workload.app)
     }
 }

@@ -149,8 +149,15 @@ impl CpuTime {
 }
 
 /// What is used of `/proc/PID/stat`.
+#[derive(Debug, Clone)]
 pub(crate) struct Stat {
+    pub(crate) pid: i32,
+    pub(crate) name: String,
+    /// It has ended, and its parent has not waited for it.
+    pub(crate) is_dead: bool,
     pub(crate) parent: i32,
+    pub(crate) group: i32,
+    pub(crate) session: i32,
     /// With those of children that were waited for.
     pub(crate) user_ticks: u64,
     pub(crate) system_ticks: u64,
@@ -161,12 +168,19 @@ impl Stat {
     pub(crate) fn of(pid: i32) -> Option<Stat> {
         let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
         // The second field, the name, may hold spaces and brackets; these are the fields from the third on.
-        let fields: Vec<&str> = text.rsplit_once(')')?.1.split_whitespace().collect();
-        let number = |index: usize| fields.get(index)?.parse::<u64>().ok();
+        let (name, fields) = text.split_once('(')?.1.rsplit_once(')')?;
+        let fields: Vec<&str> = fields.split_whitespace().collect();
+        let id = |index: usize| fields.get(index)?.parse::<i32>().ok();
+        let ticks = |index: usize| fields.get(index)?.parse::<u64>().ok();
         Some(Stat {
-            parent: fields.get(1)?.parse().ok()?,
-            user_ticks: number(11)? + number(13)?,
-            system_ticks: number(12)? + number(14)?,
+            pid,
+            name: name.to_owned(),
+            is_dead: matches!(*fields.first()?, "Z" | "X"),
+            parent: id(1)?,
+            group: id(2)?,
+            session: id(3)?,
+            user_ticks: ticks(11)? + ticks(13)?,
+            system_ticks: ticks(12)? + ticks(14)?,
         })
     }
 
@@ -190,7 +204,7 @@ fn task_files(pid: i32, name: &str) -> Vec<(i32, String)> {
 }
 
 /// The numbers that are names in this folder; none when it is gone.
-fn numbered(folder: &str) -> Vec<i32> {
+pub(crate) fn numbered(folder: &str) -> Vec<i32> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }

@@ -4,13 +4,14 @@
 //! (`bench/apps/heap.rb`). It is asked before and after a load. Several are asked at a time, and each takes a moment,
 //! until as many processes as there are workers have answered; where they do not, there are no figures.
 
+use crate::check::connection::Connection;
 use crate::interrupt;
 use crate::load::request;
 use crate::results::RubyWork;
+use crate::socket::Protocol;
 use crate::workload::Request;
 use std::collections::BTreeMap;
-use std::io::{self, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::time::Duration;
 
 /// How many ask at a time, for each worker.
@@ -19,8 +20,6 @@ const ASKERS: u32 = 4;
 const ATTEMPTS: u32 = 5;
 /// An answer that takes longer does not come.
 const ANSWER: Duration = Duration::from_secs(5);
-/// What is read of an answer at most.
-const ANSWER_BYTES: u64 = 64 * 1024;
 
 /// Where a heap is asked for, and of how many processes.
 #[derive(Debug, Clone, Copy)]
@@ -69,29 +68,19 @@ impl Page<'_> {
     }
 
     fn ask_one(&self) -> Option<(u32, Heap)> {
-        parse(&self.answer().ok()?)
-    }
-
-    fn answer(&self) -> io::Result<String> {
-        let mut stream = TcpStream::connect_timeout(&self.address, ANSWER)?;
-        stream.set_read_timeout(Some(ANSWER))?;
-        stream.set_write_timeout(Some(ANSWER))?;
         let request = Request { path: self.path.into(), ..Request::default() };
-        stream.write_all(request::head(&request, "127.0.0.1", false).as_bytes())?;
-        let mut answer = String::new();
-        stream.take(ANSWER_BYTES).read_to_string(&mut answer)?;
-        Ok(answer)
+        let request = request::head(&request, "127.0.0.1", false);
+        let connection = Connection::open_for(self.address, Protocol::Http, ANSWER).ok()?;
+        let (_, body) = connection.ask_all(request.as_bytes()).ok()?;
+        parse(&String::from_utf8(body).ok()?)
     }
 }
 
-/// The three numbers in the last line that has them; that is the body's, however it is framed.
-fn parse(answer: &str) -> Option<(u32, Heap)> {
-    let numbers = |line: &str| {
-        let mut words = line.split_whitespace();
-        let pid = words.next()?.parse().ok()?;
-        Some((pid, Heap { objects: words.next()?.parse().ok()?, gc_ns: words.next()?.parse().ok()? }))
-    };
-    answer.starts_with("HTTP/1.").then(|| answer.lines().rev().find_map(numbers))?
+/// The three numbers of the page.
+fn parse(page: &str) -> Option<(u32, Heap)> {
+    let mut words = page.split_whitespace();
+    let pid = words.next()?.parse().ok()?;
+    Some((pid, Heap { objects: words.next()?.parse().ok()?, gc_ns: words.next()?.parse().ok()? }))
 }
 
 impl Heaps {
@@ -120,12 +109,9 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_read_however_it_is_framed() {
-        let heap = Some((7, Heap { objects: 1234, gc_ns: 56 }));
-        assert_eq!(parse("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n7 1234 56\n"), heap);
-        assert_eq!(parse("HTTP/1.1 200 OK\r\n\r\na\r\n7 1234 56\n\r\n0\r\n\r\n"), heap);
-        assert_eq!(parse("HTTP/1.1 404 Not Found\r\n\r\nno 12 3"), None);
-        assert_eq!(parse(""), None);
+    fn a_page_is_read() {
+        assert_eq!(parse("7 1234 56\n"), Some((7, Heap { objects: 1234, gc_ns: 56 })));
+        assert_eq!((parse("no 12 3"), parse("7 1234"), parse("")), (None, None, None));
     }
 
     #[test]

@@ -2,12 +2,11 @@
 
 use std::time::{Instant, SystemTime};
 
-use crate::interrupt::Interrupt;
 use crate::method::{measure, Candidate, Measured, Plan};
 use crate::options::Options;
 use crate::progress::Progress;
 use crate::results::{self, Results, Skipped, WorkloadInfo};
-use crate::{bound, load, machine, Failure};
+use crate::{bound, interrupt, load, machine, Failure};
 
 /// Measures a plan and puts the results together.
 pub(crate) fn run_plan(
@@ -15,7 +14,6 @@ pub(crate) fn run_plan(
     plan: &Plan,
     skipped: Vec<Skipped>,
     title: &str,
-    interrupt: Interrupt,
 ) -> Result<Results, Failure> {
     if plan.candidates.is_empty() {
         let why: Vec<String> = skipped.iter().map(|one| format!("  {}: {}", one.scheme, one.why)).collect();
@@ -27,8 +25,8 @@ pub(crate) fn run_plan(
     let generators = load::generators(options.bound.is_some())?;
     let (started, begun) = (SystemTime::now(), Instant::now());
     let mut progress = Progress::begin(plan);
-    let mut measured = measure(plan, interrupt, |event| progress.show(&event));
-    let bounds = search_bounds(options, plan, &mut measured, interrupt);
+    let mut measured = measure(plan, |event| progress.show(&event));
+    let bounds = search_bounds(options, plan, &mut measured);
     measured.skipped.splice(0..0, skipped);
     Ok(Results {
         format: results::FORMAT,
@@ -55,16 +53,11 @@ pub(crate) fn run_plan(
         samples: measured.samples,
         bounds,
         answer: None,
-        interrupted: interrupt.came(),
+        interrupted: interrupt::came(),
     })
 }
 
-fn search_bounds(
-    options: &Options,
-    plan: &Plan,
-    measured: &mut Measured,
-    interrupt: Interrupt,
-) -> Vec<results::Bound> {
+fn search_bounds(options: &Options, plan: &Plan, measured: &mut Measured) -> Vec<results::Bound> {
     let Some(p99_ms) = options.bound else { return Vec::new() };
     let mut bounds = Vec::new();
     for workload in &plan.workloads {
@@ -78,13 +71,13 @@ fn search_bounds(
                 .filter(of_this)
                 .map(|sample| sample.requests_per_second)
                 .fold(0.0, f64::max);
-            if saturated == 0.0 || interrupt.came() {
+            if saturated == 0.0 || interrupt::came() {
                 continue;
             }
             eprintln!("searching the bound of {} with {}", candidate.name, workload.name);
-            match bound::search(plan, candidate, workload, saturated, p99_ms, interrupt) {
+            match bound::search(plan, candidate, workload, saturated, p99_ms) {
                 Ok(bound) => bounds.push(bound),
-                Err(_) if interrupt.came() => {}
+                Err(_) if interrupt::came() => {}
                 Err(failure) => measured.skipped.push(Skipped {
                     scheme: candidate.name.clone(),
                     workload: Some(workload.name.clone()),

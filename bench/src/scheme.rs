@@ -148,12 +148,11 @@ pub(crate) enum Over {
     Unix,
 }
 
-/// A file of `bench/schemes`.
-///
-/// What it shares with a part is written in both: serde's `flatten` would let unknown keys pass.
+/// A file of `bench/schemes`, or of its folder `parts`: a program that many schemes use.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct SchemeFile {
+struct Written {
+    #[serde(default)]
     title: String,
     #[serde(default)]
     server: String,
@@ -169,24 +168,7 @@ struct SchemeFile {
     /// Names of files in the folder `parts`: backends first.
     #[serde(default)]
     parts: Vec<String>,
-    root: Option<String>,
-    #[serde(default)]
-    packages: Vec<String>,
-    #[serde(default)]
-    needs: Vec<PathBuf>,
-    #[serde(default, rename = "version")]
-    versions: Vec<Version>,
-    #[serde(default, rename = "file")]
-    files: Vec<ConfigFile>,
-    #[serde(default, rename = "process")]
-    processes: Vec<Process>,
-}
-
-/// A file of `bench/schemes/parts`: a program that many schemes use.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Part {
-    /// What `{address}` stands for: where a backend listens, in its own words or in those of the front end.
+    /// In a part: what `{address}` stands for, which is where a backend listens, in its own words or in those of the front end.
     #[serde(default)]
     address: BTreeMap<Over, String>,
     root: Option<String>,
@@ -220,10 +202,10 @@ impl Process {
     }
 }
 
-impl SchemeFile {
+impl Written {
     /// What this file says, and for the rest what the other says; but that one stands for no other release.
-    fn over(self, other: SchemeFile) -> SchemeFile {
-        SchemeFile {
+    fn over(self, other: Written) -> Written {
+        Written {
             title: self.title,
             root: self.root,
             stands_for: self.stands_for,
@@ -234,9 +216,7 @@ impl SchemeFile {
             ..other
         }
     }
-}
 
-impl Part {
     /// Sets how the backends are reached.
     fn join(&mut self, over: Over) {
         let Some(address) = self.address.get(&over) else {
@@ -269,35 +249,19 @@ impl Scheme {
     /// It or one of its parts cannot be read, or breaks a rule; the words name the file and the rule.
     pub fn read(file: &Path) -> Result<Scheme, Failure> {
         let folder = file.parent().unwrap_or(Path::new(""));
-        let mut read: SchemeFile = read_toml(file)?;
+        let mut read: Written = read_toml(file)?;
         if let Some(name) = &read.like {
             let other = read_toml(&folder.join(name).with_extension("toml"))?;
             read = read.over(other);
         }
-        let mut parts = vec![Part {
-            address: BTreeMap::new(),
-            root: None,
-            packages: read.packages,
-            needs: read.needs,
-            versions: read.versions,
-            files: read.files,
-            processes: read.processes,
-        }];
-        for name in read.parts {
-            let mut part: Part = read_toml(&folder.join("parts").join(name).with_extension("toml"))?;
-            if let Some(over) = read.over {
-                part.join(over);
-            }
-            parts.push(part);
-        }
         let mut scheme = Scheme {
             name: file.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
-            title: read.title,
-            server: read.server,
-            front: read.front,
-            stands_for: read.stands_for,
+            title: read.title.clone(),
+            server: read.server.clone(),
+            front: read.front.clone(),
+            stands_for: read.stands_for.clone(),
             floor: read.floor,
-            gem: read.gem,
+            gem: read.gem.clone(),
             protocol: read.protocol,
             over: read.over,
             files: Vec::new(),
@@ -305,8 +269,14 @@ impl Scheme {
             sources: Vec::new(),
             versions: KnownVersions::default(),
         };
-        for part in parts {
-            scheme.add(part, read.root.as_deref());
+        let (root, names) = (read.root.clone(), std::mem::take(&mut read.parts));
+        scheme.add(read, None);
+        for name in names {
+            let mut part: Written = read_toml(&folder.join("parts").join(name).with_extension("toml"))?;
+            if let Some(over) = scheme.over {
+                part.join(over);
+            }
+            scheme.add(part, root.as_deref());
         }
         scheme.check().map_err(|rule| Failure(format!("scheme {}: {rule}", file.display())))?;
         Ok(scheme)
@@ -458,7 +428,7 @@ impl Scheme {
     }
 
     /// Its own root is the part's, else that of the scheme.
-    fn add(&mut self, part: Part, root_of_scheme: Option<&str>) {
+    fn add(&mut self, part: Written, root_of_scheme: Option<&str>) {
         let root = part.root.as_deref().or(root_of_scheme).map(Root::of);
         self.files.extend(part.files);
         self.processes
@@ -473,6 +443,9 @@ impl Scheme {
 
     /// The rules that the form alone cannot hold.
     fn check(&self) -> Result<(), String> {
+        if self.title.is_empty() {
+            return Err("it has no `title`".into());
+        }
         if self.server.is_empty() {
             return Err("it does not say which `server` calls the application".into());
         }

@@ -1,8 +1,9 @@
 //! System calls, counted by the kernel's tracepoints (`perf stat`): they cost a server a few per cent, where a tracer
 //! that stops it at each call would change how it sleeps and wakes.
 
-use crate::load::{ended_within, Outcome};
-use crate::Failure;
+use crate::load::Outcome;
+use crate::waiting::ended_within;
+use crate::{interrupt, Failure};
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use std::io::Read;
 use std::process::{Child, Command, Stdio};
@@ -41,7 +42,7 @@ pub fn count(
     }
     during()?;
     drop(perf.0.stdin.take());
-    if !ended_within(&perf.0, AT_MOST).map_err(|error| failure(&error))? {
+    if !ended_within(&perf.0, AT_MOST, &interrupt::came).map_err(|error| failure(&error))? {
         return Err(failure(&"perf does not end"));
     }
     let report = std::fs::read_to_string(file.path()).map_err(|error| failure(&error))?;

@@ -1,8 +1,16 @@
-//! Waiting for what nothing tells: it is looked at now and then.
+//! Waiting for the end of a child, and for what nothing tells: that is looked at now and then.
 
+use std::process::Child;
 use std::time::{Duration, Instant};
 
+use rustix::event::{poll, PollFd, PollFlags, Timespec};
+use rustix::io::Errno;
+use rustix::process::{pidfd_open, Pid, PidfdFlags};
+
 use crate::{interrupt, Failure};
+
+/// How long a child is waited for before an interrupt is looked for: it may have come to another thread.
+const GLANCE: Duration = Duration::from_millis(100);
 
 /// Looks at something every so often, until it is there. `look` returns it, or says what is missing.
 ///
@@ -42,6 +50,27 @@ pub(crate) fn pause(time: Duration, every: Duration) -> Result<(), Failure> {
         sleep(every);
     }
     Ok(())
+}
+
+/// Waits for the end of a child, and leaves it to be waited for; whether it ended within this time, and before `stopped`
+/// says that there is no time left.
+pub(crate) fn ended_within(
+    child: &Child,
+    at_most: Duration,
+    stopped: &dyn Fn() -> bool,
+) -> Result<bool, Errno> {
+    let process = pidfd_open(Pid::from_child(child), PidfdFlags::empty())?;
+    let deadline = Instant::now() + at_most;
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let glance = left.min(GLANCE);
+        let glance = Timespec { tv_sec: glance.as_secs() as i64, tv_nsec: glance.subsec_nanos().into() };
+        match poll(&mut [PollFd::new(&process, PollFlags::IN)], Some(&glance)) {
+            Ok(0) | Err(Errno::INTR) if left.is_zero() || stopped() => return Ok(false),
+            Ok(0) | Err(Errno::INTR) => {}
+            result => return Ok(result? > 0),
+        }
+    }
 }
 
 #[expect(clippy::disallowed_methods, reason = "this module is for what nothing tells")]

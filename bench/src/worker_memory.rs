@@ -12,7 +12,6 @@ use serde::Serialize;
 
 use crate::data::data_folder;
 use crate::deployment::Deployment;
-use crate::interrupt::Interrupt;
 use crate::machine::{self, CpuShares};
 use crate::method::{setting, target, Candidate};
 use crate::options::Options;
@@ -22,7 +21,7 @@ use crate::scheme::{programs, Scheme};
 use crate::statistics::Spread;
 use crate::waiting::{pause, wait_for};
 use crate::workload::Workload;
-use crate::{check, Failure};
+use crate::{check, interrupt, Failure};
 
 /// The workload: its requests.
 const WORKLOAD: &str = "redmine";
@@ -161,10 +160,10 @@ struct Round {
 }
 
 /// Measures, prints the table, and writes `memory.json` and `MEMORY.md`.
-pub(crate) fn run(options: &Options, interrupt: Interrupt) -> Result<(), Failure> {
+pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     let folder = data_folder()?;
     options.refuse_unwritable_output()?;
-    let workload = workload(options, interrupt)?;
+    let workload = workload(options)?;
     let mut ways = Vec::new();
     for way in
         WAYS.iter().filter(|way| options.only.is_empty() || options.only.iter().any(|only| only == way.name))
@@ -183,7 +182,7 @@ pub(crate) fn run(options: &Options, interrupt: Interrupt) -> Result<(), Failure
     }
     for number in 1..=options.rounds {
         for (way, candidate, rounds) in &mut ways {
-            let round = way.round(candidate, &workload, interrupt)?;
+            let round = way.round(candidate, &workload)?;
             eprintln!("round {number}, {}: {:.1} MiB a worker", way.name, round.per_worker());
             rounds.push(round);
         }
@@ -204,22 +203,17 @@ pub(crate) fn run(options: &Options, interrupt: Interrupt) -> Result<(), Failure
 }
 
 /// The application, prepared.
-fn workload(options: &Options, interrupt: Interrupt) -> Result<Workload, Failure> {
+fn workload(options: &Options) -> Result<Workload, Failure> {
     let file = data_folder()?.join("workloads").join(WORKLOAD).with_extension("toml");
     let workload = Workload::read(&file)?;
     options.install_missing(&[], std::slice::from_ref(&workload))?;
-    workload.prepare(&|| interrupt.came())?;
+    workload.prepare(&interrupt::came)?;
     Ok(workload)
 }
 
 impl Way {
-    fn round(
-        &self,
-        candidate: &Candidate,
-        workload: &Workload,
-        interrupt: Interrupt,
-    ) -> Result<Round, Failure> {
-        let mut setting = setting(candidate, workload, interrupt);
+    fn round(&self, candidate: &Candidate, workload: &Workload) -> Result<Round, Failure> {
+        let mut setting = setting(candidate, workload);
         setting.env.extend(self.env.iter().map(|(name, value)| ((*name).into(), (*value).into())));
         let deployment = Deployment::start(&candidate.scheme, &setting)?;
         let target = target(&deployment, &workload.requests);
@@ -235,7 +229,7 @@ impl Way {
         }
         errors =
             errors.plus(&check::send_exactly(&target, before..before + after, CONNECTIONS, REQUESTS_TIME));
-        if interrupt.came() {
+        if interrupt::came() {
             return Err(Failure::new("ended by a signal"));
         }
         let all = ProcessTree::new(&deployment.roots()).memory();

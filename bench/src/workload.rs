@@ -1,59 +1,65 @@
 //! The requests that an application gets: a file of `bench/workloads`.
 //!
-//! [`Workload`] is what the rest of the benchmark uses; [`Written`] and [`Rule`] are what people write.
+//! People write what [`Workload`] and [`Request`] have, by the same names.
 #![allow(missing_docs)] // where a name and its unit say all
 
 use crate::scheme::{Floor, Scheme};
 use crate::socket::Protocol;
+use crate::waiting::ended_within;
 use crate::Failure;
-use rustix::event::{poll, PollFd, PollFlags, Timespec};
-use rustix::io::Errno;
-use rustix::process::{kill_process_group, pidfd_open, Pid, PidfdFlags, Signal};
+use rustix::process::{kill_process_group, Pid, Signal};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-/// The most requests that the rules of a workload may make.
+/// The most requests of a workload.
 const MOST_REQUESTS: usize = 10_000;
 /// The longest that the preparation of an application may take. Redmine's takes a minute on two slow cores.
 const PREPARATION: Duration = Duration::from_secs(600);
-/// How long it is waited for before `stopped` is asked again.
-const GLANCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 
 /// A workload.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Workload {
     /// Its file's name without `.toml`.
+    #[serde(skip)]
     pub name: String,
     pub title: String,
-    /// The application's folder, absolute.
+    /// The application's folder, absolute; in the file absolute, or relative to `bench`.
     pub app: PathBuf,
     /// What is sent, one after the other and from the beginning again.
+    #[serde(rename = "request", default)]
     pub requests: Vec<Request>,
     /// The floors that can answer it too.
     pub floors: Option<Floor>,
     /// Debian packages that the application needs.
+    #[serde(default)]
     pub packages: Vec<String>,
-    /// Environment variables of the application.
+    /// Environment variables of the application. `{bench}` in a value of the file stands for that folder's absolute path.
+    #[serde(default)]
     pub env: BTreeMap<String, String>,
     /// Every request is made once beforehand; the cookies of its answer are sent with it from then on.
+    #[serde(default)]
     pub cookies: bool,
     /// Clients that are there all the while and are not measured.
     pub slow_clients: Option<SlowClients>,
     /// The page on which the process that answers tells what its Ruby has done; see `bench/apps/heap.rb`.
     pub heap: Option<String>,
     /// A command that makes what the application needs, and does nothing if that is there.
+    #[serde(default)]
     pub prepare: Vec<String>,
     /// The folder `bench`, in which that command runs.
+    #[serde(skip)]
     pub bench: PathBuf,
 }
 
-/// A request, and what the answer to it must be.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A request, and what the answer to it must be. In a file, one with `n` stands for many.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct Request {
     pub method: String,
     /// With its query.
@@ -70,6 +76,8 @@ pub struct Request {
     pub marker: Option<String>,
     /// It is known to take long: `highball bench fairness` counts its latency apart.
     pub long: bool,
+    /// The first and the last number to replace `{n}` in its path and marker.
+    pub n: Option<(u32, u32)>,
 }
 
 /// Connections that ask for one thing, and read the answer slowly for as long as others are measured.
@@ -95,6 +103,7 @@ impl Default for Request {
             dynamic: false,
             marker: None,
             long: false,
+            n: None,
         }
     }
 }
@@ -115,7 +124,7 @@ impl Workload {
     pub fn read(file: &Path) -> Result<Workload, Failure> {
         let problem = |error: &dyn Display| Failure(format!("workload {}: {error}", file.display()));
         let text = std::fs::read_to_string(file).map_err(|e| problem(&e))?;
-        let written: Written = toml::from_str(&text).map_err(|e| problem(&e))?;
+        let written: Workload = toml::from_str(&text).map_err(|e| problem(&e))?;
         let absolute = file.canonicalize().map_err(|e| problem(&e))?;
         let bench = absolute.ancestors().nth(2).ok_or_else(|| problem(&"it is in no folder"))?;
         let name = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
@@ -168,32 +177,19 @@ impl Workload {
 
 /// Waits for the end of a command. One that takes too long, or is no longer wanted, is killed with all it started.
 fn wait(mut child: Child, stopped: &dyn Fn() -> bool) -> Result<ExitStatus, Failure> {
-    let group = Pid::from_child(&child);
     let problem = |error: &dyn Display| Failure(format!("waiting for its end: {error}"));
-    let outcome = wait_until_ended(group, stopped);
-    if outcome.is_err() {
+    let ended = ended_within(&child, PREPARATION, stopped);
+    if !matches!(ended, Ok(true)) {
         // Its pid is not used again before it is waited for; if all of it is gone already, all is well.
-        let _ = kill_process_group(group, Signal::KILL);
+        let _ = kill_process_group(Pid::from_child(&child), Signal::KILL);
     }
     let status = child.wait().map_err(|e| problem(&e))?;
-    outcome.map(|()| status)
-}
-
-fn wait_until_ended(process: Pid, stopped: &dyn Fn() -> bool) -> Result<(), Failure> {
-    let problem = |error: &dyn Display| Failure(format!("watching for its end: {error}"));
-    let descriptor = pidfd_open(process, PidfdFlags::empty()).map_err(|e| problem(&e))?;
-    let deadline = Instant::now() + PREPARATION;
-    while Instant::now() < deadline {
-        if stopped() {
-            return Err(Failure::new("it was stopped"));
-        }
-        match poll(&mut [PollFd::new(&descriptor, PollFlags::IN)], Some(&GLANCE)) {
-            Ok(0) | Err(Errno::INTR) => {}
-            Ok(_) => return Ok(()),
-            Err(error) => return Err(problem(&error)),
-        }
+    match ended {
+        Ok(true) => Ok(status),
+        Ok(false) if stopped() => Err(Failure::new("it was stopped")),
+        Ok(false) => Err(Failure(format!("it took more than {} s", PREPARATION.as_secs()))),
+        Err(error) => Err(problem(&error)),
     }
-    Err(Failure(format!("it took more than {} s", PREPARATION.as_secs())))
 }
 
 /// The last lines that were written to this file.
@@ -209,30 +205,8 @@ fn end_of(mut file: std::fs::File) -> String {
     lines[lines.len().saturating_sub(LINES)..].join("\n")
 }
 
-/// A workload as it is written in its file; [`Workload`] says what the keys mean.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Written {
-    title: String,
-    /// Absolute, or relative to `bench`.
-    app: PathBuf,
-    #[serde(default)]
-    prepare: Vec<String>,
-    floors: Option<Floor>,
-    #[serde(default)]
-    packages: Vec<String>,
-    /// `{bench}` in a value stands for that folder's absolute path.
-    #[serde(default)]
-    env: BTreeMap<String, String>,
-    #[serde(default)]
-    cookies: bool,
-    slow_clients: Option<SlowClients>,
-    heap: Option<String>,
-    #[serde(rename = "request", default)]
-    rules: Vec<Rule>,
-}
-
-impl Written {
+impl Workload {
+    /// What is meant by what is written.
     fn resolve(self, name: String, bench: &Path) -> Result<Workload, Failure> {
         let env = self.env.into_iter().map(|(key, value)| Ok((key, expand(&value, bench)?)));
         if let Some(slow) = &self.slow_clients {
@@ -243,17 +217,11 @@ impl Written {
         }
         Ok(Workload {
             name,
-            title: self.title,
             app: bench.join(self.app),
-            requests: requests(&self.rules)?,
-            floors: self.floors,
-            packages: self.packages,
+            requests: mixed(&self.requests)?,
             env: env.collect::<Result<_, Failure>>()?,
-            cookies: self.cookies,
-            slow_clients: self.slow_clients,
-            heap: self.heap,
-            prepare: self.prepare,
             bench: bench.to_owned(),
+            ..self
         })
     }
 }
@@ -278,57 +246,22 @@ impl SlowClients {
     }
 }
 
-/// One request, or with `n` many of a kind; [`Request`] says what the other keys mean.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Rule {
-    #[serde(default = "get")]
-    method: String,
-    path: String,
-    /// The first and the last number to replace `{n}` in the path.
-    n: Option<(u32, u32)>,
-    #[serde(default)]
-    headers: Vec<(String, String)>,
-    #[serde(default)]
-    body_bytes: u64,
-    #[serde(default = "ok")]
-    status: u16,
-    bytes: Option<u64>,
-    #[serde(default)]
-    dynamic: bool,
-    /// `{n}` in it is replaced, too.
-    marker: Option<String>,
-    #[serde(default)]
-    long: bool,
-}
-
-fn get() -> String {
-    Request::default().method
-}
-
-fn ok() -> u16 {
-    Request::default().status
-}
-
-impl Rule {
-    /// How many requests it makes.
+impl Request {
+    /// How many requests it stands for.
     fn count(&self) -> usize {
         self.n.map_or(1, |(first, last)| (last - first) as usize + 1)
     }
 
-    /// The request at this place, from 0.
-    fn request(&self, index: usize) -> Request {
-        let number = self.n.map_or(0, |(first, _)| first as usize + index).to_string();
+    /// The one of these at this place, from 0.
+    fn numbered(&self, index: usize) -> Request {
+        let Some((first, _)) = self.n else { return self.clone() };
+        let number = (first as usize + index).to_string();
+        let with_number = |text: &String| text.replace("{n}", &number);
         Request {
-            method: self.method.clone(),
-            path: self.path.replace("{n}", &number),
-            headers: self.headers.clone(),
-            body_bytes: self.body_bytes,
-            status: self.status,
-            bytes: self.bytes,
-            dynamic: self.dynamic,
-            marker: self.marker.as_ref().map(|text| text.replace("{n}", &number)),
-            long: self.long,
+            path: with_number(&self.path),
+            marker: self.marker.as_ref().map(with_number),
+            n: None,
+            ..self.clone()
         }
     }
 
@@ -373,22 +306,22 @@ fn is_token(name: &str) -> bool {
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte))
 }
 
-/// What the rules make, evenly mixed: any stretch of the list holds as much of each rule as the whole.
-fn requests(rules: &[Rule]) -> Result<Vec<Request>, Failure> {
+/// All that these stand for, evenly mixed: any stretch of the list holds as much of each as the whole.
+fn mixed(rules: &[Request]) -> Result<Vec<Request>, Failure> {
     if rules.is_empty() {
         return Err(Failure::new("it has no [[request]]"));
     }
     for (rule, number) in rules.iter().zip(1..) {
         rule.check().map_err(|e| Failure(format!("request {number}, {}: {e}", rule.path)))?;
     }
-    let total: usize = rules.iter().map(Rule::count).sum();
+    let total: usize = rules.iter().map(Request::count).sum();
     if total > MOST_REQUESTS {
         return Err(Failure(format!("it has {total} requests; the most are {MOST_REQUESTS}")));
     }
     let place = |index: usize, count: usize| (index as f64 + 0.5) / count as f64;
     let mut placed: Vec<(f64, Request)> = rules
         .iter()
-        .flat_map(|rule| (0..rule.count()).map(|index| (place(index, rule.count()), rule.request(index))))
+        .flat_map(|rule| (0..rule.count()).map(|index| (place(index, rule.count()), rule.numbered(index))))
         .collect();
     placed.sort_by(|(one, _), (other, _)| one.total_cmp(other));
     Ok(placed.into_iter().map(|(_, request)| request).collect())
@@ -397,6 +330,7 @@ fn requests(rules: &[Rule]) -> Result<Vec<Request>, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Instant;
 
     fn read(text: &str) -> Result<Workload, Failure> {
         let folder = tempfile::tempdir().unwrap();

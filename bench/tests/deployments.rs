@@ -3,14 +3,13 @@
 use highball_bench::deployment::{Deployment, Setting};
 use highball_bench::scheme::{Floor, Scheme};
 use highball_bench::socket::Protocol;
-use std::fs;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::{PoisonError, RwLock, RwLockReadGuard};
-use std::thread;
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 use std::time::{Duration, Instant};
+use std::{fs, thread};
 use tempfile::TempDir;
 
 fn tree() -> PathBuf {
@@ -465,8 +464,7 @@ mod processes {
     #[test]
     fn an_interruption_ends_the_wait() {
         let script = Script::new("sleep");
-        let setting = script.setting();
-        setting.interrupted.store(true, std::sync::atomic::Ordering::Relaxed);
+        let setting = Setting { interrupted: Arc::new(true.into()), ..script.setting() };
         let words = script.start_with(&setting).expect_err("it does not start");
         assert!(words.contains("interrupted"), "{words}");
     }

@@ -1,22 +1,20 @@
 //! Every workload that the benchmark brings, asked of Highball: is the application there, and does it answer as the
-//! file says? `HIGHBALL_BIN` and `HIGHBALL_LIB` name a built Highball; without one this passes and says so.
+//! file says? `HIGHBALL_BIN` names a built Highball; without one this passes and says so.
 
+use highball_bench::deployment::{Deployment, Setting};
+use highball_bench::scheme::Scheme;
 use highball_bench::workload::{Request, Workload};
-use rustix::event::{poll, PollFd, PollFlags, Timespec};
-use rustix::process::{pidfd_open, Pid, PidfdFlags};
 use std::collections::BTreeMap;
 use std::env::var_os;
-use std::fs::File;
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
 
 /// Redmine takes ten seconds to boot on a machine with nothing else to do.
 const BOOT: Duration = Duration::from_secs(120);
 const ANSWER: Duration = Duration::from_secs(30);
-const GLANCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
 /// Of each workload, spread over all it has.
 const MOST_REQUESTS: usize = 44;
 
@@ -26,9 +24,9 @@ type Tested = Result<(), Box<dyn std::error::Error>>;
 #[ignore = "serves every application: bin/test workloads"]
 fn every_workload_is_answered_as_it_says() -> Tested {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().ok_or("no root")?;
-    let binary = var_os("HIGHBALL_BIN").map_or_else(|| root.join("target/release/highball"), PathBuf::from);
-    if !binary.exists() {
-        println!("not tested: {} is not built", binary.display());
+    let scheme = Scheme::read(&root.join("bench/schemes/highball.toml"))?;
+    if let (None, _) | (_, Some(_)) = (var_os("HIGHBALL_BIN"), scheme.missing()) {
+        println!("not tested: HIGHBALL_BIN names no Highball");
         return Ok(());
     }
     let mut of_application: BTreeMap<_, Vec<Workload>> = BTreeMap::new();
@@ -43,13 +41,15 @@ fn every_workload_is_answered_as_it_says() -> Tested {
             println!("not tested: {} needs the packages {}", workload.name, workload.packages.join(", "));
         }
     }
-    let library = var_os("HIGHBALL_LIB").map_or_else(|| root.join("lib"), PathBuf::from);
-    for ((app, env), workloads) in &of_application {
-        let server = Server::start(&binary, &library, app, env)?;
+    for ((app, env), workloads) in of_application {
+        let ready_path = workloads[0].requests[0].path.clone();
+        let server =
+            Deployment::start(&scheme, &Setting { env, ready_path, start_time: BOOT, ..Setting::new(app) })?;
         for workload in workloads {
-            ask(&server, workload)
-                .map_err(|e| format!("{}: {e}; the server's log:\n{}", workload.name, server.log()))?;
+            ask(&server, &workload)
+                .map_err(|e| format!("{}: {e}; the server's log:\n{}", workload.name, server.log_tail()))?;
         }
+        server.stop()?;
     }
     Ok(())
 }
@@ -60,10 +60,10 @@ fn is_installed(package: &str) -> bool {
     query.is_ok_and(|output| output.stdout.starts_with(b"ii"))
 }
 
-fn ask(server: &Server, workload: &Workload) -> Tested {
+fn ask(server: &Deployment, workload: &Workload) -> Tested {
     for request in workload.requests.iter().step_by(workload.requests.len().div_ceil(MOST_REQUESTS)) {
-        let first = server.answer(request, "")?;
-        let again = server.answer(request, first.cookie.as_deref().unwrap_or_default())?;
+        let first = answer(server, request, "")?;
+        let again = answer(server, request, first.cookie.as_deref().unwrap_or_default())?;
         for answer in [&first, &again] {
             let length = answer.body.len() as u64;
             if answer.status != request.status || request.bytes.is_some_and(|bytes| bytes != length) {
@@ -86,7 +86,7 @@ fn ask(server: &Server, workload: &Workload) -> Tested {
         }
     }
     if let Some(slow) = &workload.slow_clients {
-        let large = server.answer(&Request { path: slow.path.clone(), ..Request::default() }, "")?;
+        let large = answer(server, &Request { path: slow.path.clone(), ..Request::default() }, "")?;
         assert_eq!((large.status, large.body.len()), (200, 8 * 1024 * 1024));
     }
     Ok(())
@@ -99,85 +99,31 @@ struct Answer {
     body: Vec<u8>,
 }
 
-/// A running Highball, ended with this value.
-struct Server {
-    process: Child,
-    /// Its log is in here.
-    folder: tempfile::TempDir,
-    address: String,
-}
-
-impl Server {
-    fn start(
-        binary: &Path,
-        library: &Path,
-        app: &Path,
-        env: &BTreeMap<String, String>,
-    ) -> Result<Server, Box<dyn std::error::Error>> {
-        let folder = tempfile::tempdir()?;
-        let process = Command::new(binary)
-            .args(["--environment", "production", "--workers", "1", "--threads", "1"])
-            .args(["--bind", "127.0.0.1", "--port", "0", "--boot-timeout", "120s"])
-            .arg(app)
-            .env("HIGHBALL_LIB", library)
-            .envs(env)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(File::create(folder.path().join("log"))?)
-            .spawn()?;
-        let ended = pidfd_open(Pid::from_child(&process), PidfdFlags::empty())?;
-        let mut server = Server { process, folder, address: String::new() };
-        let deadline = Instant::now() + BOOT;
-        while server.address.is_empty() {
-            let has_ended = poll(&mut [PollFd::new(&ended, PollFlags::IN)], Some(&GLANCE))? > 0;
-            let log = server.log();
-            if let Some((_, rest)) = log.split_once("serving on http://") {
-                server.address = rest.split_whitespace().next().unwrap_or_default().to_owned();
-            } else if has_ended || Instant::now() > deadline {
-                return Err(format!("{} is not served; the log:\n{log}", app.display()).into());
-            }
-        }
-        Ok(server)
+/// Asks in HTTP/1.0, whose answers end with their connection.
+fn answer(
+    server: &Deployment,
+    request: &Request,
+    cookie: &str,
+) -> Result<Answer, Box<dyn std::error::Error>> {
+    let mut socket = TcpStream::connect(server.address())?;
+    socket.set_read_timeout(Some(ANSWER))?;
+    socket.set_write_timeout(Some(ANSWER))?;
+    let mut head = format!("{} {} HTTP/1.0\r\nhost: localhost\r\n", request.method, request.path);
+    for (name, value) in &request.headers {
+        head += &format!("{name}: {value}\r\n");
     }
-
-    fn log(&self) -> String {
-        std::fs::read_to_string(self.folder.path().join("log"))
-            .unwrap_or_else(|e| format!("(not readable: {e})"))
-    }
-
-    /// Asks in HTTP/1.0, whose answers end with their connection.
-    fn answer(&self, request: &Request, cookie: &str) -> Result<Answer, Box<dyn std::error::Error>> {
-        let mut socket = TcpStream::connect(&self.address)?;
-        socket.set_read_timeout(Some(ANSWER))?;
-        socket.set_write_timeout(Some(ANSWER))?;
-        let mut head = format!("{} {} HTTP/1.0\r\nhost: localhost\r\n", request.method, request.path);
-        for (name, value) in &request.headers {
-            head += &format!("{name}: {value}\r\n");
-        }
-        head += &format!("content-length: {}\r\ncookie: {cookie}\r\n\r\n", request.body_bytes);
-        socket.write_all(head.as_bytes())?;
-        std::io::copy(&mut std::io::repeat(b'x').take(request.body_bytes), &mut socket)?;
-        let mut bytes = Vec::new();
-        socket.read_to_end(&mut bytes)?;
-        let end =
-            bytes.windows(4).position(|window| window == b"\r\n\r\n").ok_or("the answer has no head")? + 4;
-        let head = String::from_utf8(bytes[..end].to_vec())?;
-        let status = head.split(' ').nth(1).ok_or("the answer has no status")?.parse()?;
-        let cookie = head.lines().find_map(|line| {
-            let (name, value) = line.split_once(": ")?;
-            name.eq_ignore_ascii_case("set-cookie")
-                .then(|| value.split(';').next().unwrap_or_default().to_owned())
-        });
-        Ok(Answer { status, cookie, body: bytes[end..].to_vec() })
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        // Highball's workers end with it, however it ends.
-        let ended = self.process.kill().and_then(|()| self.process.wait());
-        if let Err(error) = ended {
-            eprintln!("Highball cannot be ended: {error}");
-        }
-    }
+    head += &format!("content-length: {}\r\ncookie: {cookie}\r\n\r\n", request.body_bytes);
+    socket.write_all(head.as_bytes())?;
+    std::io::copy(&mut std::io::repeat(b'x').take(request.body_bytes), &mut socket)?;
+    let mut bytes = Vec::new();
+    socket.read_to_end(&mut bytes)?;
+    let end = bytes.windows(4).position(|window| window == b"\r\n\r\n").ok_or("the answer has no head")? + 4;
+    let head = String::from_utf8(bytes[..end].to_vec())?;
+    let status = head.split(' ').nth(1).ok_or("the answer has no status")?.parse()?;
+    let cookie = head.lines().find_map(|line| {
+        let (name, value) = line.split_once(": ")?;
+        name.eq_ignore_ascii_case("set-cookie")
+            .then(|| value.split(';').next().unwrap_or_default().to_owned())
+    });
+    Ok(Answer { status, cookie, body: bytes[end..].to_vec() })
 }

@@ -6,13 +6,12 @@ use super::report::{heading, in_words, over_turns, ratios};
 use super::trial::{self, Trial, Turn};
 use super::Load;
 use crate::data::data_folder;
-use crate::interrupt::Interrupt;
 use crate::method::Candidate;
 use crate::options::Options;
 use crate::report::number;
 use crate::scheme::Scheme;
 use crate::workload::Workload;
-use crate::{app, Failure};
+use crate::{app, interrupt, Failure};
 
 /// What can be off, and the option that turns it off: each alone, and all of them.
 const SETTINGS: [(&str, [&str; 2]); 3] =
@@ -22,13 +21,7 @@ const SETTINGS: [(&str, [&str; 2]); 3] =
 ///
 /// # Errors
 /// A server does not start, or does not answer.
-pub(crate) fn run(
-    options: &Options,
-    load: Load,
-    app: Option<&Path>,
-    also: &[String],
-    interrupt: Interrupt,
-) -> Result<(), Failure> {
+pub(crate) fn run(options: &Options, load: Load, app: Option<&Path>, also: &[String]) -> Result<(), Failure> {
     let scheme = Scheme::read(&data_folder()?.join("schemes/highball.toml"))?;
     let variants = variants(&scheme, also);
     let candidates: Vec<Candidate> = variants
@@ -36,13 +29,13 @@ pub(crate) fn run(
         .map(|scheme| Candidate { name: scheme.title.clone(), ..options.candidate(scheme) })
         .collect();
     options.refuse_unwritable_output()?;
-    let workloads = workloads(options, app, &candidates[0], interrupt)?;
+    let workloads = workloads(options, app, &candidates[0])?;
     options.install_missing(std::slice::from_ref(&scheme), &workloads)?;
     let mut trials = Vec::new();
     for workload in &workloads {
         eprintln!("{}:", workload.name);
-        workload.prepare(&|| interrupt.came())?;
-        trials.push(trial::measure(&candidates, workload, &load, interrupt)?);
+        workload.prepare(&interrupt::came)?;
+        trials.push(trial::measure(&candidates, workload, &load)?);
     }
     let tables: Vec<String> = trials.iter().map(|trials| table(trials)).collect();
     let page = format!("# What Highball does for Ruby\n\n{}\n{}", tables.join("\n"), method(load));
@@ -69,17 +62,12 @@ fn variants(scheme: &Scheme, also: &[String]) -> Vec<Scheme> {
     all
 }
 
-fn workloads(
-    options: &Options,
-    app: Option<&Path>,
-    candidate: &Candidate,
-    interrupt: Interrupt,
-) -> Result<Vec<Workload>, Failure> {
+fn workloads(options: &Options, app: Option<&Path>, candidate: &Candidate) -> Result<Vec<Workload>, Failure> {
     let folder = data_folder()?;
     let Some(app) = app else {
         return super::workloads(&folder, options);
     };
-    let mut workload = app::workload(&app::folder(app)?, "app", &options.paths, candidate, interrupt)?;
+    let mut workload = app::workload(&app::folder(app)?, "app", &options.paths, candidate)?;
     workload.bench = folder;
     Ok(vec![workload])
 }

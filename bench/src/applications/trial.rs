@@ -9,7 +9,6 @@ use super::clients::Outcome;
 use super::heaps::{self, Heap};
 use super::{clients, pages, Load};
 use crate::deployment::Deployment;
-use crate::interrupt::Interrupt;
 use crate::machine::CpuShares;
 use crate::method::{self, others, setting, target, Candidate};
 use crate::process_tree::{called, memory_of, CpuTime, ProcessTree, Stat};
@@ -86,12 +85,11 @@ pub(super) fn measure(
     candidates: &[Candidate],
     workload: &Workload,
     load: &Load,
-    interrupt: Interrupt,
 ) -> Result<Vec<Trial>, Failure> {
     let mut running: Vec<Running> = Vec::new();
     for candidate in candidates {
         let known = running.first().map(|first| first.page_bytes.as_slice());
-        let one = Running::start(candidate, workload, load, known, interrupt)?;
+        let one = Running::start(candidate, workload, load, known)?;
         let seconds = one.deployment.cold_start().as_secs_f64();
         eprintln!("    {}: first answer after {seconds:.2} s", candidate.scheme.title);
         running.push(one);
@@ -102,7 +100,7 @@ pub(super) fn measure(
             // Each is first, and behind each other one, equally often.
             let index = (place + round as usize) % running.len();
             let words = running[index].turn(round);
-            if interrupt.came() {
+            if interrupt::came() {
                 return Err(interrupt::failure());
             }
             eprintln!("    {}", words?);
@@ -162,13 +160,12 @@ impl<'a> Running<'a> {
         workload: &'a Workload,
         load: &'a Load,
         known: Option<&[u64]>,
-        interrupt: Interrupt,
     ) -> Result<Running<'a>, Failure> {
         let mut with_heaps = workload.clone();
         with_heaps.env.extend([heaps::env(&workload.bench)]);
         let began =
             SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());
-        let deployment = Deployment::start(&candidate.scheme, &setting(candidate, &with_heaps, interrupt))?;
+        let deployment = Deployment::start(&candidate.scheme, &setting(candidate, &with_heaps))?;
         let requests = method::requests(&deployment, workload)?;
         let page_bytes = pages::read(&target(&deployment, &requests), known)
             .map_err(|why| failed(&deployment, (&candidate.scheme.title, &workload.name), &why))?;

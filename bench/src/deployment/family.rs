@@ -5,6 +5,7 @@
 //! session, when these were seen before; by a mark in the environment that it inherited; or, when it wrote its title
 //! over that, as the child of this process in a foreign session that has no other mark.
 
+use crate::process_tree::{numbered, Stat};
 use crate::Failure;
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
@@ -36,37 +37,6 @@ pub(super) struct Family {
     groups: BTreeSet<i32>,
 }
 
-/// A process, as /proc/PID/stat tells.
-#[derive(Debug, Clone)]
-pub(super) struct Entry {
-    pub(super) pid: i32,
-    pub(super) name: String,
-    /// It has ended, and its parent has not waited for it.
-    pub(super) is_dead: bool,
-    parent: i32,
-    group: i32,
-    session: i32,
-}
-
-impl Entry {
-    /// `None`: it is gone.
-    fn read(pid: i32) -> Option<Entry> {
-        let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        // The second field, the name, may hold spaces and brackets.
-        let (name, fields) = text.split_once('(')?.1.rsplit_once(')')?;
-        let fields: Vec<&str> = fields.split_whitespace().collect();
-        let number = |index: usize| fields.get(index)?.parse().ok();
-        Some(Entry {
-            pid,
-            name: name.to_owned(),
-            is_dead: matches!(*fields.first()?, "Z" | "X"),
-            parent: number(1)?,
-            group: number(2)?,
-            session: number(3)?,
-        })
-    }
-}
-
 impl Family {
     /// A family without members; its processes inherit [`MARK`] with this value.
     pub(super) fn new(mark: String) -> Family {
@@ -92,13 +62,13 @@ impl Family {
     }
 
     /// All members, also those that have ended and are still to be waited for. Ended orphans are, on the way.
-    pub(super) fn members(&mut self) -> Vec<Entry> {
-        let mut children: BTreeMap<i32, Vec<Entry>> = BTreeMap::new();
+    pub(super) fn members(&mut self) -> Vec<Stat> {
+        let mut children: BTreeMap<i32, Vec<Stat>> = BTreeMap::new();
         for entry in all_processes() {
             children.entry(entry.parent).or_default().push(entry);
         }
         let own_children = children.remove(&own_pid()).unwrap_or_default();
-        let mut found: Vec<Entry> = Vec::new();
+        let mut found: Vec<Stat> = Vec::new();
         // Twice: an orphan may be known by the group of another that is known by its mark.
         for _ in 0..2 {
             for entry in &own_children {
@@ -111,7 +81,7 @@ impl Family {
         found
     }
 
-    fn add_descendants(&mut self, head: Entry, children: &BTreeMap<i32, Vec<Entry>>, found: &mut Vec<Entry>) {
+    fn add_descendants(&mut self, head: Stat, children: &BTreeMap<i32, Vec<Stat>>, found: &mut Vec<Stat>) {
         let mut next = found.len();
         found.push(head);
         while let Some(member) = found.get(next).cloned() {
@@ -123,7 +93,7 @@ impl Family {
     }
 
     /// Whether this child of ours belongs to the family.
-    fn has_head(&self, child: &Entry) -> bool {
+    fn has_head(&self, child: &Stat) -> bool {
         if self.roots.contains(&child.pid)
             || self.groups.contains(&child.group)
             || self.groups.contains(&child.session)
@@ -137,7 +107,7 @@ impl Family {
     }
 
     /// Waits for those that no other part waits for: this process would keep them as zombies.
-    fn reap_orphans(&self, found: &[Entry]) {
+    fn reap_orphans(&self, found: &[Stat]) {
         let own = own_pid();
         let orphans = found.iter().filter(|entry| entry.parent == own && !self.roots.contains(&entry.pid));
         for pid in orphans.filter(|entry| entry.is_dead).filter_map(|entry| Pid::from_raw(entry.pid)) {
@@ -157,27 +127,22 @@ fn mark_of(pid: i32) -> Option<String> {
 
 /// All processes. They are listed again until a list holds nothing new: a daemon may have passed itself on to a
 /// child between being listed and being read.
-fn all_processes() -> impl Iterator<Item = Entry> {
-    let mut read: BTreeMap<i32, Option<Entry>> = BTreeMap::new();
+fn all_processes() -> impl Iterator<Item = Stat> {
+    let mut read: BTreeMap<i32, Option<Stat>> = BTreeMap::new();
     for _ in 0..LISTINGS {
-        let unread: Vec<i32> = listed_processes().filter(|pid| !read.contains_key(pid)).collect();
+        let unread: Vec<i32> = numbered("/proc").into_iter().filter(|pid| !read.contains_key(pid)).collect();
         if unread.is_empty() {
             break;
         }
-        read.extend(unread.into_iter().map(|pid| (pid, Entry::read(pid))));
+        read.extend(unread.into_iter().map(|pid| (pid, Stat::of(pid))));
     }
     read.into_values().flatten()
-}
-
-fn listed_processes() -> impl Iterator<Item = i32> {
-    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
 /// Whether this is the group or the session of this process. Read from /proc, as those of the others are: where their
 /// leader is outside this process's PID namespace, as in a container, both numbers are 0, which is no `Pid`.
 fn is_own_group(id: i32) -> bool {
-    Entry::read(own_pid()).is_some_and(|own| own.group == id || own.session == id)
+    Stat::of(own_pid()).is_some_and(|own| own.group == id || own.session == id)
 }
 
 fn own_pid() -> i32 {

@@ -1,15 +1,14 @@
 //! Stopping a deployment.
 
-use super::family::{self, Entry};
 use super::readiness::Listener;
-use super::Deployment;
+use super::{family, Deployment};
+use crate::process_tree::Stat;
 use crate::Failure;
 use rustix::process::Signal;
 use std::collections::BTreeSet;
-use std::fs;
-use std::io;
 use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime};
+use std::{fs, io};
 
 /// How often processes that end are looked for.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -85,13 +84,13 @@ impl Deployment {
         }
     }
 
-    fn members(&mut self) -> Vec<Entry> {
+    fn members(&mut self) -> Vec<Stat> {
         self.wait_for_roots();
         self.family.members()
     }
 }
 
-fn living(members: &[Entry]) -> Vec<i32> {
+fn living(members: &[Stat]) -> Vec<i32> {
     members.iter().filter(|member| !member.is_dead).map(|member| member.pid).collect()
 }
 
@@ -105,7 +104,7 @@ struct SharedMemory {
 
 impl SharedMemory {
     /// Notes what these processes have mapped.
-    fn look_at(&mut self, members: &[Entry]) {
+    fn look_at(&mut self, members: &[Stat]) {
         for member in members {
             // A process that is gone has mapped nothing.
             let maps = fs::read_to_string(format!("/proc/{}/maps", member.pid)).unwrap_or_default();

@@ -1,10 +1,9 @@
 //! The folder with all applications, and the configuration of the server for them.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use std::{fs, io};
 
 use tempfile::TempDir;
 

@@ -1,18 +1,14 @@
 //! A load generator that runs.
 
 use crate::process_tree::Stat;
+use crate::waiting::ended_within;
 use crate::{interrupt, Failure};
-use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
-use rustix::process::{pidfd_open, Pid, PidfdFlags};
 use rustix::thread::{sched_getaffinity, sched_setaffinity, CpuSet};
 use std::fs::File;
 use std::io::{Read, Seek};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
-
-/// How long a child is waited for before an interrupt is looked for: it may have come to another thread.
-const GLANCE: Duration = Duration::from_millis(100);
+use std::time::Duration;
 
 /// It is ended and waited for when this is dropped.
 pub(super) struct Generator {
@@ -59,7 +55,7 @@ impl Generator {
 
     /// Waits for its end, for `at_most`.
     pub(super) fn finish(mut self, at_most: Duration) -> Result<Ended, Failure> {
-        let ended = ended_within(&self.child, at_most);
+        let ended = ended_within(&self.child, at_most, &interrupt::came);
         let ended = ended.map_err(|error| self.failure(&format!("cannot be waited for: {error}")))?;
         if interrupt::came() {
             // Ctrl-C reaches it too, and then it tells of less than was wanted.
@@ -104,23 +100,6 @@ fn keep_to_last_cpu() -> Result<(), Failure> {
     sched_setaffinity(None, &one).map_err(failure)
 }
 
-/// Waits for the end of a child, and leaves it to be waited for; whether it ended within this time, and before an
-/// interrupt came.
-pub(crate) fn ended_within(child: &Child, at_most: Duration) -> Result<bool, Errno> {
-    let process = pidfd_open(Pid::from_child(child), PidfdFlags::empty())?;
-    let deadline = Instant::now() + at_most;
-    loop {
-        let left = deadline.saturating_duration_since(Instant::now());
-        let glance = left.min(GLANCE);
-        let glance = Timespec { tv_sec: glance.as_secs() as i64, tv_nsec: glance.subsec_nanos().into() };
-        match poll(&mut [PollFd::new(&process, PollFlags::IN)], Some(&glance)) {
-            Ok(0) | Err(Errno::INTR) if left.is_zero() || interrupt::came() => return Ok(false),
-            Ok(0) | Err(Errno::INTR) => {}
-            result => return Ok(result? > 0),
-        }
-    }
-}
-
 /// All of a file. One that cannot be read is empty, which what reads it reports as figures that are missing.
 fn text_of(file: &mut File) -> String {
     let mut bytes = Vec::new();
@@ -131,6 +110,7 @@ fn text_of(file: &mut File) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Instant;
 
     fn shell(script: &str) -> Result<Generator, Failure> {
         Generator::start(Command::new("sh").args(["-c", script]))

@@ -1,11 +1,10 @@
 //! Where programs and gems are found.
 
 use std::collections::BTreeMap;
-use std::env;
 use std::ffi::OsString;
-use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::{env, fs};
 
 /// Names a folder with gems that were built by hand: such as `GEM_HOME`, or a gem unpacked, or folders of gems.
 const GEMS: &str = "HIGHBALL_BENCH_GEMS";

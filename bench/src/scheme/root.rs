@@ -8,9 +8,8 @@
 use super::programs;
 use crate::Failure;
 use rustix::process::geteuid;
-use std::env;
-use std::fs;
 use std::path::{Path, PathBuf};
+use std::{env, fs};
 
 /// Names a folder that holds roots, by the names of their releases.
 const ROOTS: &str = "HIGHBALL_BENCH_ROOTS";
