@@ -3,19 +3,19 @@
 //!
 //! In reading order: `figure` (what is shown of a sample), `comparison` (the schemes under one load, best first,
 //! and which of them are in no clear order), `bounds` (the most within a latency), `words` (numbers, loads, errors and the method in words), `remarks` (what to know before the figures), `origins`
-//! (the schemes of 2006), `ratios` (Highball against the other servers), `weaknesses` (where Highball is not the best), and then the forms: `table`, `json`,
-//! `markdown`, `html`.
+//! (the schemes of 2006), `ratios` (Highball against the other servers), `weaknesses` (where Highball is not the best), `tables` (all tables of Markdown and HTML), and then
+//! the forms: `table`, `markdown`, `html`.
 
 mod bounds;
 mod comparison;
 mod figure;
 mod html;
-mod json;
 mod markdown;
 mod origins;
 mod ratios;
 mod remarks;
 mod table;
+mod tables;
 mod weaknesses;
 mod words;
 
@@ -28,9 +28,11 @@ pub fn table(results: &Results) -> String {
     table::table(results)
 }
 
-/// The results as they are, for programs.
+/// The results as they are, for programs. A figure that is no number (NaN, infinite) is `null`.
 pub fn json(results: &Results) -> String {
-    json::json(results)
+    let text = serde_json::to_string_pretty(results);
+    // Strings, numbers, lists and structs always have a form in JSON.
+    text.expect("results are of plain types") + "\n"
 }
 
 /// One page that needs no other file, no network and no JavaScript.

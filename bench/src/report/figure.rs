@@ -37,16 +37,6 @@ impl Figure {
         format!("{} {}", self.write(spread.median), self.unit).trim_end().to_string()
     }
 
-    /// The median and all that was measured: `10.6 (9.3–12.0)`.
-    pub(super) fn with_spread(&self, spread: Spread) -> String {
-        let [median, least, most] = [spread.median, spread.least, spread.most].map(|value| self.write(value));
-        if least == most {
-            median
-        } else {
-            format!("{median} ({least}–{most})")
-        }
-    }
-
     /// As the head of a column: `p99 ms`.
     pub(super) fn head(&self) -> String {
         format!("{} {}", self.title, self.unit).trim_end().to_string()

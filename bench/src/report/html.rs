@@ -2,7 +2,7 @@
 //!
 //! `page` is the order of what people see. `charts` (bars, latencies, memory) and `rates` (latency over the offered
 //! rate) draw SVG in per cent of the width, so that a chart fills a desk and a phone alike and its text keeps its
-//! size; `tables` has all figures; `tabs` switches between loads with radio buttons and CSS.
+//! size; `tables` writes the tables of `report::tables`; `tabs` switches between loads with radio buttons and CSS.
 
 mod charts;
 mod page;
@@ -52,16 +52,15 @@ impl Colours {
         Colours { servers }
     }
 
-    /// The CSS class that brings it.
-    fn class(&self, scheme: &SchemeInfo) -> String {
-        if scheme.floor {
-            return "floor".into();
-        }
-        if scheme.server == "Highball" {
-            return "c0 highball".into();
-        }
+    /// The CSS classes that bring it, and mark a scheme that had errors.
+    fn class(&self, scheme: &SchemeInfo, failed: bool) -> String {
         let place = self.servers.iter().position(|server| *server == scheme.server).unwrap_or(0);
-        format!("c{}", 1 + place % (COLOURS - 1))
+        let class = match scheme.server.as_str() {
+            _ if scheme.floor => "floor".into(),
+            "Highball" => "c0 highball".into(),
+            _ => format!("c{}", 1 + place % (COLOURS - 1)),
+        };
+        class + if failed { " failed" } else { "" }
     }
 
     /// Every server with its colour.

@@ -31,8 +31,7 @@ fn row(class: &str, place: &str, title: &str, value: &str, drawing: &str) -> Str
 
 /// The classes of a row: its colour, and whether it failed.
 fn class(row: &Row, colours: &Colours) -> String {
-    let failed = if row.has_errors() { " failed" } else { "" };
-    colours.class(&row.scheme) + failed
+    colours.class(&row.scheme, row.has_errors())
 }
 
 /// The place by a figure, `!` where there were errors.

@@ -1,17 +1,27 @@
 //! The page, in the order in which people see it.
 
-use super::{charts, escape, rates, tables, tabs, Colours};
+use super::tables::table;
+use super::{charts, escape, rates, tabs, Colours};
 use crate::report::comparison::Comparison;
+use crate::report::figure::{
+    Figure, CALLS, COLD_START, CPU, DEVIATION, DIRTY, GC, MAX, MEAN, OBJECTS, P50, P90, P99, P999, PROCESSES,
+    PSS, REQUESTS, RINGS, SWITCHES, SYSTEM, USER,
+};
 use crate::report::weaknesses::standings;
-use crate::report::{origins, remarks, words};
+use crate::report::{origins, remarks, tables, words};
 use crate::results::Results;
+
+const ALL: [Figure; 20] = [
+    CPU, USER, SYSTEM, REQUESTS, MEAN, DEVIATION, P50, P90, P99, P999, MAX, DIRTY, RINGS, PSS, PROCESSES,
+    SWITCHES, CALLS, OBJECTS, GC, COLD_START,
+];
 
 /// The whole page.
 pub(in crate::report) fn page(results: &Results) -> String {
     let comparisons = Comparison::all(results);
     let colours = Colours::of(results);
     let mut sections = Sections::default();
-    sections.add("glance", "At a glance", glance(&comparisons));
+    sections.add("glance", "At a glance", table(&tables::glance(&comparisons), &colours));
     sections.add("origins", "The schemes of 2006, today", schemes_of_2006(&comparisons, &colours));
     for (index, workload) in results.workloads.iter().enumerate() {
         let these: Vec<&Comparison> =
@@ -20,11 +30,11 @@ pub(in crate::report) fn page(results: &Results) -> String {
         let drawn = workload_charts(&group, &these, &colours) + &rates::charts(results, workload, &colours);
         sections.add(&group, &workload.title, drawn);
     }
-    sections.add("weaknesses", "Where Highball is not the best", weaknesses(&comparisons));
+    sections.add("weaknesses", "Where Highball is not the best", weaknesses(&comparisons, &colours));
     sections.add("tables", "All figures", all_tables(&comparisons, &colours));
     sections.add("method", "Method", method(results));
-    sections.add("machine", "Machine and versions", machine(results));
-    sections.add("skipped", "Not measured", tables::skipped(results));
+    sections.add("machine", "Machine and versions", machine(results, &colours));
+    sections.add("skipped", "Not measured", table(&tables::skipped(results), &colours));
     format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
@@ -86,19 +96,11 @@ fn header(results: &Results, comparisons: &[Comparison], sections: &Sections, co
     text + "</header>\n"
 }
 
-fn glance(comparisons: &[Comparison]) -> String {
-    if comparisons.is_empty() {
-        String::new()
-    } else {
-        tables::glance(comparisons)
-    }
-}
-
 fn schemes_of_2006(comparisons: &[Comparison], colours: &Colours) -> String {
     let panels: Vec<(String, String)> = origins::closest(comparisons)
         .into_iter()
         .map(|one| {
-            let panel = charts::origins(one, colours) + &tables::origins(one, colours);
+            let panel = charts::origins(one, colours) + &table(&tables::origins(one), colours);
             (format!("{}, {}", one.workload_title, words::load(&one.load)), panel)
         })
         .collect();
@@ -135,7 +137,7 @@ fn workload_charts(group: &str, comparisons: &[&Comparison], colours: &Colours) 
     tabs::tabs(group, "loads", &panels, (panels.len() - 1) / 2)
 }
 
-fn weaknesses(comparisons: &[Comparison]) -> String {
+fn weaknesses(comparisons: &[Comparison], colours: &Colours) -> String {
     let mut text = String::new();
     for standing in standings(comparisons) {
         text += &format!("<h3>{}</h3>\n<p>{}</p>\n", standing.title, escape(&standing.summary()));
@@ -145,7 +147,7 @@ fn weaknesses(comparisons: &[Comparison]) -> String {
         if !standing.beaten.is_empty() {
             text += &format!(
                 "<details open><summary>Clearly beaten</summary>\n{}</details>\n",
-                tables::beaten(&standing.beaten)
+                table(&tables::beaten(&standing.beaten), colours)
             );
         }
     }
@@ -160,8 +162,8 @@ fn all_tables(comparisons: &[Comparison], colours: &Colours) -> String {
             if index == 0 { " open" } else { "" },
             escape(one.workload_title),
             words::load(&one.load),
-            tables::all_figures(one, colours),
-            tables::against_others(one)
+            table(&tables::figures(one, &ALL, true), colours),
+            table(&tables::against_others(one), colours)
         );
     }
     text
@@ -175,7 +177,7 @@ fn method(results: &Results) -> String {
     text + &format!("</dl>\n<p>To measure again:</p>\n<pre>{}</pre>\n", escape(&results.command))
 }
 
-fn machine(results: &Results) -> String {
+fn machine(results: &Results, colours: &Colours) -> String {
     let machine = &results.machine;
     let facts = [
         ("CPU", format!("{} × {}", machine.cores, machine.cpu)),
@@ -186,5 +188,5 @@ fn machine(results: &Results) -> String {
     ];
     let facts: String =
         facts.iter().map(|(term, words)| format!("<dt>{term}</dt><dd>{}</dd>\n", escape(words))).collect();
-    format!("<dl class=\"machine\">\n{facts}</dl>\n{}", tables::versions(results))
+    format!("<dl class=\"machine\">\n{facts}</dl>\n{}", table(&tables::versions(results), colours))
 }

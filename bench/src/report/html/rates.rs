@@ -46,7 +46,7 @@ fn chart(
     place: usize,
     colours: &Colours,
 ) -> String {
-    let class = scheme.map_or("c1".into(), |scheme| colours.class(scheme));
+    let class = scheme.map_or("c1".into(), |scheme| colours.class(scheme, false));
     let within = words::number(bound.p99_ms, 1);
     let caption = match bound.requests_per_second {
         Some(most) => format!("<b>{}</b>/s within {within} ms", words::number(most, 0)),
