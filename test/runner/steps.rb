@@ -24,8 +24,8 @@ module Steps
   # The programs that tests serve, and those that they drive them with.
   step "packages", after: %w[build], quick: true do
     named("packages-of-ruby").body.call
-    # user-mode-linux: for tests of cgroups where the kernel of this machine has other ones.
-    install(*%w[strace mkdocs-material logrotate testssl.sh nghttp2-client pebble user-mode-linux])
+    # user-mode-linux: for tests of cgroups where the kernel of this machine has other ones. tmux draws `highball top`.
+    install(*%w[strace mkdocs-material logrotate testssl.sh nghttp2-client pebble user-mode-linux tmux])
     # prometheus: for promtool, which checks metrics and alert rules.
     install_services(*%w[nginx apache2 haproxy caddy lighttpd prometheus redis-server])
     install_javascript "axe"

@@ -1146,7 +1146,7 @@ static HEALTH: &[Opt] = &[
         example: "on",
         doc: "Show buttons on the dashboard: restart, refork, add or remove a worker, replace the worker of a request. They ask \
               for a token, which `highball top --token` prints for root and the server's user. Each start creates a new token. \
-              See [top.md](top.md#buttons).",
+              See [dashboard.md](dashboard.md#buttons).",
     },
     Opt {
         name: "agent_check",

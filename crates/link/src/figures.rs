@@ -12,9 +12,13 @@ const CLASSES: [&str; 6] = ["1xx", "2xx", "3xx", "4xx", "5xx", "left"];
 /// The status by which the access log says that the client left.
 const CLIENT_LEFT: u16 = 499;
 
-/// The limit of the first bucket; each of the others has twice the limit of the one before, up to 65.5 s.
+/// The limit of the first bucket. Each octave above it ends at twice the limit of the one before, up to 65.5 s.
 const FIRST_BUCKET_US: u64 = 250;
-const BUCKETS: usize = 19;
+const OCTAVES: usize = 18;
+/// Buckets of an octave, all of the same width: a time is known to a quarter of its value.
+const PARTS: usize = 4;
+/// Buckets with a limit.
+const BUCKETS: usize = 1 + OCTAVES * PARTS;
 
 /// Requests by method and class of status.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -41,29 +45,54 @@ impl RequestCounts {
 }
 
 /// How long something took: a histogram.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Times {
     /// The last one has no limit.
     buckets: [u64; BUCKETS + 1],
     sum_us: u64,
 }
 
+impl Default for Times {
+    fn default() -> Times {
+        Times { buckets: [0; BUCKETS + 1], sum_us: 0 }
+    }
+}
+
 impl Times {
     /// Adds a time, in microseconds.
     pub fn add(&mut self, us: u64) {
-        let above = us.saturating_sub(1) / FIRST_BUCKET_US;
-        let bucket = (u64::BITS - above.leading_zeros()) as usize;
+        let parts = us.saturating_sub(1).saturating_mul(PARTS as u64) / FIRST_BUCKET_US;
+        let bucket = match (u64::BITS - parts.leading_zeros()) as usize {
+            0..=2 => 0,
+            // Below its highest bit, two bits of the number are the part of the octave.
+            bits => 1 + (bits - 3) * PARTS + (parts >> (bits - 3)) as usize % PARTS,
+        };
         self.buckets[bucket.min(BUCKETS)] += 1;
         self.sum_us += us;
     }
 
     /// The limit of each bucket but for the last, and the number up to it.
-    pub fn buckets(&self) -> impl Iterator<Item = (Duration, u64)> + '_ {
+    pub fn fine_buckets(&self) -> impl Iterator<Item = (Duration, u64)> + '_ {
         let mut sum = 0;
         self.buckets[..BUCKETS].iter().enumerate().map(move |(index, count)| {
             sum += count;
-            (Duration::from_micros(FIRST_BUCKET_US << index), sum)
+            (limit(index), sum)
         })
+    }
+
+    /// The limit of each octave, and the number up to it.
+    pub fn buckets(&self) -> impl Iterator<Item = (Duration, u64)> + '_ {
+        self.fine_buckets().step_by(PARTS)
+    }
+
+    /// The limit of the bucket in which this share of the times since `earlier` ends: the time itself is at most a fifth
+    /// shorter. `None`: there were none; [`Duration::MAX`]: it is longer than all limits.
+    pub fn quantile_since(&self, earlier: &Times, share: f64) -> Option<Duration> {
+        let all = self.count().saturating_sub(earlier.count());
+        let wanted = (all as f64 * share).ceil() as u64;
+        let up_to = self.fine_buckets().zip(earlier.fine_buckets());
+        let mut up_to = up_to.map(|((limit, now), (_, before))| (limit, now.saturating_sub(before)));
+        (all > 0).then(|| up_to.find(|(_, count)| *count >= wanted).map_or(Duration::MAX, |(limit, _)| limit))
     }
 
     /// How many there were.
@@ -75,6 +104,13 @@ impl Times {
     pub fn sum(&self) -> Duration {
         Duration::from_micros(self.sum_us)
     }
+}
+
+/// The limit of a bucket.
+fn limit(bucket: usize) -> Duration {
+    let Some(above) = bucket.checked_sub(1) else { return Duration::from_micros(FIRST_BUCKET_US) };
+    let parts = (PARTS + above % PARTS + 1) as u64;
+    Duration::from_micros(((FIRST_BUCKET_US * parts) << (above / PARTS)).div_ceil(PARTS as u64))
 }
 
 /// What is counted of an application.
@@ -120,6 +156,33 @@ mod tests {
             times.sum(),
             Duration::from_micros(250 + 251 + 500 + 501 + 131_072_001 + u64::from(u32::MAX))
         );
+    }
+
+    #[test]
+    fn each_time_is_in_the_finest_bucket_that_has_room_for_it() {
+        let limits: Vec<Duration> = Times::default().fine_buckets().map(|(limit, _)| limit).collect();
+        assert!(limits.is_sorted() && limits.len() == BUCKETS);
+        assert_eq!(limits[1..6], [313, 375, 438, 500, 625].map(Duration::from_micros));
+        assert_eq!(limits.last(), Some(&Duration::from_micros(65_536_000)));
+        for us in limits.iter().flat_map(|limit| [limit.as_micros() as u64, limit.as_micros() as u64 + 1]) {
+            let mut times = Times::default();
+            times.add(us);
+            let wanted = limits.iter().find(|limit| limit.as_micros() as u64 >= us).copied();
+            let found = times.quantile_since(&Times::default(), 0.5);
+            assert_eq!(found, Some(wanted.unwrap_or(Duration::MAX)), "{us}");
+        }
+    }
+
+    #[test]
+    fn quantiles_are_of_what_came_since() {
+        let mut earlier = Times::default();
+        (0..100).for_each(|_| earlier.add(1));
+        let mut now = earlier.clone();
+        assert_eq!(now.quantile_since(&earlier, 0.5), None);
+        (1..=100).for_each(|ms| now.add(ms * 1000));
+        let quantiles =
+            [0.5, 0.95, 1.0].map(|share| now.quantile_since(&earlier, share).unwrap().as_millis());
+        assert_eq!(quantiles, [56, 96, 112]);
     }
 
     #[test]

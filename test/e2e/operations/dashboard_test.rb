@@ -2,17 +2,15 @@
 
 require_relative "../../support/e2e_test"
 require_relative "../../support/admin"
-require_relative "../../support/browser"
-require_relative "../../support/screens"
+require_relative "../../support/dashboard"
 require_relative "../../support/stuck_app"
 
-# The page at the addresses of the option `admin`.
+# The dashboard at the addresses of the option `admin`: reports, orders, and those who follow it.
 class DashboardTest < E2ETest
   include Admin
   include StuckApp
+  include Dashboard
 
-  # Requests that do not end are there for as long as a test takes.
-  DRAIN = ["--drain-timeout", "1s", "--request-timeout", "none"].freeze
   ACTIONS = %w[restart refork more-workers fewer-workers replace/1 verify].freeze
 
   def test_the_page_needs_nothing_from_elsewhere
@@ -95,7 +93,7 @@ class DashboardTest < E2ETest
   def test_more_followers_than_there_is_room_for
     server = serve(stuck_app, *admin, *DRAIN)
     followers = Array.new(16) { follow }
-    report = /^data: \{"takes_orders":false,"overview":\{.*\}\n\n/
+    report = /^data: \{"html":"<header .*\}\n\n/
     followers.each { |follower| assert_match(report, read_event(follower)) }
     assert_match report, read_event(follow)
     assert_ends followers.first
@@ -108,76 +106,12 @@ class DashboardTest < E2ETest
     [*idle, *@followers].each(&:close)
   end
 
-  def test_in_a_browser
-    server = serve(stuck_app, *tcp, *DRAIN, "--admin-actions", workers: 4, threads: 3)
-    stick_all(server)
-    Browser.open do |browser|
-      browser.visit page(server)
-      look(browser)
-      assert_equal %w[Backtrace Hide], buttons(browser), "no token, no buttons"
-      assert_fits_each_screen browser
-      token = token_of(server)
-      unlock(browser, token.reverse)
-      browser.find("#notice", text: "This is not the token.")
-      assert_equal %w[Backtrace Hide], buttons(browser)
-      unlock(browser, token)
-      act(browser, server)
-      assert_fits_each_screen browser
-      refute_includes browser.driver.current_url, token
-      assert_empty browser.driver.logs.get(:browser).map(&:message).grep_v(%r{/actions/verify.*403})
-    end
-  end
-
-  # As they are where the kernel keeps them (test/e2e/memory/cgroups_test.rb), and as they are here.
-  def test_limits_in_a_browser
-    server = serve(stuck_app, *tcp, *DRAIN, "--cpu-max", "1.5")
-    Browser.open do |browser|
-      browser.visit page(server)
-      browser.find(".facts div", text: "CPU (cpu_max)\n1.5 cores")
-      show_limits(browser, periods: 100, throttled_periods: 42, memory_max_bytes: 512 * MIB, memory_bytes: 310 * MIB)
-      assert_includes browser.text(".facts"), "\n310 of 512 MiB\n"
-      assert_includes browser.text(".facts"), "\n1.5 cores, throttled 42 % of the time\n"
-      assert_fits_each_screen browser
-      show_limits(browser, oom_kills: 2, memory_max_bytes: MIB)
-      browser.find("dd", text: "– of 1 MiB, 2 processes killed")
-      show_limits(browser, not_kept: ["cpu_max"], problem: "<b>why</b>")
-      refute_includes browser.text(".facts"), "memory_max", "only what is set is shown"
-      browser.find("section .notice", text: "The kernel does not keep cpu_max: <b>why</b>")
-    end
-  end
-
-  def test_hostile_texts_in_a_browser
-    server = serve(stuck_app, *tcp, *DRAIN)
-    evil = "document.title='owned'"
-    begin_requests(server, "/hostile/<img/src=x/onerror=#{evil}>", "/hostile/</script><script>#{evil}</script>",
-                   "/hostile/'\"><svg/onload=#{evil}>")
-    Browser.open do |browser|
-      browser.visit page(server)
-      browser.find(".request", text: "<img/src=x/onerror")
-      browser.find(".request", text: "</script><script>")
-      browser.click(".request button")
-      browser.find("pre", text: "<img src=x")
-      assert_equal ["Highball", 0, 1, 0], browser.driver.execute_script(<<~JS)
-        return [document.title, document.images.length, document.scripts.length, document.querySelectorAll("#list svg").length];
-      JS
-      refute_includes browser.text("pre"), "\e"
-    end
-  end
-
   private
 
-  def tcp = ["--admin", "127.0.0.1:0"]
-  def page(server) = "#{server.status['admin'].fetch(0)}/"
   def authorized(token) = { "Authorization" => "Bearer #{token}" }
   def report = JSON.parse(ask_admin("/overview").body)
   def app = report.dig("overview", "apps", 0)
   def requests = app.fetch("requests")
-
-  def token_of(server)
-    output = highball("top", "--token", "--port", server.port.to_s)
-    assert_match(/\A\h{32}\n\z/, output)
-    output.chomp
-  end
 
   def post(order, headers) = ask_admin("/actions/#{order}", headers, method: "POST")
 
@@ -194,20 +128,6 @@ class DashboardTest < E2ETest
      with.merge("Sec-Fetch-Site" => "cross-site"), { "Cookie" => "token=#{token}" }]
   end
 
-  # Shows the last report with these figures of the kernel in the place of those that it has.
-  def show_limits(browser, figures)
-    none = { cpu_max: 1.5, memory_max_bytes: nil, memory_bytes: nil, periods: 0, throttled_periods: 0, oom_kills: 0,
-             not_kept: [] }
-    browser.driver.execute_script(<<~JS, none, none.merge(figures))
-      events.close();
-      const [app, [before, now]] = [last.overview.apps[0], arguments];
-      history.set(app.id, [{ at: 0, answered: 0, failed: 0, times: app.times, limits: before }]);
-      app.kernel_limits = now;
-      app.figures = figures(app, 1000);
-      show();
-    JS
-  end
-
   def assert_explained(request)
     assert_nil request["backtrace"]
     assert_nil request["client"], "the page is for everybody who reaches it"
@@ -218,33 +138,6 @@ class DashboardTest < E2ETest
   end
 
   def way(request) = request["path"][/\w+/]
-
-  # At the requests, and the backtrace of one.
-  def look(browser)
-    browser.find("h1", text: "serving")
-    browser.find(".request", text: "GET /mutex/1?…")
-    browser.find(".doing", text: "waits for a mutex")
-    wait_for("the backtrace") { backtrace?(browser) }
-  end
-
-  # Asks for it, again if a worker had too little of a busy machine to answer.
-  def backtrace?(browser)
-    shown = browser.driver.find_elements(css: "pre").first&.text
-    return true if shown&.include?("stuck_in_sleep")
-
-    asks = shown.nil? || shown.include?("no backtrace") # or hides what it has
-    browser.find(".request", text: "/sleep/0").find_element(tag_name: "button").click if asks
-    false
-  rescue Selenium::WebDriver::Error::StaleElementReferenceError
-    false # the page was drawn again meanwhile
-  end
-
-  def act(browser, server)
-    browser.click("button", text: "+ worker")
-    browser.click("button", text: "One more: sure?")
-    browser.find("#notice", text: "5 workers from now on")
-    wait_for("the worker") { server.status["workers"].length == 5 }
-  end
 
   # The status, and what was begun or why not.
   def order(action)
@@ -269,25 +162,5 @@ class DashboardTest < E2ETest
     read = +""
     wait_for("a report") { (read << connection.read_some).match?(/^data: .*\n\n/) }
     read
-  end
-
-  def buttons(browser)
-    buttons = browser.on_one_drawing do
-      browser.driver.find_elements(css: "main button").select(&:displayed?).map(&:text)
-    end
-    buttons.uniq.sort - ["Show the buttons"]
-  end
-
-  def unlock(browser, token)
-    browser.fill("#token", token)
-    browser.click("button", text: "Show the buttons")
-  end
-
-  def assert_fits_each_screen(browser)
-    Screens.each do |width, phone, scheme|
-      Screens.show(browser.driver, width, phone, scheme)
-      assert_operator Screens.page_width(browser.driver), :<=, width
-    end
-    browser.driver.execute_cdp("Emulation.clearDeviceMetricsOverride")
   end
 end

@@ -66,50 +66,6 @@ class TopTest < E2ETest
     assert_operator text.lines.map(&:length).max, :<, 1000
   end
 
-  def test_in_a_terminal
-    server = serve(stuck_app, *DRAIN, workers: 2, threads: 3)
-    begin_requests(server, "/sleep/1?token=secret")
-    in_terminal(server) do |terminal|
-      terminal.see(%r{running +GET /sleep/1\?… +– sleeps})
-      terminal.press("\r")
-      terminal.see(/client +127\.0\.0\.1.*stuck_in_sleep/m)
-      terminal.press("\e")
-      terminal.see(/REQUEST \(1\)/)
-      terminal.press("q")
-      assert_predicate terminal.wait, :success?
-      assert_given_back terminal
-    end
-  end
-
-  def test_the_worker_of_a_request_is_replaced
-    server = serve(stuck_app, *DRAIN, workers: 2, threads: 3)
-    begin_requests(server, "/sleep/1")
-    worker = server.status["workers"].find { |one| one["in_flight"] == 1 }.fetch("pid")
-    in_terminal(server) do |terminal|
-      terminal.see(%r{GET /sleep/1})
-      terminal.press("k")
-      terminal.see(%r{Replace the worker of GET /sleep/1})
-      terminal.press("n")
-      terminal.see(/q quit/)
-      assert_includes server.worker_pids, worker
-      press_and_confirm(terminal, "k", /is replaced: another one starts first/)
-      wait_for("another worker") { !server.worker_pids.include?(worker) }
-    end
-    assert_match(/an operator has asked for it/, server.log)
-  end
-
-  def test_orders
-    server = serve(stuck_app, workers: 2)
-    in_terminal(server) do |terminal|
-      terminal.see(/REQUEST \(0\)/)
-      press_and_confirm(terminal, "+", /3 workers from now on/)
-      wait_for("three workers") { server.status["workers"].count { |one| one["state"] == "serving" } == 3 }
-      press_and_confirm(terminal, "-", /2 workers from now on/)
-      press_and_confirm(terminal, "r", /the restart to generation 2 has begun/)
-      wait_for("the restart") { server.status["generation"] == 2 }
-    end
-  end
-
   def test_the_terminal_is_given_back_at_a_signal
     server = serve(stuck_app)
     %w[TERM INT HUP QUIT].each do |signal|
@@ -167,8 +123,7 @@ class TopTest < E2ETest
       name = "app#{number}"
       hosts = ["app#{number}.localhost"]
     TOML
-    command = [HighballServer::BINARY, "-c", config, "-b", "127.0.0.1", "-p", "0", "-e", "production", "-w", "1"]
-    @servers << (server = HighballServer.new(folders[0], command: command))
+    server = serve_folder(File.dirname(config))
     wait_for("the applications") { answers_for?(server, "app0") && answers_for?(server, "app1") }
     assert_equal %w[app0 app1], (overview(server)["apps"].map { |app| app["name"] })
     output, = HighballServer.run("top", "--json", "app1")
@@ -204,15 +159,18 @@ class TopTest < E2ETest
     terminal&.finish
   end
 
-  def press_and_confirm(terminal, key, outcome)
-    terminal.press(key)
-    terminal.see(%r{\(y/n\)})
-    terminal.press("y")
-    terminal.see(outcome)
-  end
-
   def assert_given_back(terminal)
     wait_for("the terminal") { terminal.screen.rindex(LEAVES).to_i > terminal.screen.rindex("\e[?1049h").to_i }
     assert_operator terminal.screen.rindex(SHOWS_CURSOR), :>, terminal.screen.rindex("\e[?25l")
+  end
+
+  # A server of the applications in this folder's highball.toml.
+  def serve_folder(folder)
+    options = ["-b", "127.0.0.1", "-p", "0", "-e", "production", "-w", "1"]
+    command = [HighballServer::BINARY, "-c", File.join(folder, "highball.toml"), *options]
+    HighballServer.new(folder, command: command).tap do |server|
+      @servers << server
+      wait_for("the server") { server.port }
+    end
   end
 end

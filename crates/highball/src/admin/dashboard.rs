@@ -1,15 +1,22 @@
-//! `/`: a page that shows what the server does, and by which operators act on it. The page is one answer without anything
-//! from elsewhere; what it shows comes from [`super::streams`]. Its script writes everything as text, never as HTML.
+//! `/`: a page that shows what the server does, and by which operators act on it; `/apps/ID`: the same of one application. The page
+//! is one answer without anything from elsewhere. The server writes what it shows ([`content`], with [`charts`]), also for each
+//! update ([`super::streams`]), and escapes every text. A script in a text would not run even so: the policy allows the page's own.
 //!
 //! Who reaches the address sees the page. Orders are taken where the option `admin_actions` is on, and from those who send
 //! the token in a header field: a browser sends that of no other website's accord.
+
+mod charts;
+mod content;
 
 use super::request::{Request, Response};
 use super::token::random_digits;
 use super::Sources;
 use crate::control::actions::AppAction;
+use crate::status::overview::rates::History;
 use crate::status::overview::report::{Overview, RequestOverview};
 use crate::status::overview::{Detail, Key};
+use content::Scene;
+pub(super) use content::View;
 use highball_config::AppId;
 use highball_front::refusals::page;
 use highball_text::json;
@@ -22,13 +29,19 @@ const JSON: &str = "application/json";
 /// What a wrong token costs.
 const WRONG_TOKEN_TIME: Duration = Duration::from_millis(300);
 
-/// What the page is sent.
+/// What programs get.
 #[derive(Serialize)]
 struct DashboardReport {
     /// Whether there are buttons for those who have the token.
     takes_orders: bool,
     /// `None`: the front's event loop does not answer.
     overview: Option<Overview>,
+}
+
+/// What the page is sent once a second.
+#[derive(Serialize)]
+struct Update {
+    html: String,
 }
 
 /// What the page is sent about a request.
@@ -47,8 +60,10 @@ struct Outcome {
 
 /// The answer to a `GET`, if it is for the dashboard.
 pub(super) async fn respond(sources: &Sources, path: &str) -> Option<Response> {
+    if let Some(view) = view(path) {
+        return Some(page(sources, view).await);
+    }
     match path {
-        "/" => Some(page()),
         "/overview" => Some(Response::new(200, JSON, report(sources).await)),
         path => {
             let mut parts = path.strip_prefix("/requests/")?.split('/');
@@ -63,29 +78,82 @@ pub(super) async fn respond(sources: &Sources, path: &str) -> Option<Response> {
     }
 }
 
-/// The report, as JSON in one line.
-pub(super) async fn report(sources: &Sources) -> String {
-    let takes_orders = sources.configuration.now().admin.takes_orders;
+/// `/`, `/apps/ID`
+fn view(path: &str) -> Option<View> {
+    match path {
+        "/" => Some(View::All),
+        path => Some(View::App(AppId(path.strip_prefix("/apps/")?.parse().ok()?))),
+    }
+}
+
+/// The page for which a stream is: `/events`, `/events/ID`.
+pub(super) fn followed(path: &str) -> Option<View> {
+    match path.strip_prefix("/events")? {
+        "" => Some(View::All),
+        rest => Some(View::App(AppId(rest.strip_prefix('/')?.parse().ok()?))),
+    }
+}
+
+/// What is shown now.
+pub(super) async fn overview(sources: &Sources) -> Option<Overview> {
     let detail = Detail { states: true, backtraces: false, clients: false };
-    let overview = sources.observer.overview(detail).await;
-    json::compact(&DashboardReport { takes_orders, overview })
+    sources.observer.overview(detail).await
+}
+
+/// The report, as JSON in one line.
+async fn report(sources: &Sources) -> String {
+    let takes_orders = sources.configuration.now().admin.takes_orders;
+    json::compact(&DashboardReport { takes_orders, overview: overview(sources).await })
+}
+
+/// What a page shows from now on, as JSON in one line.
+pub(super) fn update(sources: &Sources, history: Option<&History>, view: View) -> String {
+    json::compact(&Update { html: html(sources, history, view) })
+}
+
+fn html(sources: &Sources, history: Option<&History>, view: View) -> String {
+    let Some((history, now)) = history.and_then(|history| Some((history, history.now()?))) else {
+        return content::NO_ANSWER.into();
+    };
+    let takes_orders = sources.configuration.now().admin.takes_orders;
+    Scene { view, now, history, last_hour: &sources.last_hour, takes_orders }.html()
 }
 
 fn as_json(status: u16, content: &impl Serialize) -> Response {
     Response::new(status, JSON, json::compact(content))
 }
 
-fn page() -> Response {
+/// A page with what there is to see now.
+async fn page(sources: &Sources, view: View) -> Response {
+    let history = overview(sources).await.map(|now| {
+        let mut history = History::default();
+        history.add(now);
+        history
+    });
+    let takes_orders = sources.configuration.now().admin.takes_orders;
+    let events = match view {
+        View::All => "/events".into(),
+        View::App(app) => format!("/events/{}", app.0),
+    };
     let Ok(nonce) = random_digits() else { return Response::text(503, "the system has no random bytes\n") };
-    let page = include_str!("dashboard.html")
-        .replace("NONCE", &nonce)
-        .replace("/* STYLE */", &[page::STYLE, include_str!("dashboard.css")].concat())
-        .replace("/* SCRIPT */", include_str!("dashboard.js"));
+    let page = template(&nonce)
+        .replace("EVENTS", &events)
+        .replace("UNLOCK", if takes_orders { include_str!("dashboard/unlock.html") } else { "" })
+        // The last: texts of others are in it.
+        .replacen("CONTENT", &html(sources, history.as_ref(), view), 1);
     let policy = format!(
         "default-src 'none'; style-src 'nonce-{nonce}'; script-src 'nonce-{nonce}'; connect-src 'self'; img-src data:; \
          base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
     );
     Response::new(200, "text/html; charset=utf-8", page).with("content-security-policy", policy)
+}
+
+/// The page without its content.
+fn template(nonce: &str) -> String {
+    include_str!("dashboard.html")
+        .replace("NONCE", nonce)
+        .replace("/* STYLE */", &[page::STYLE, include_str!("dashboard.css")].concat())
+        .replace("/* SCRIPT */", include_str!("dashboard.js"))
 }
 
 /// The answer to a `POST`: an order.
@@ -149,10 +217,21 @@ mod tests {
 
     #[test]
     fn the_page_needs_nothing_from_elsewhere() {
-        let page = page().body;
+        let page = template("4711");
         for outside in ["http://", "https://", "@import", "url(", "src=", "innerHTML", "NONCE", "onclick="] {
             assert!(!page.contains(outside), "{outside}");
         }
+    }
+
+    #[test]
+    fn pages_and_their_streams_have_paths() {
+        assert_eq!(
+            [view("/"), view("/apps/7"), view("/apps/x"), view("/livez")],
+            [Some(View::All), Some(View::App(AppId(7))), None, None]
+        );
+        let streams =
+            [followed("/events"), followed("/events/7"), followed("/events/"), followed("/eventsx")];
+        assert_eq!(streams, [Some(View::All), Some(View::App(AppId(7))), None, None]);
     }
 
     #[test]

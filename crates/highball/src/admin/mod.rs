@@ -8,15 +8,15 @@
 //!
 //! In reading order: [`AdminThread`] (its life), [`request`] (what is asked), [`health`] (`/livez`, `/readyz`),
 //! [`metrics`] (`/metrics`, in the form that [`exposition`] writes), [`limits`] (what the kernel
-//! keeps applications within), [`heaps`] (what Ruby's garbage collectors do), [`dashboard`] (`/`: its page and its orders, for which there is a [`token`]), [`streams`] (`/events`: those who
-//! follow), [`agent`] (agent
-//! checks), [`weight`] (the share of requests that balancers should send here).
+//! keeps applications within), [`heaps`] (what Ruby's garbage collectors do), [`dashboard`] (`/`: its page and its orders, for which
+//! there is a [`token`]), [`streams`] (`/events`: those who follow), [`last_hour`] (for its charts), [`agent`] (agent checks), [`weight`] (the share of requests that balancers should send here).
 
 mod agent;
 mod dashboard;
 mod exposition;
 mod health;
 mod heaps;
+mod last_hour;
 mod limits;
 mod metrics;
 mod request;
@@ -31,10 +31,12 @@ use crate::status::overview::Observer;
 use crate::status::processes::Processes;
 use crate::status::reports;
 use agent::Agent;
+use dashboard::View;
 use heaps::Heaps;
 use highball_front as front;
 use highball_link::{FrontCommand, FrontReport, SupervisorReport};
 use highball_supervisor::{Launcher, Order};
+pub(crate) use last_hour::LastHour;
 use request::{Request, Response, Wrong};
 use std::io;
 use std::os::unix::net::UnixListener as StdUnixListener;
@@ -105,6 +107,8 @@ pub(crate) struct Sources {
     pub(crate) agent: Arc<Agent>,
     /// For the dashboard: what the server does,
     pub(crate) observer: Arc<Observer>,
+    /// what it did in the last hour,
+    pub(crate) last_hour: Arc<LastHour>,
     /// those who follow that,
     pub(crate) streams: Arc<Streams>,
     /// and the token of those from whom orders are taken.
@@ -240,6 +244,7 @@ async fn live(
         }
         paths.iter_mut().flatten().for_each(|path: &mut front::SocketPath| path.stays(false));
         let mut loops = JoinSet::new();
+        loops.spawn(LastHour::keep(sources.clone()));
         for socket in sockets {
             loops.spawn(socket.accept_all(sources.clone()));
         }
@@ -291,8 +296,8 @@ impl Kind {
         let exchanged = timeout(EXCHANGE_TIME, exchange).await;
         let source = caller.source();
         drop(caller);
-        if let Ok(Ok(Next::Follow)) = exchanged {
-            streams::serve(stream, source, sources).await;
+        if let Ok(Ok(Next::Follow(view))) = exchanged {
+            streams::serve(stream, source, view, sources).await;
         }
     }
 }
@@ -300,8 +305,8 @@ impl Kind {
 /// What becomes of a connection after its request.
 enum Next {
     End,
-    /// It follows what happens.
-    Follow,
+    /// It follows what happens, for this page.
+    Follow(View),
 }
 
 /// Answers the request of a connection. A client that leaves, or sends nothing, gets no answer.
@@ -328,8 +333,11 @@ async fn exchange(
             421,
             "this host name is not known here; use an IP address or localhost, or name the host with the option admin_host\n",
         ),
-        ("GET", false) if request.path == "/events" => return Ok(Next::Follow),
-        ("GET" | "HEAD", false) => sources.respond(&request).await,
+        ("GET", false) => match dashboard::followed(&request.path) {
+            Some(view) => return Ok(Next::Follow(view)),
+            None => sources.respond(&request).await,
+        },
+        ("HEAD", false) => sources.respond(&request).await,
         ("POST", false) => dashboard::obey(sources, &request).await,
         _ => Response::text(405, "only GET and HEAD\n").with("allow", "GET, HEAD"),
     };

@@ -270,6 +270,7 @@ impl Common {
             agent: Arc::default(),
             observer: Arc::clone(&observer),
             token: Arc::clone(&token),
+            last_hour: Arc::default(),
             streams: Arc::default(),
         };
         Ok(Watchers { admin: AdminThread::start(listeners, sources, serving)?, observer, token })

@@ -4,8 +4,10 @@
 //! It is made when somebody looks: the front lists its requests, the supervisor its processes, and workers are asked what
 //! their threads do. Nothing of it costs a request anything. What one who looks gets is what all get within half a second.
 
+pub(crate) mod rates;
 pub(crate) mod report;
 mod thread_states;
+pub(crate) mod words;
 
 use crate::configuration::Configuration;
 use crate::status::kernel_limits;
@@ -17,7 +19,7 @@ use highball_link::{
 };
 use highball_proc::process_figures;
 use highball_supervisor::{Launcher, Order};
-use report::{AppOverview, Overview, RequestOverview, TimesOverview, WorkerOverview};
+use report::{AppOverview, DiagnosisOverview, Overview, RequestOverview, TimesOverview, WorkerOverview};
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::Arc;
@@ -94,7 +96,13 @@ impl Observer {
             let requests = requests.map(|of| (of, &*states, detail));
             let phase = report.map(|report| reports::phase(report, Some(load), settings.admin.stuck_after));
             let phase = phase.unwrap_or("not known").into();
-            Some(AppOverview { phase, kernel_limits, ..app_overview(app, load, report, &taken, requests) })
+            let diagnosis = report.and_then(DiagnosisOverview::of_app);
+            Some(AppOverview {
+                phase,
+                diagnosis,
+                kernel_limits,
+                ..app_overview(app, load, report, &taken, requests)
+            })
         };
         let apps: Vec<AppOverview> = front.apps.iter().filter_map(app).collect();
         let phase = match &apps[..] {
@@ -187,13 +195,14 @@ fn app_overview(
     AppOverview {
         id: app.id.0,
         name: app.name.clone(),
-        phase: String::new(), // put together from both reports
+        phase: String::new(), // set by the caller
         crash_loop: report.and_then(|report| Some(report.crash_loop.as_ref()?.what.clone())),
+        diagnosis: None, // the same
         generation: report.map_or(0, |report| report.generation),
         under_way: report.and_then(under_way),
         workers_wanted: report.map_or(0, |report| report.workers_wanted),
         workers: report.map_or_else(Vec::new, |report| report.workers.iter().map(worker).collect()),
-        kernel_limits: None, // read aside
+        kernel_limits: None, // the same
         queue: load.queue,
         answered: load.figures.requests.iter().map(|(_, _, count)| count).sum(),
         failed: load.figures.requests.iter().filter(|row| row.1 == "5xx").map(|row| row.2).sum(),

@@ -1,12 +1,14 @@
 //! `highball top`: what a running server does, as a picture that follows it, or once as text or JSON.
 //!
-//! It asks the server once a second by its control socket, and draws the answer itself, with a few escape sequences that
-//! every terminal knows. In reading order: this file (asking, keys, orders), [`picture`] (what is shown), [`rates`] (what two
-//! reports say together), [`terminal`] (the terminal, which gets back what it was).
+//! It asks the server once a second by its control socket, and draws the answer with ratatui. In reading order: this file (asking,
+//! keys, actions), [`view`] (what its user has chosen), [`table`] (columns that follow the room), [`picture`] (what is shown),
+//! [`screen`] (how), [`terminal`] (the terminal, which gets back what it was).
 
 mod picture;
-mod rates;
+mod screen;
+mod table;
 mod terminal;
+mod view;
 
 use crate::commands::CommandError;
 use crate::control::actions::AppAction;
@@ -15,17 +17,18 @@ use crate::control::finding::Instance;
 use crate::control::messages::{Answer, Question};
 use crate::control::selection::{is_selected, selected, the_only};
 use crate::output::print;
+use crate::status::overview::rates::History;
 use crate::status::overview::report::Overview;
 use highball_config::{Display, Selector};
 use highball_text::json;
-use picture::{Confirmation, View};
-use rates::History;
+use screen::Look;
 use std::io::{self, IsTerminal};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use terminal::{KeyPress, Terminal, TerminalEvent};
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, sleep_until};
+use view::{confirmation, Confirmation, Panel, View};
 
 /// Time from one report to the next question.
 const EVERY: Duration = Duration::from_secs(1);
@@ -110,7 +113,7 @@ enum TopEvent {
     Overview(io::Result<Overview>),
     Acted(Result<String, String>),
     AskAgain,
-    Keys(Vec<KeyPress>),
+    Key(KeyPress),
     Resized,
     /// The terminal was closed, or this process is to end.
     End,
@@ -148,8 +151,9 @@ impl Top {
     /// Until a key, a signal or the end of the terminal ends it.
     async fn follow(mut self) -> io::Result<()> {
         let mut terminal = Terminal::enter()?;
+        let look = Look::of_environment();
         loop {
-            terminal.draw(&picture::screen(&self.history, &mut self.view, terminal.size()))?;
+            terminal.draw(|area| screen::screen(&self.history, &mut self.view, area, look))?;
             match self.next_happening(&mut terminal).await {
                 TopEvent::Overview(Ok(overview)) => {
                     self.answered = Instant::now();
@@ -172,18 +176,10 @@ impl Top {
                     self.next = Instant::now();
                 }
                 TopEvent::AskAgain => self.ask(),
-                TopEvent::Keys(keys) => {
-                    for key in keys {
-                        match key {
-                            KeyPress::Quit => return Ok(()),
-                            KeyPress::Suspend => terminal.suspend()?,
-                            key => self.pressed(key),
-                        }
-                    }
-                }
-                TopEvent::Stop => terminal.suspend()?,
+                TopEvent::Key(KeyPress::Suspend) | TopEvent::Stop => terminal.suspend()?,
+                TopEvent::Key(KeyPress::Quit) | TopEvent::End => return Ok(()),
+                TopEvent::Key(key) => self.pressed(key),
                 TopEvent::Resized => {}
-                TopEvent::End => return Ok(()),
             }
         }
     }
@@ -196,7 +192,7 @@ impl Top {
             outcome = ended(&mut self.acting) => TopEvent::Acted(outcome),
             () = sleep_until(self.next.into()), if !is_asking => TopEvent::AskAgain,
             happening = terminal.next() => match happening {
-                TerminalEvent::Keys(keys) => TopEvent::Keys(keys),
+                TerminalEvent::Key(key) => TopEvent::Key(key),
                 TerminalEvent::Resized => TopEvent::Resized,
                 TerminalEvent::Stop => TopEvent::Stop,
                 TerminalEvent::End => TopEvent::End,
@@ -220,15 +216,27 @@ impl Top {
         }
         let Some(now) = self.history.now() else { return };
         match key {
-            KeyPress::Up => self.view.select(now, -1),
-            KeyPress::Down => self.view.select(now, 1),
-            KeyPress::PageUp => self.view.select(now, -10),
-            KeyPress::PageDown => self.view.select(now, 10),
-            KeyPress::Enter => self.view.is_open = !self.view.is_open && self.view.selected.is_some(),
-            KeyPress::Escape => self.view.is_open = false,
+            KeyPress::Up => self.moved(-1),
+            KeyPress::Down => self.moved(1),
+            KeyPress::PageUp => self.moved(-10),
+            KeyPress::PageDown => self.moved(10),
+            KeyPress::Enter if self.view.panel == Panel::Lists && self.view.selected.is_some() => {
+                self.view.toggle(Panel::Request);
+            }
+            KeyPress::Enter | KeyPress::Escape => self.view.toggle(self.view.panel),
+            KeyPress::Char('?') => self.view.toggle(Panel::Help),
+            KeyPress::Char('d') => self.view.toggle(Panel::Diagnosis),
             KeyPress::Tab => self.view.choose_next_app(now),
-            KeyPress::Char(letter) => self.view.confirmation = picture::confirmation(letter, now, &self.view),
+            KeyPress::Char(letter) => self.view.confirmation = confirmation(letter, now, &self.view),
             KeyPress::Quit | KeyPress::Suspend => {}
+        }
+    }
+
+    /// Chooses another request, or scrolls what is shown of one.
+    fn moved(&mut self, rows: isize) {
+        match self.history.now() {
+            Some(now) if self.view.panel == Panel::Lists => self.view.select(now, rows),
+            _ => self.view.scrolled = self.view.scrolled.saturating_add_signed(rows),
         }
     }
 

@@ -1,31 +1,31 @@
-//! The terminal: its own screen and single keys while the picture is shown. It gets back what it was at every end: a key, a
+//! The terminal: another screen and single keys while the picture is shown. It gets back what it was at every end: a key, a
 //! signal, an error, a panic.
 
+use ratatui::backend::{Backend, CrosstermBackend};
+use ratatui::crossterm::cursor::{Hide, Show};
+use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyModifiers};
+use ratatui::crossterm::execute;
+use ratatui::crossterm::terminal::{
+    disable_raw_mode, enable_raw_mode, Clear, ClearType, DisableLineWrap, EnableLineWrap,
+    EnterAlternateScreen, LeaveAlternateScreen,
+};
+use ratatui::layout::Rect;
+use ratatui::text::Text;
+use ratatui::{TerminalOptions, Viewport};
 use rustix::process::{getpid, kill_process, Signal};
-use rustix::termios::{tcgetattr, tcgetwinsize, tcsetattr, OptionalActions, Termios};
-use std::io::{self, Write};
-use std::sync::{Mutex, Once, PoisonError};
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Once;
 use tokio::signal::unix::{signal, Signal as SignalStream, SignalKind};
 use tokio::sync::mpsc;
 
-/// The other screen, without a cursor, and without wrapping long lines.
-const ENTER: &str = "\x1b[?1049h\x1b[?25l\x1b[?7l\x1b[H\x1b[2J";
-const LEAVE: &str = "\x1b[0m\x1b[?7h\x1b[?25h\x1b[?1049l";
 /// The size of a terminal that does not say it.
-const USUAL_SIZE: Size = Size { columns: 80, rows: 24 };
+const USUAL_SIZE: Rect = Rect::new(0, 0, 80, 24);
+/// Events that wait until the last ones have been obeyed.
+const EVENTS: usize = 64;
 
-/// Readings of keys that wait until the last ones have been obeyed.
-const KEYS: usize = 16;
-
-/// What the terminal was, while the picture is shown.
-static BEFORE: Mutex<Option<Termios>> = Mutex::new(None);
-
-/// Characters of a screen.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Size {
-    pub(super) columns: usize,
-    pub(super) rows: usize,
-}
+/// Whether the terminal shows the picture.
+static IS_TAKEN: AtomicBool = AtomicBool::new(false);
 
 /// A key that means something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,47 +47,18 @@ pub(super) enum KeyPress {
 /// What comes from it.
 #[derive(Debug)]
 pub(super) enum TerminalEvent {
-    Keys(Vec<KeyPress>),
+    Key(KeyPress),
     Resized,
     Stop,
     End,
 }
 
-/// How a line looks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Style {
-    Plain,
-    Title,
-    Soft,
-    Warning,
-    Selected,
-}
-
-impl Style {
-    fn sequence(self) -> &'static str {
-        match self {
-            Style::Plain => "",
-            Style::Title => "\x1b[1m",
-            Style::Soft => "\x1b[2m",
-            Style::Warning => "\x1b[1;33m",
-            Style::Selected => "\x1b[7m",
-        }
-    }
-}
-
-/// A line without anything that a terminal obeys.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Line {
-    pub(super) text: String,
-    pub(super) style: Style,
-}
-
 /// The terminal of this process, while it shows the picture.
 #[derive(Debug)]
 pub(super) struct Terminal {
+    screen: ratatui::Terminal<CrosstermBackend<io::Stdout>>,
     /// What was typed; it closes with the terminal.
-    typed: mpsc::Receiver<Vec<u8>>,
-    resized: SignalStream,
+    typed: mpsc::Receiver<Event>,
     stopped: SignalStream,
     continued: SignalStream,
     ends: [SignalStream; 4],
@@ -96,59 +67,52 @@ pub(super) struct Terminal {
 impl Terminal {
     pub(super) fn enter() -> io::Result<Terminal> {
         restore_at_panic();
-        let listen = |kind| signal(kind);
-        let terminal = Terminal {
+        let viewport = Viewport::Fixed(USUAL_SIZE);
+        let screen =
+            ratatui::Terminal::with_options(CrosstermBackend::new(stdout()), TerminalOptions { viewport })?;
+        let mut terminal = Terminal {
+            screen,
             typed: read_aside()?,
-            resized: listen(SignalKind::window_change())?,
-            stopped: listen(SignalKind::from_raw(Signal::TSTP.as_raw()))?,
-            continued: listen(SignalKind::from_raw(Signal::CONT.as_raw()))?,
+            stopped: signal(SignalKind::from_raw(Signal::TSTP.as_raw()))?,
+            continued: signal(SignalKind::from_raw(Signal::CONT.as_raw()))?,
             ends: [
-                listen(SignalKind::terminate())?,
-                listen(SignalKind::interrupt())?,
-                listen(SignalKind::hangup())?,
-                listen(SignalKind::quit())?,
+                signal(SignalKind::terminate())?,
+                signal(SignalKind::interrupt())?,
+                signal(SignalKind::hangup())?,
+                signal(SignalKind::quit())?,
             ],
         };
-        take()?;
+        terminal.take()?;
         Ok(terminal)
     }
 
-    pub(super) fn size(&self) -> Size {
-        match tcgetwinsize(stdout()) {
-            Ok(size) if size.ws_col > 0 && size.ws_row > 0 => {
-                Size { columns: size.ws_col.into(), rows: size.ws_row.into() }
-            }
-            _ => USUAL_SIZE,
+    /// Shows this text, as far as there is room for it. `text_for`: the text for a size.
+    pub(super) fn draw(&mut self, text_for: impl FnOnce(Rect) -> Text<'static>) -> io::Result<()> {
+        let size = self.screen.backend().size()?;
+        let area = if size.width == 0 || size.height == 0 {
+            USUAL_SIZE
+        } else {
+            Rect::from((Default::default(), size))
+        };
+        if self.screen.get_frame().area() != area {
+            self.screen.resize(area)?;
         }
-    }
-
-    /// Shows these lines, as many as there is room for.
-    pub(super) fn draw(&self, lines: &[Line]) -> io::Result<()> {
-        let rows = self.size().rows;
-        let mut text = String::from("\x1b[H");
-        for (row, line) in lines.iter().take(rows).enumerate() {
-            if row > 0 {
-                text += "\r\n";
-            }
-            text += line.style.sequence();
-            text += &line.text;
-            text += "\x1b[0m\x1b[K";
-        }
-        text += "\x1b[J";
-        let mut out = stdout().lock();
-        out.write_all(text.as_bytes())?;
-        out.flush()
+        self.screen.draw(|frame| frame.render_widget(text_for(area), area))?;
+        Ok(())
     }
 
     pub(super) async fn next(&mut self) -> TerminalEvent {
         let [terminated, interrupted, hung_up, quit] = &mut self.ends;
         tokio::select! {
-            typed = self.typed.recv() => typed.map_or(TerminalEvent::End, |bytes| TerminalEvent::Keys(keys_in(&bytes))),
-            _ = self.resized.recv() => TerminalEvent::Resized,
+            typed = self.typed.recv() => match typed {
+                None => TerminalEvent::End,
+                Some(Event::Key(key)) => press(key).map_or(TerminalEvent::Resized, TerminalEvent::Key),
+                Some(_) => TerminalEvent::Resized,
+            },
             _ = self.stopped.recv() => TerminalEvent::Stop,
             _ = self.continued.recv() => {
                 // By a signal that cannot be noticed it was stopped, and a shell may have changed the terminal since.
-                if take().is_err() { TerminalEvent::End } else { TerminalEvent::Resized }
+                if self.take().is_err() { TerminalEvent::End } else { TerminalEvent::Resized }
             }
             _ = terminated.recv() => TerminalEvent::End,
             _ = interrupted.recv() => TerminalEvent::End,
@@ -158,10 +122,19 @@ impl Terminal {
     }
 
     /// Gives the terminal back, and stops until somebody continues this process.
-    pub(super) fn suspend(&self) -> io::Result<()> {
+    pub(super) fn suspend(&mut self) -> io::Result<()> {
         restore();
         kill_process(getpid(), Signal::STOP)?;
-        take()
+        self.take()
+    }
+
+    /// Takes the terminal. Lines that are too long, which there are where the terminal counts widths differently, are cut.
+    fn take(&mut self) -> io::Result<()> {
+        restore(); // so that its state, which a shell may have changed, is looked at again
+        enable_raw_mode()?;
+        IS_TAKEN.store(true, Ordering::Release);
+        execute!(stdout(), EnterAlternateScreen, Hide, DisableLineWrap, Clear(ClearType::All))?;
+        self.screen.clear()
     }
 }
 
@@ -171,20 +144,18 @@ impl Drop for Terminal {
     }
 }
 
-/// What is written to it are sequences of this file, and lines without any.
+/// What is written to it comes from ratatui, whose cells hold no control characters, and from the sequences of this file.
 #[allow(clippy::disallowed_methods)]
 fn stdout() -> io::Stdout {
     io::stdout()
 }
 
-/// Reads keys on a separate thread, until the terminal is closed. The thread ends with the process.
-fn read_aside() -> io::Result<mpsc::Receiver<Vec<u8>>> {
-    let (to, typed) = mpsc::channel(KEYS);
+/// Reads events on a separate thread, until the terminal is closed. The thread ends with the process.
+fn read_aside() -> io::Result<mpsc::Receiver<Event>> {
+    let (to, typed) = mpsc::channel(EVENTS);
     std::thread::Builder::new().name("keys".into()).spawn(move || {
-        let mut bytes = [0; 64];
-        // 0: it was closed.
-        while let Ok(read @ 1..) = rustix::io::retry_on_intr(|| rustix::io::read(io::stdin(), &mut bytes)) {
-            if to.blocking_send(bytes[..read].to_vec()).is_err() {
+        while let Ok(event) = event::read() {
+            if to.blocking_send(event).is_err() {
                 return;
             }
         }
@@ -192,57 +163,29 @@ fn read_aside() -> io::Result<mpsc::Receiver<Vec<u8>>> {
     Ok(typed)
 }
 
-/// What these bytes mean. Keys that mean nothing here are left out.
-fn keys_in(bytes: &[u8]) -> Vec<KeyPress> {
-    let mut keys = Vec::new();
-    let mut rest = bytes;
-    while let [first, after @ ..] = rest {
-        let (key, after) = match (first, after) {
-            (0x1b, [b'[' | b'O', b'A', after @ ..]) => (Some(KeyPress::Up), after),
-            (0x1b, [b'[' | b'O', b'B', after @ ..]) => (Some(KeyPress::Down), after),
-            (0x1b, [b'[', b'5', b'~', after @ ..]) => (Some(KeyPress::PageUp), after),
-            (0x1b, [b'[', b'6', b'~', after @ ..]) => (Some(KeyPress::PageDown), after),
-            (0x1b, [b'[', after @ ..]) => (None, after_sequence(after)),
-            (0x1b, after) => (Some(KeyPress::Escape), after),
-            (b'\r' | b'\n', after) => (Some(KeyPress::Enter), after),
-            (b'\t', after) => (Some(KeyPress::Tab), after),
-            (3 | 4 | b'q', after) => (Some(KeyPress::Quit), after),
-            (0x1a, after) => (Some(KeyPress::Suspend), after),
-            (b' '..=b'~', after) => (Some(KeyPress::Char(char::from(*first))), after),
-            (_, after) => (None, after),
-        };
-        keys.extend(key);
-        rest = after;
-    }
-    keys
-}
-
-/// What follows a sequence that is not known here: it ends with a letter or `~`.
-fn after_sequence(bytes: &[u8]) -> &[u8] {
-    let end = bytes.iter().position(|byte| (0x40..=0x7e).contains(byte));
-    end.map_or(&[], |end| &bytes[end + 1..])
-}
-
-/// Takes the terminal, and remembers what it was.
-fn take() -> io::Result<()> {
-    let mut before = BEFORE.lock().unwrap_or_else(PoisonError::into_inner);
-    let now = tcgetattr(io::stdin())?;
-    let mut raw = before.get_or_insert_with(|| now.clone()).clone();
-    raw.make_raw();
-    tcsetattr(io::stdin(), OptionalActions::Now, &raw)?;
-    let mut out = stdout().lock();
-    out.write_all(ENTER.as_bytes())?;
-    out.flush()
+/// What a key means; `None`: nothing.
+fn press(key: KeyEvent) -> Option<KeyPress> {
+    Some(match (key.code, key.modifiers.contains(KeyModifiers::CONTROL)) {
+        (KeyCode::Char('c' | 'd'), true) | (KeyCode::Char('q'), false) => KeyPress::Quit,
+        (KeyCode::Char('z'), true) => KeyPress::Suspend,
+        (KeyCode::Char(letter), false) => KeyPress::Char(letter),
+        (KeyCode::Up, _) => KeyPress::Up,
+        (KeyCode::Down, _) => KeyPress::Down,
+        (KeyCode::PageUp, _) => KeyPress::PageUp,
+        (KeyCode::PageDown, _) => KeyPress::PageDown,
+        (KeyCode::Enter, _) => KeyPress::Enter,
+        (KeyCode::Esc, _) => KeyPress::Escape,
+        (KeyCode::Tab, _) => KeyPress::Tab,
+        _ => return None,
+    })
 }
 
 /// Gives it back, once.
 fn restore() {
-    let before = BEFORE.lock().unwrap_or_else(PoisonError::into_inner).take();
-    if let Some(before) = before {
+    if IS_TAKEN.swap(false, Ordering::AcqRel) {
         // It may have been closed: then there is nothing to give back.
-        let mut out = stdout().lock();
-        let _ = out.write_all(LEAVE.as_bytes()).and_then(|()| out.flush());
-        let _ = tcsetattr(io::stdin(), OptionalActions::Now, &before);
+        let _ = execute!(stdout(), EnableLineWrap, Show, LeaveAlternateScreen);
+        let _ = disable_raw_mode();
     }
 }
 
@@ -263,15 +206,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_are_read() {
-        assert_eq!(keys_in(b"\x1b[A\x1bOBq"), [KeyPress::Up, KeyPress::Down, KeyPress::Quit]);
-        assert_eq!(keys_in(b"\r\x1b"), [KeyPress::Enter, KeyPress::Escape]);
-        assert_eq!(
-            keys_in(b"+-k\t"),
-            [KeyPress::Char('+'), KeyPress::Char('-'), KeyPress::Char('k'), KeyPress::Tab]
-        );
-        assert_eq!(keys_in(b"\x1b[1;5Cy\x1b[5~"), [KeyPress::Char('y'), KeyPress::PageUp]);
-        assert_eq!(keys_in(b"\x1b[1;5"), []);
-        assert_eq!(keys_in("ü\0".as_bytes()), []);
+    fn keys_have_their_meanings() {
+        let of = |code, modifiers| press(KeyEvent::new(code, modifiers));
+        let (none, control) = (KeyModifiers::NONE, KeyModifiers::CONTROL);
+        for (code, modifiers) in
+            [(KeyCode::Char('q'), none), (KeyCode::Char('c'), control), (KeyCode::Char('d'), control)]
+        {
+            assert_eq!(of(code, modifiers), Some(KeyPress::Quit));
+        }
+        assert_eq!(of(KeyCode::Char('z'), control), Some(KeyPress::Suspend));
+        assert_eq!(of(KeyCode::Char('+'), KeyModifiers::SHIFT), Some(KeyPress::Char('+')));
+        assert_eq!(of(KeyCode::Char('x'), control), None);
+        assert_eq!(of(KeyCode::F(1), none), None);
     }
 }

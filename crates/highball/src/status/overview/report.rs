@@ -1,7 +1,7 @@
 //! The report, as it is sent: in JSON.
 
-use highball_link::KernelLimitsReport;
-use highball_link::Times;
+use highball_link::{AppProcesses, CrashLoopReport, Diagnosis, KernelLimitsReport, RestartReport, Times};
+use highball_text::{cut, LONGEST};
 use serde::{Deserialize, Serialize};
 
 /// How a server is doing.
@@ -27,6 +27,9 @@ pub(crate) struct AppOverview {
     /// `32 workers died in 25 s; …`, where workers die soon after they were started.
     #[serde(default)]
     pub(crate) crash_loop: Option<String>,
+    /// Why its last boot failed, unless a later one has succeeded.
+    #[serde(default)]
+    pub(crate) diagnosis: Option<DiagnosisOverview>,
     pub(crate) generation: u32,
     /// `restart: rolling`, while there is one.
     pub(crate) under_way: Option<String>,
@@ -49,6 +52,89 @@ pub(crate) struct AppOverview {
     pub(crate) more_requests: usize,
 }
 
+impl AppOverview {
+    /// Whether somebody should look at it.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.diagnosis.is_some() || matches!(&*self.phase, "failed" | "crashing" | "stuck")
+    }
+}
+
+impl Overview {
+    /// The applications, those first that have failed.
+    pub(crate) fn failed_first(&self) -> Vec<&AppOverview> {
+        let (failed, others): (Vec<_>, Vec<_>) = self.apps.iter().partition(|app| app.has_failed());
+        [failed, others].concat()
+    }
+
+    /// The state of the server, in words, and whether something has failed.
+    pub(crate) fn headline(&self) -> (String, bool) {
+        let failed = self.apps.iter().filter(|app| app.has_failed()).count();
+        match (failed, self.apps.len()) {
+            (0, _) => (self.phase.clone(), false),
+            (_, 1) if self.phase == "serving" => ("serving, but the last restart failed".into(), true),
+            (_, 1) => (self.phase.clone(), true),
+            (failed, all) => (format!("{failed} of {all} applications failing"), true),
+        }
+    }
+}
+
+/// Why a boot failed, in what an operator needs to begin with. `highball status` has the rest.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct DiagnosisOverview {
+    /// The short name of the cause: `missing_gem`.
+    pub(crate) cause: String,
+    /// `loading the app failed: …`, in one sentence.
+    pub(crate) summary: String,
+    /// The place that the error points to: `config.ru:7`.
+    pub(crate) place: Option<String>,
+    /// The lines around it.
+    pub(crate) source: Option<String>,
+    /// What to do,
+    pub(crate) remedy: Option<String>,
+    /// and the command that does it, in the application's folder.
+    pub(crate) command: Option<String>,
+}
+
+impl DiagnosisOverview {
+    /// What is wrong with an application at this moment: it did not boot, its workers die, or its last restart failed.
+    pub(crate) fn of_app(report: &AppProcesses) -> Option<DiagnosisOverview> {
+        let restart = report.restarts.last().filter(|restart| restart.state == "failed");
+        let diagnosis = report.diagnosis.as_ref().map(DiagnosisOverview::of);
+        if let Some(CrashLoopReport { what, remedy, .. }) = &report.crash_loop {
+            let (summary, remedy) = (what.clone(), Some(remedy.clone()));
+            return Some(DiagnosisOverview {
+                cause: "crash_loop".into(),
+                summary,
+                remedy,
+                ..Self::default()
+            });
+        }
+        match (&*report.phase, restart) {
+            ("failed", _) => diagnosis,
+            (_, Some(RestartReport { generation, failure, .. })) => {
+                let failure = failure.as_deref().unwrap_or("no reason is known");
+                let what = failure.lines().next().unwrap_or_default();
+                let summary = format!("the restart to generation {generation} failed: {what}");
+                let is_of_it = |diagnosis: &Self| failure.contains(&*diagnosis.summary);
+                Some(Self { summary, ..diagnosis.filter(is_of_it).unwrap_or_default() })
+            }
+            _ => None,
+        }
+    }
+
+    fn of(diagnosis: &Diagnosis) -> DiagnosisOverview {
+        let Diagnosis { cause, remedy, command, .. } = diagnosis;
+        DiagnosisOverview {
+            cause: cause.clone(),
+            summary: cut(&diagnosis.summary(), LONGEST).into_owned(),
+            place: diagnosis.error.place(),
+            source: diagnosis.source(),
+            remedy: remedy.clone(),
+            command: command.clone(),
+        }
+    }
+}
+
 /// A histogram.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct TimesOverview {
@@ -62,7 +148,7 @@ pub(crate) struct TimesOverview {
 
 impl TimesOverview {
     pub(crate) fn of(times: &Times) -> TimesOverview {
-        let (limits, counts): (Vec<_>, Vec<_>) = times.buckets().unzip();
+        let (limits, counts): (Vec<_>, Vec<_>) = times.fine_buckets().unzip();
         let limits_ms = limits.iter().map(|limit| limit.as_secs_f64() * 1000.0).collect();
         TimesOverview { limits_ms, counts, count: times.count() }
     }

@@ -1,31 +1,52 @@
 //! What two reports say together: requests a second, the share of a processor, times of the last seconds.
 
 use crate::status::overview::report::{AppOverview, Overview, WorkerOverview};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 /// Reports that are kept: rates are those of some seconds.
 const KEPT: usize = 6;
+/// Rates that are kept of each application.
+const LONGEST_LINE: usize = 120;
 
 /// The last reports.
 #[derive(Debug, Default)]
-pub(super) struct History(VecDeque<Overview>);
+pub(crate) struct History {
+    reports: VecDeque<Overview>,
+    /// By application: requests a second, oldest first.
+    lines: BTreeMap<u32, VecDeque<f64>>,
+}
 
 impl History {
     /// Those of another process are forgotten.
-    pub(super) fn add(&mut self, overview: Overview) {
-        self.0.retain(|earlier| earlier.pid == overview.pid && earlier.at_ms < overview.at_ms);
-        if self.0.len() == KEPT {
-            self.0.pop_front();
+    pub(crate) fn add(&mut self, overview: Overview) {
+        self.reports.retain(|earlier| earlier.pid == overview.pid && earlier.at_ms < overview.at_ms);
+        self.lines.retain(|id, _| overview.apps.iter().any(|app| app.id == *id));
+        for app in &overview.apps {
+            let line = self.lines.entry(app.id).or_default();
+            let last =
+                self.reports.back().and_then(|last| Some((last.at_ms, of_app(last, app.id)?.answered)));
+            let Some((at_ms, answered)) = last else { continue };
+            let seconds = (overview.at_ms - at_ms) as f64 / 1000.0;
+            line.push_back(app.answered.saturating_sub(answered) as f64 / seconds);
+            line.drain(..line.len().saturating_sub(LONGEST_LINE));
         }
-        self.0.push_back(overview);
+        if self.reports.len() == KEPT {
+            self.reports.pop_front();
+        }
+        self.reports.push_back(overview);
     }
 
-    pub(super) fn now(&self) -> Option<&Overview> {
-        self.0.back()
+    pub(crate) fn now(&self) -> Option<&Overview> {
+        self.reports.back()
+    }
+
+    /// The last rates of an application's requests, oldest first.
+    pub(crate) fn line(&self, app: &AppOverview) -> impl DoubleEndedIterator<Item = f64> + '_ {
+        self.lines.get(&app.id).into_iter().flatten().copied()
     }
 
     fn before(&self) -> Option<&Overview> {
-        self.0.front().filter(|_| self.0.len() > 1)
+        self.reports.front().filter(|_| self.reports.len() > 1)
     }
 
     /// Seconds between the two reports, if there are two.
@@ -34,17 +55,17 @@ impl History {
     }
 
     fn app_before(&self, app: &AppOverview) -> Option<&AppOverview> {
-        self.before()?.apps.iter().find(|before| before.id == app.id)
+        of_app(self.before()?, app.id)
     }
 
     /// A counter of an application, a second.
-    pub(super) fn rate(&self, app: &AppOverview, counter: fn(&AppOverview) -> u64) -> Option<f64> {
+    pub(crate) fn rate(&self, app: &AppOverview, counter: fn(&AppOverview) -> u64) -> Option<f64> {
         let more = counter(app).saturating_sub(counter(self.app_before(app)?));
         Some(more as f64 / self.seconds()?)
     }
 
     /// The time within which this share of the answers of the last seconds began, in milliseconds: the limit of a bucket.
-    pub(super) fn quantile_ms(&self, app: &AppOverview, share: f64) -> Option<f64> {
+    pub(crate) fn quantile_ms(&self, app: &AppOverview, share: f64) -> Option<f64> {
         let (now, before) = (&app.times, &self.app_before(app)?.times);
         let all = now.count.saturating_sub(before.count);
         if all == 0 || now.counts.len() != before.counts.len() {
@@ -57,23 +78,27 @@ impl History {
     }
 
     /// The number of processors that an application takes, where the kernel limits that.
-    pub(super) fn cpus(&self, app: &AppOverview) -> Option<f64> {
+    pub(crate) fn cpus(&self, app: &AppOverview) -> Option<f64> {
         let before = self.app_before(app)?.kernel_limits.as_ref()?;
         let took = app.kernel_limits.as_ref()?.cpu_ms.saturating_sub(before.cpu_ms);
         Some(took as f64 / 1000.0 / self.seconds()?)
     }
 
     /// The percentage of the time in which it has computed, and had to wait because of that limit.
-    pub(super) fn throttled_percent(&self, app: &AppOverview) -> Option<f64> {
+    pub(crate) fn throttled_percent(&self, app: &AppOverview) -> Option<f64> {
         app.kernel_limits.as_ref()?.throttled_percent(self.app_before(app)?.kernel_limits.as_ref()?)
     }
 
     /// The share of a processor that a worker takes, in percent.
-    pub(super) fn cpu_percent(&self, app: &AppOverview, worker: &WorkerOverview) -> Option<f64> {
+    pub(crate) fn cpu_percent(&self, app: &AppOverview, worker: &WorkerOverview) -> Option<f64> {
         let before = self.app_before(app)?.workers.iter().find(|before| before.pid == worker.pid)?;
         let took = worker.cpu_ms?.saturating_sub(before.cpu_ms?);
         Some(took as f64 / 10.0 / self.seconds()?)
     }
+}
+
+fn of_app(overview: &Overview, id: u32) -> Option<&AppOverview> {
+    overview.apps.iter().find(|app| app.id == id)
 }
 
 #[cfg(test)]
@@ -97,6 +122,7 @@ mod tests {
         history.add(overview(3000, 30, [20, 28], 1100));
         let app = history.now().unwrap().apps[0].clone();
         assert_eq!(history.rate(&app, |app| app.answered), Some(10.0));
+        assert_eq!(history.line(&app).collect::<Vec<_>>(), [10.0]);
         assert_eq!(history.quantile_ms(&app, 0.5), Some(1.0));
         assert_eq!(history.quantile_ms(&app, 0.9), Some(2.0));
         assert_eq!(history.quantile_ms(&app, 0.95), Some(f64::INFINITY));

@@ -1,0 +1,113 @@
+//! Charts of the last hour, as inline SVG: drawn by the server, so that they are there at the first paint, without a script.
+//! A line is as wide as its chart is on the screen; texts are HTML beside it, which stays as it is.
+
+use super::super::last_hour::{Point, POINTS};
+use highball_front::refusals::page::Escaped;
+use std::fmt::Write;
+
+/// Size of a chart, in its own units: one for each point across.
+const WIDTH: usize = POINTS;
+const HEIGHT: f32 = 60.0;
+
+/// A line of a chart.
+pub(super) struct Series<'a> {
+    /// Its class in the style.
+    pub(super) class: &'static str,
+    /// A value for each point, the latest last; NaN: there is none.
+    pub(super) values: &'a [f32],
+}
+
+/// A chart.
+pub(super) struct Chart<'a> {
+    pub(super) title: &'a str,
+    /// The current value of each line, as text.
+    pub(super) now: &'a [String],
+    /// Writes a value of the scale.
+    pub(super) unit: fn(f32) -> String,
+    pub(super) series: &'a [Series<'a>],
+}
+
+impl Chart<'_> {
+    pub(super) fn write(&self, html: &mut String) {
+        let most = most(self.series);
+        let (title, scale) = (Escaped(self.title), (self.unit)(most));
+        let label = format!("{}, last hour: at most {scale}, now {}", self.title, self.now.join(", "));
+        let _ = write!(html, "<figure><figcaption>{title} <span>");
+        for (series, now) in self.series.iter().zip(self.now) {
+            let _ = write!(html, "<b class=\"{}\">{}</b>", series.class, Escaped(now));
+        }
+        let scale = Escaped(&scale);
+        let _ = write!(html, "</span></figcaption><div class=\"plot\"><span class=\"scale\">{scale}</span>");
+        lines(html, self.series, most, &label);
+        html.push_str("</div><div class=\"axis\" aria-hidden=\"true\"><span>60 min ago</span><span>30</span><span>now</span></div></figure>");
+    }
+}
+
+/// The lines alone, for a table.
+pub(super) fn sparkline(html: &mut String, title: &str, values: &[f32]) {
+    let series = [Series { class: "first", values }];
+    lines(html, &series, most(&series), title);
+}
+
+fn most(series: &[Series<'_>]) -> f32 {
+    let all = series.iter().flat_map(|series| series.values).copied();
+    all.filter(|value| value.is_finite()).fold(0.0, f32::max)
+}
+
+fn lines(html: &mut String, series: &[Series<'_>], most: f32, label: &str) {
+    let _ = write!(
+        html,
+        "<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" preserveAspectRatio=\"none\" role=\"img\" aria-label=\"{}\">",
+        Escaped(label)
+    );
+    for Series { class, values } in series {
+        let _ = write!(html, "<path class=\"{class}\" d=\"{}\"/>", path(values, most));
+    }
+    html.push_str("</svg>");
+}
+
+/// The line: an interrupted one, where there are no values.
+fn path(values: &[f32], most: f32) -> String {
+    let values = &values[values.len().saturating_sub(WIDTH)..];
+    let left = WIDTH - values.len();
+    let mut path = String::new();
+    let mut is_drawing = false;
+    for (place, value) in values.iter().enumerate() {
+        if value.is_nan() {
+            is_drawing = false;
+            continue;
+        }
+        let height = if most > 0.0 { value.min(most) / most } else { 0.0 };
+        let (x, y) = (left + place, (HEIGHT - 1.0) - height * (HEIGHT - 2.0));
+        let _ = if is_drawing { write!(path, "L{x} {y:.1}") } else { write!(path, "M{x} {y:.1}h.5") };
+        is_drawing = true;
+    }
+    path
+}
+
+/// The values of a figure, with those of the last seconds.
+pub(super) fn values(points: impl Iterator<Item = Point>, figure: fn(&Point) -> f32) -> Vec<f32> {
+    points.map(|point| figure(&point)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_end_at_the_right_and_stop_where_there_is_nothing() {
+        assert_eq!(path(&[0.0, f32::NAN, 10.0, 5.0], 10.0), "M176 59.0h.5M178 1.0h.5L179 30.0");
+        assert_eq!(path(&[0.0; 300], 0.0).matches('L').count(), WIDTH - 1);
+        assert_eq!(path(&[f32::INFINITY], 5.0), "M179 1.0h.5");
+    }
+
+    #[test]
+    fn a_chart_says_what_it_shows() {
+        let mut html = String::new();
+        let series = [Series { class: "first", values: &[1.0, 4.0] }];
+        Chart { title: "<a>", now: &["4".into()], unit: |value| format!("{value:.0}"), series: &series }
+            .write(&mut html);
+        assert!(html.contains("aria-label=\"&lt;a&gt;, last hour: at most 4, now 4\""), "{html}");
+        assert!(!html.contains("<a>") && !html.contains("style="), "{html}");
+    }
+}
