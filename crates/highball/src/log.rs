@@ -19,7 +19,7 @@ use serde_json::{Map, Value};
 use std::fmt::{self, Write as _};
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-pub(crate) use terminal::{Ink, Terminal};
+pub(crate) use terminal::{has_colours, Ink, Terminal};
 use tracing::field::{Field, Visit};
 use tracing::level_filters::LevelFilter;
 use tracing::span::{Attributes, Id};

@@ -1,7 +1,13 @@
-//! Highball on a terminal: colours, and whether standard error is one.
+//! Highball on a terminal: whether it has colours, and whether standard error is one.
 
 use std::env;
 use std::io::{stderr, IsTerminal};
+
+/// Whether the terminal shows colours, and its user wants them (no-color.org).
+pub(crate) fn has_colours() -> bool {
+    let set = |name: &str| env::var_os(name).filter(|value| !value.is_empty());
+    set("TERM").is_some_and(|term| term != "dumb") && set("NO_COLOR").is_none()
+}
 
 /// How a piece of text looks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,9 +46,7 @@ impl Terminal {
     /// The terminal behind standard error, if it is one.
     #[allow(clippy::disallowed_methods)] // nothing is written to it here
     pub(crate) fn of_standard_error() -> Option<Terminal> {
-        let set = |name: &str| env::var_os(name).filter(|value| !value.is_empty());
-        let is_dumb = set("TERM").is_none_or(|term| term == "dumb");
-        stderr().is_terminal().then(|| Terminal { has_colours: !is_dumb && set("NO_COLOR").is_none() })
+        stderr().is_terminal().then(|| Terminal { has_colours: has_colours() })
     }
 
     #[cfg(test)]

@@ -3,6 +3,7 @@
 use super::picture::{app_table, at, cause, facts, heading, limits_table, worker_table};
 use super::table::{cut, width, wrap, Row, Table};
 use super::view::{id, requests, Confirmation, Panel, View};
+use crate::log::has_colours;
 use crate::status::overview::rates::History;
 use crate::status::overview::report::{AppOverview, DiagnosisOverview, Overview, RequestOverview};
 use crate::status::overview::words::{age, or_dash};
@@ -42,9 +43,8 @@ pub(super) struct Look {
 }
 
 impl Look {
-    /// With colours, unless the user has set NO_COLOR (no-color.org).
     pub(super) fn of_environment() -> Look {
-        Look { is_coloured: std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()) }
+        Look { is_coloured: has_colours() }
     }
 
     fn of(self, tone: Tone) -> Style {
