@@ -18,11 +18,15 @@ function morph(old, fresh) {
   for (const { name } of [...old.attributes]) if (!fresh.hasAttribute(name)) old.removeAttribute(name);
   if ("keep" in old.dataset) return;
   const keyed = new Map([...old.children].filter((child) => child.dataset.key).map((child) => [child.dataset.key, child]));
+  // What has gone goes first: an element that is moved would lose its focus.
+  const keys = new Set([...fresh.children].map((child) => child.dataset.key));
+  for (const [key, child] of keyed) if (!keys.has(key)) child.remove();
   let place = old.firstChild;
   for (const child of [...fresh.childNodes]) {
     const key = child.dataset?.key;
     const beside = place && !place.dataset?.key && place.nodeName === child.nodeName ? place : null;
     const same = key ? keyed.get(key) : beside;
+    keyed.delete(key); // requests that no worker has yet share one
     if (!same) {
       old.insertBefore(child, place);
       continue;
