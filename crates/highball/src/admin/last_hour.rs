@@ -28,7 +28,8 @@ pub(super) struct Point {
     pub(super) requests: f32,
     /// Those with a status from 500 on.
     pub(super) failed: f32,
-    /// The time in which half of the answers began, and that of 95 %: limits of buckets. NaN: there were none.
+    /// The time in which half of the answers began, and that of 95 %: limits of buckets. NaN: there were none;
+    /// infinite: longer than all limits.
     pub(super) p50_ms: f32,
     pub(super) p95_ms: f32,
     /// The longest queue that was seen.
@@ -116,8 +117,10 @@ impl Counters {
     fn since(&self, earlier: &Counters, queue: usize, memory_mib: u32) -> Option<Point> {
         let seconds = (self.at - earlier.at).as_secs_f32();
         let rate = |now: u64, before: u64| now.saturating_sub(before) as f32 / seconds;
-        let ms = |share| {
-            self.times.quantile_since(&earlier.times, share).map_or(f32::NAN, |time| time.as_secs_f32() * 1e3)
+        let ms = |share| match self.times.quantile_since(&earlier.times, share) {
+            None => f32::NAN,
+            Some(Duration::MAX) => f32::INFINITY,
+            Some(time) => time.as_secs_f32() * 1e3,
         };
         (seconds > 0.0).then(|| Point {
             requests: rate(self.answered, earlier.answered),
@@ -177,6 +180,17 @@ mod tests {
             assert_eq!((last.requests, last.failed, last.p95_ms), (10.0, 0.0, 10.0));
             assert!(points.iter().all(|point| point.queue == 7 && point.requests == 10.0), "{points:?}");
         });
+    }
+
+    #[test]
+    fn times_may_be_longer_than_all_limits() {
+        let (hour, begin) = (LastHour::default(), Instant::now());
+        hour.add(begin, &[app(1, 1, 0)], &[]);
+        let mut later = app(1, 2, 0);
+        later.figures.first_byte_time = app(1, 1, 0).figures.first_byte_time;
+        later.figures.first_byte_time.add(100_000_000);
+        hour.add(begin + EVERY, &[later], &[]);
+        hour.with(AppId(1), |_, last| assert_eq!(last.unwrap().p95_ms, f32::INFINITY));
     }
 
     #[test]

@@ -29,8 +29,7 @@ pub(super) struct Chart<'a> {
 
 impl Chart<'_> {
     pub(super) fn write(&self, html: &mut String) {
-        let most = most(self.series);
-        let (title, scale) = (Escaped(self.title), (self.unit)(most));
+        let (title, scale) = (Escaped(self.title), (self.unit)(values_of(self.series).fold(0.0, f32::max)));
         let label = format!("{}, last hour: at most {scale}, now {}", self.title, self.now.join(", "));
         let _ = write!(html, "<figure><figcaption>{title} <span>");
         for (series, now) in self.series.iter().zip(self.now) {
@@ -38,7 +37,7 @@ impl Chart<'_> {
         }
         let scale = Escaped(&scale);
         let _ = write!(html, "</span></figcaption><div class=\"plot\"><span class=\"scale\">{scale}</span>");
-        lines(html, self.series, most, &label);
+        lines(html, self.series, &label);
         html.push_str("</div><div class=\"axis\" aria-hidden=\"true\"><span>60 min ago</span><span>30</span><span>now</span></div></figure>");
     }
 }
@@ -46,15 +45,15 @@ impl Chart<'_> {
 /// The lines alone, for a table.
 pub(super) fn sparkline(html: &mut String, title: &str, values: &[f32]) {
     let series = [Series { class: "first", values }];
-    lines(html, &series, most(&series), title);
+    lines(html, &series, title);
 }
 
-fn most(series: &[Series<'_>]) -> f32 {
-    let all = series.iter().flat_map(|series| series.values).copied();
-    all.filter(|value| value.is_finite()).fold(0.0, f32::max)
+fn values_of<'a>(series: &'a [Series<'_>]) -> impl Iterator<Item = f32> + 'a {
+    series.iter().flat_map(|series| series.values).copied()
 }
 
-fn lines(html: &mut String, series: &[Series<'_>], most: f32, label: &str) {
+fn lines(html: &mut String, series: &[Series<'_>], label: &str) {
+    let most = values_of(series).filter(|value| value.is_finite()).fold(0.0, f32::max);
     let _ = write!(
         html,
         "<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" preserveAspectRatio=\"none\" role=\"img\" aria-label=\"{}\">",
@@ -77,7 +76,11 @@ fn path(values: &[f32], most: f32) -> String {
             is_drawing = false;
             continue;
         }
-        let height = if most > 0.0 { value.min(most) / most } else { 0.0 };
+        let height = match value {
+            value if value.is_infinite() => 1.0, // it is longer than what is measured
+            value if most > 0.0 => value.min(most) / most,
+            _ => 0.0,
+        };
         let (x, y) = (left + place, (HEIGHT - 1.0) - height * (HEIGHT - 2.0));
         let _ = if is_drawing { write!(path, "L{x} {y:.1}") } else { write!(path, "M{x} {y:.1}h.5") };
         is_drawing = true;
@@ -98,7 +101,7 @@ mod tests {
     fn lines_end_at_the_right_and_stop_where_there_is_nothing() {
         assert_eq!(path(&[0.0, f32::NAN, 10.0, 5.0], 10.0), "M176 59.0h.5M178 1.0h.5L179 30.0");
         assert_eq!(path(&[0.0; 300], 0.0).matches('L').count(), WIDTH - 1);
-        assert_eq!(path(&[f32::INFINITY], 5.0), "M179 1.0h.5");
+        assert_eq!(path(&[f32::INFINITY], 0.0), "M179 1.0h.5");
     }
 
     #[test]
