@@ -33,6 +33,7 @@ module Screens
     abort "The page #{driver.current_url} is #{wide} px wide on a screen of #{width} px" if wide > width
     height = driver.execute_script("return document.documentElement.scrollHeight")
     size(driver, width, [height, most_height].min, phone)
+    driver.execute_script("window.scrollTo(0, 0)")
   end
 
   # Writes a picture of what is shown.

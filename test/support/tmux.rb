@@ -44,11 +44,8 @@ class Tmux
     raise Deadline::Missed, "#{e.message}:\n#{screen}"
   end
 
-  # Waits for the command's end: its exit code; `nil`, where a signal ended it.
-  def wait
-    Deadline.wait("the end of the command", within: WITHIN) { fact("pane_dead") == "1" }
-    fact("pane_dead_status")[/\d+/]&.to_i
-  end
+  # Waits for the command's end.
+  def wait = Deadline.wait("the end of the command", within: WITHIN) { fact("pane_dead") == "1" }
 
   def finish
     tmux("kill-server")

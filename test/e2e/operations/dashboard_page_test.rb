@@ -40,7 +40,7 @@ class DashboardPageTest < E2ETest
   def test_without_a_script
     server = serve("rack", *tcp)
     server.get("/")
-    label = /aria-label="Requests a second, last hour: at most [^"]+, now [^"]+"/
+    label = /aria-label="Requests a second, last 10 minutes: at most [^"]+, now [^"]+"/
     svg = /<svg [^>]*#{label}><path class="first" d="M[^"]*L[^"]*"/
     page = nil
     wait_for("a chart", within: 60) { (page = ask_page(server, "/")).match?(svg) }

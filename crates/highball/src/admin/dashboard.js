@@ -4,7 +4,7 @@
 const $ = (id) => document.getElementById(id);
 const content = $("content");
 const open = new Map(); // by request: the text of its backtrace
-// Whoever wants less motion gets fewer changes.
+// Less motion: fewer changes.
 const calm = matchMedia("(prefers-reduced-motion: reduce)");
 const CALM_MS = 5000;
 const ARMED_MS = 5000;

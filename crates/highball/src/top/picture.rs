@@ -9,7 +9,7 @@ use crate::status::overview::rates::History;
 use crate::status::overview::report::{
     AppOverview, DiagnosisOverview, Overview, RequestOverview, WorkerOverview,
 };
-use crate::status::overview::words::{age, at_most, duration, number, or_dash};
+use crate::status::overview::words::{age, at_most, counted, duration, number, or_dash};
 use highball_link::{KernelLimitsReport, CPU_MAX};
 use highball_text::visible;
 
@@ -83,7 +83,7 @@ pub(super) fn facts(history: &History, now: &Overview) -> [String; 4] {
     let queue: usize = now.apps.iter().map(|app| app.queue).sum();
     [
         format!("up {}", duration(now.uptime_seconds)),
-        format!("{} connections", now.connections),
+        counted(now.connections as u64, "connection"),
         format!("{} requests/s", number(rates.sum::<Option<f64>>())),
         format!("{queue} waiting"),
     ]

@@ -533,7 +533,7 @@ mod tests {
         let text = shown(many(), &mut View::default(), 80, 24).to_string();
         let lines: Vec<&str> = text.lines().collect();
         assert!(lines[0].contains("1 of 20 applications failing"), "{text}");
-        assert!(lines[3].starts_with("▸ app19        failed"), "{text}");
+        assert!(lines[3].starts_with("▸ app19       failed"), "{text}");
         let cause = "missing_gem: loading the app failed: LoadError: cannot load such file -- nokogirl";
         assert_eq!([lines[4].trim_start(), lines[5].trim_start()].concat(), cause, "{text}");
         assert!(lines[6].contains("What to do: Add it to the Gemfile, and run: bundle install"), "{text}");
@@ -569,7 +569,10 @@ mod tests {
 
     #[test]
     fn the_backtrace_of_a_request_is_shown() {
-        let text = shown(overview(3), &mut View { panel: Panel::Request, ..View::default() }, 80, 30);
+        let mut view = View::default();
+        view.select(&overview(3), 0);
+        view.toggle(Panel::Request);
+        let text = shown(overview(3), &mut view, 80, 30);
         assert!(text.lines.iter().any(|line| line.to_string() == "a.rb:1:in `sleep'"), "{text}");
     }
 

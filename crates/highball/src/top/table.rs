@@ -169,7 +169,7 @@ mod tests {
         assert_eq!(line("shop", 40), "shop      7 serving     3");
         assert_eq!(line("shop", 24), "shop serving     3");
         assert_eq!(line("shop", 14), "shop serving ");
-        assert_eq!(line("a-very-long-name-of-an-app", 26), "a-very-long-… serving     3");
+        assert_eq!(line("a-very-long-name-of-an-app", 26), "a-very-long… serving     3");
         assert_eq!(line("a-very-long-name-of-an-app", 60), "a-very-long-name-of…      7 serving     3");
         assert_eq!(table("shop").text()[1], "  shop                      7 serving     3  why");
     }

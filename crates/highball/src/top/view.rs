@@ -30,7 +30,7 @@ pub(super) struct View {
     /// Lines of the panel above those that are shown.
     pub(super) scrolled: usize,
     /// The application for `r`, `f`, `d`, `+` and `-`; `None`: the first.
-    app: Option<u32>,
+    pub(super) app: Option<u32>,
     pub(super) confirmation: Option<Confirmation>,
     /// The outcome of an order, and until when it is shown.
     pub(super) notice: Option<(String, Instant)>,

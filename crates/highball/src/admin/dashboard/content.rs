@@ -9,7 +9,7 @@ use crate::status::overview::rates::History;
 use crate::status::overview::report::{
     AppOverview, DiagnosisOverview, Overview, RequestOverview, WorkerOverview,
 };
-use crate::status::overview::words::{age, at_most, duration, number, or_dash};
+use crate::status::overview::words::{age, at_most, counted, duration, number, or_dash};
 use highball_config::AppId;
 use highball_front::refusals::page::Escaped;
 use highball_link::{KernelLimitsReport, CPU_MAX};
@@ -38,7 +38,7 @@ const APP_COLUMNS: [(&str, &str); 11] = [
     ("Busy", "extra"),
     ("Workers", "extra"),
     ("Memory", "extra"),
-    ("Last hour", "extra"),
+    ("Trend", "extra"),
 ];
 
 /// What the page is about.
@@ -124,13 +124,13 @@ impl Scene<'_> {
         let _ = write!(
             html,
             "<header class=\"{class}\"><p class=\"app\"><strong>Highball</strong> {}, process {}, up {}</p>\
-             <h1 class=\"{class}\" aria-live=\"polite\">{}</h1><p class=\"figures\">{} connections · {} requests a second · \
+             <h1 class=\"{class}\" aria-live=\"polite\">{}</h1><p class=\"figures\">{} · {} requests a second · \
              {queue} waiting</p>",
             text(&now.version),
             now.pid,
             duration(now.uptime_seconds),
             text(&state),
-            now.connections,
+            counted(now.connections as u64, "connection"),
             number(Some(rate)),
         );
         if self.view != View::All {
@@ -275,7 +275,11 @@ impl Scene<'_> {
             }
             html.push_str("<td class=\"extra\">");
             let requests = self.points(app, |point| point.requests);
-            sparkline(html, &format!("Requests a second of {} in the last hour", app.name), &requests);
+            sparkline(
+                html,
+                &format!("Requests a second of {} so far, at most of the last hour", app.name),
+                &requests,
+            );
             html.push_str("</td></tr>");
         }
         html.push_str("</tbody></table></div>");
@@ -306,7 +310,11 @@ impl Scene<'_> {
             html.push_str("</span>");
         }
         html.push_str("</div>");
-        self.charts(html, app);
+        let has_points =
+            self.last_hour.with(AppId(app.id), |points, last| !points.is_empty() || last.is_some());
+        if has_points || !app.workers.is_empty() {
+            self.charts(html, app);
+        }
         self.facts(html, app);
         if let Some(KernelLimitsReport { not_kept, problem: Some(problem), .. }) = &app.kernel_limits {
             let what = format!("The kernel does not keep {}: {problem}", not_kept.join(" and "));
@@ -344,7 +352,7 @@ impl Scene<'_> {
             if let Some(most) = limits.memory_max_bytes {
                 let used = or_dash(limits.memory_bytes.map(|bytes| bytes >> 20));
                 let killed = if limits.oom_kills > 0 {
-                    format!(", {} processes killed", limits.oom_kills)
+                    format!(", {} killed", counted(limits.oom_kills, "process"))
                 } else {
                     String::new()
                 };
