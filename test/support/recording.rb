@@ -148,7 +148,6 @@ class Recording
     enter "highball top"
     watch_until(%r{/reports/4711})
     watch 2
-    press "Down"
     press "Enter"
     watch_until(/reports_controller\.rb:\d+/)
     caption "highball top names the line at which the request waits"
@@ -204,7 +203,12 @@ class Recording
   end
 
   def captured(name, rows)
-    lines = tmux("capture-pane", "-e", "-p", "-t", name).lines(chomp: true).first(rows)
+    style = "" # tmux writes a style once, where several lines have it
+    lines = tmux("capture-pane", "-e", "-p", "-t", name).lines(chomp: true).first(rows).map do |line|
+      line = style + line
+      style = line.scan(/\e\[[\d;:]*m/).join[/(?:.*(?=\e\[0?[;m]))?(.*)/m, 1]
+      line
+    end
     lines + ([""] * (rows - lines.size))
   end
 

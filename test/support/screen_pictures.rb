@@ -90,7 +90,7 @@ class ScreenPictures
     end
     File.write(config = File.join(FOLDER, "highball.toml"), entries.join)
     command = [HighballServer::BINARY, "-c", config, "-b", "127.0.0.1", "-p", "0", "-e", "production",
-               "--admin", "127.0.0.1:0", "--admin-actions", *options]
+               "--admin", "127.0.0.1:0", "--admin-actions", "--request-timeout", "none", *options]
     server = HighballServer.new(FOLDER, command: command)
     Deadline.wait("the server", within: 120) do
       server.port && server.full_status["apps"].none? { |app| app["phase"] == "booting" }
