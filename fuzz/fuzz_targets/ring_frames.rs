@@ -100,6 +100,10 @@ impl Descriptors for Given {
             _ => Err(RingError::Breach("no descriptor socket")),
         }
     }
+
+    fn may_stream(&mut self) -> bool {
+        self.0 & 32 == 0
+    }
 }
 
 fn answer(flags: u8, pieces: &[&[u8]]) -> Result<Outcome, RingError> {

@@ -176,7 +176,7 @@ module Highball
     def call
       return hand_over(@body) if @status == 101
 
-      head
+      @ring.head_of_stream(@ticket, @status, @headers)
       @body.call(Stream.new(@ring, @ticket, @env["rack.input"]))
     end
 

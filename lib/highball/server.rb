@@ -58,6 +58,7 @@ module Highball
       @collector = collector
       ring.send_files if sendfile
       @threads = []
+      @left = [] # by seat: whether its request has left its place
       @mutex = Mutex.new
       @stopping = false
     end
@@ -76,7 +77,7 @@ module Highball
 
     # Waits until all serving threads have ended.
     def join
-      while (thread = threads.find(&:alive?))
+      while (thread = threads.compact.find(&:alive?))
         thread.join
       end
       @ring.end_turns
@@ -88,7 +89,21 @@ module Highball
       @ring.stop
     end
 
-    # The serving threads.
+    # A request whose answer goes on for long gives its place back: its thread goes on with it, and another one serves
+    # in its place.
+    def leave_place(ticket)
+      @mutex.synchronize do
+        why = @ring.receive_offers
+        log("a streaming answer keeps its thread of the pool", nil, why: why) if why
+        number = tickets.index(ticket)
+        next if !number || @left[number] || !@threads[number]&.alive?
+
+        @left[number] = true # before, as this thread may end its answer at any moment
+        @ring.leave_place(ticket) ? fill_places : @left[number] = false
+      end
+    end
+
+    # The threads that serve, and those whose requests have left their places. nil where there is none.
     def threads
       @mutex.synchronize { @threads.dup }
     end
@@ -97,7 +112,7 @@ module Highball
     def ticket(number) = @ring.ticket(number)
 
     # Those of all threads: they change with each request.
-    def tickets = Array.new(@size) { |number| @ring.ticket(number) }
+    def tickets = Array.new(@threads.size) { |number| @ring.ticket(number) }
 
     # Whether a request is not answered yet.
     def busy? = tickets.any? { |ticket| @ring.open?(ticket) }
@@ -123,6 +138,27 @@ module Highball
       env[@timeout_header] = format("%.3f", [left, 0].max)
     end
 
+    # Starts a thread for each place that was given back. If there is no room for one, the next stream's thread takes
+    # the place when it is done.
+    def fill_places
+      start_thread(@threads.index(nil) || @threads.size) while lacks_thread? && !@stopping
+    rescue ThreadError => e
+      report("no thread could be started in the place of one that streams", e)
+    end
+
+    # The request of this thread left its place, and has ended. Returns whether it serves again.
+    def rejoin?(number)
+      @mutex.synchronize do
+        @left[number] = false if lacks_thread?
+        !@left[number]
+      end
+    end
+
+    # Whether fewer threads serve than there are places.
+    def lacks_thread?
+      @threads.each_index.count { |number| @threads[number] && !@left[number] } < @size
+    end
+
     # The thread inherits the mask: interrupts (Thread#kill, Thread#raise, Timeout) reach it only while it serves.
     def start_thread(number)
       thread = Thread.handle_interrupt(Object => :never) { Thread.new { live(number) } }
@@ -138,7 +174,7 @@ module Highball
       Thread.handle_interrupt(Object => :immediate) do
         Highball.hooks.run(:thread_start)
         template = EnvTemplate.new(threads: @size, others: @sendfile ? Sendfile::ENV : {})
-        @collector&.after_request { @ring.idle? } while serve(number, template)
+        @collector&.after_request { @ring.idle? } while serve(number, template) && (!@left[number] || rejoin?(number))
       end
     rescue Exception => e # rubocop:disable Lint/RescueException -- raised by another thread, or too late for its request
       raise if @ring.foreign?
@@ -149,9 +185,16 @@ module Highball
       replace(number)
     end
 
-    # A thread that the app killed is replaced, so that the worker keeps its size.
+    # A thread that the app killed is replaced, so that the worker keeps its size. One that has left its place has been
+    # replaced already.
     def replace(number)
-      @mutex.synchronize { start_thread(number) } unless @stopping || @ring.foreign? || ending?
+      return if @ring.foreign? || ending?
+
+      @mutex.synchronize do
+        if @left[number] then @left[number] = @threads[number] = nil
+        elsif !@stopping then start_thread(number)
+        end
+      end
     end
 
     # At the end of a process Ruby kills all of its threads, and waits until none is left.

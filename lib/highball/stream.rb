@@ -57,6 +57,7 @@ module Highball
       close_write
     end
 
-    def closed? = @read_closed && @write_closed
+    # Also once the client has disconnected.
+    def closed? = (@read_closed && @write_closed) || @ring.unread?(@ticket)
   end
 end

@@ -167,6 +167,7 @@ module Highball
       when "heap" then report_heap(collect: message[:gc])
       when "memory" then @control.say(:memory, memory: OwnMemory.figures)
       when "threads" then @control.say(:threads, threads: server ? BusyThreads.of(server, all: message[:all]) : [])
+      when "leave_place" then server&.leave_place(message[:ticket])
       when "interrupt" then server&.interrupt(message[:ticket])
       else warn "highball: worker #{@number} received an unknown message: #{message[:type]}"
       end

@@ -101,7 +101,7 @@ _highball() {
 
     case "${cmd}" in
         highball)
-            opts="-p -b -e -c -w -t -h -V --port --bind --proxy-protocol --proxy-protocol-from --trusted-proxies --http2-cleartext --https --tls-certificate --tls-key --domain --domain-on-demand --domain-ask --acme-directory --acme-contact --acme-authorities --acme-eab-kid --acme-eab-key-file --acme-dns-hook --state-dir --redirect-https --hsts --environment --early-hints --config --puma-config --ruby --preload --jit --allocator --gc --boot-cache --workers --min-workers --max-workers --threads --refork-after --rest-mold-after --memory-limit --memory-budget --memory-max --cpu-max --pidfile --boot-timeout --drain-timeout --drain-grace --hijacked-drain-timeout --probe-path --warm-up --probe-timeout --max-boot-failures --head-timeout --tls-handshake-timeout --body-timeout --min-body-rate --idle-timeout --send-timeout --request-timeout --request-timeouts --request-timeout-header --timeout-interrupts --max-target --max-head --max-fields --max-body --body-memory --response-buffer --response-spool --max-buffers --max-connections --max-tls-handshakes --http2-streams --max-queue --spool-dir --max-spool --app-max-spool --max-cache --static-files --follow-symlinks --compress --cache --sendfile --admin --admin-host --admin-actions --agent-check --stuck-after --health-path --max-output --log-format --access-log --access-log-format --access-log-sample --request-start --server-timing --request-id --server-user --show-diagnosis --user --basic-auth --basic-auth-realm --no-new-privs --name --hosts --prefix --variables --pass-variables --prestart --sleep-after --help --version serve doctor config init status top restart refork upgrade stop memory bench help"
+            opts="-p -b -e -c -w -t -h -V --port --bind --proxy-protocol --proxy-protocol-from --trusted-proxies --http2-cleartext --https --tls-certificate --tls-key --domain --domain-on-demand --domain-ask --acme-directory --acme-contact --acme-authorities --acme-eab-kid --acme-eab-key-file --acme-dns-hook --state-dir --redirect-https --hsts --environment --early-hints --config --puma-config --ruby --preload --jit --allocator --gc --boot-cache --workers --min-workers --max-workers --threads --refork-after --rest-mold-after --memory-limit --memory-budget --memory-max --cpu-max --pidfile --boot-timeout --drain-timeout --drain-grace --hijacked-drain-timeout --probe-path --warm-up --probe-timeout --max-boot-failures --head-timeout --tls-handshake-timeout --body-timeout --min-body-rate --idle-timeout --send-timeout --stream-idle-timeout --request-timeout --request-timeouts --request-timeout-header --timeout-interrupts --max-target --max-head --max-fields --max-body --body-memory --response-buffer --response-spool --max-buffers --max-connections --max-tls-handshakes --http2-streams --max-queue --max-streams --spool-dir --max-spool --app-max-spool --max-cache --static-files --follow-symlinks --compress --cache --sendfile --admin --admin-host --admin-actions --agent-check --stuck-after --health-path --max-output --log-format --access-log --access-log-format --access-log-sample --request-start --server-timing --request-id --server-user --show-diagnosis --user --basic-auth --basic-auth-realm --no-new-privs --name --hosts --prefix --variables --pass-variables --prestart --sleep-after --help --version serve doctor config init status top restart refork upgrade stop memory bench help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -355,6 +355,10 @@ _highball() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --stream-idle-timeout)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --request-timeout)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -416,6 +420,10 @@ _highball() {
                     return 0
                     ;;
                 --max-queue)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --max-streams)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -585,7 +593,7 @@ _highball() {
             return 0
             ;;
         highball__subcmd__config)
-            opts="-p -b -e -c -w -t -h --port --bind --proxy-protocol --proxy-protocol-from --trusted-proxies --http2-cleartext --https --tls-certificate --tls-key --domain --domain-on-demand --domain-ask --acme-directory --acme-contact --acme-authorities --acme-eab-kid --acme-eab-key-file --acme-dns-hook --state-dir --redirect-https --hsts --environment --early-hints --config --puma-config --ruby --preload --jit --allocator --gc --boot-cache --workers --min-workers --max-workers --threads --refork-after --rest-mold-after --memory-limit --memory-budget --memory-max --cpu-max --pidfile --boot-timeout --drain-timeout --drain-grace --hijacked-drain-timeout --probe-path --warm-up --probe-timeout --max-boot-failures --head-timeout --tls-handshake-timeout --body-timeout --min-body-rate --idle-timeout --send-timeout --request-timeout --request-timeouts --request-timeout-header --timeout-interrupts --max-target --max-head --max-fields --max-body --body-memory --response-buffer --response-spool --max-buffers --max-connections --max-tls-handshakes --http2-streams --max-queue --spool-dir --max-spool --app-max-spool --max-cache --static-files --follow-symlinks --compress --cache --sendfile --admin --admin-host --admin-actions --agent-check --stuck-after --health-path --max-output --log-format --access-log --access-log-format --access-log-sample --request-start --server-timing --request-id --server-user --show-diagnosis --user --basic-auth --basic-auth-realm --no-new-privs --name --hosts --prefix --variables --pass-variables --prestart --sleep-after --via --host --machines --memory --help nginx apache caddy haproxy lighttpd systemd kubernetes kamal nomad"
+            opts="-p -b -e -c -w -t -h --port --bind --proxy-protocol --proxy-protocol-from --trusted-proxies --http2-cleartext --https --tls-certificate --tls-key --domain --domain-on-demand --domain-ask --acme-directory --acme-contact --acme-authorities --acme-eab-kid --acme-eab-key-file --acme-dns-hook --state-dir --redirect-https --hsts --environment --early-hints --config --puma-config --ruby --preload --jit --allocator --gc --boot-cache --workers --min-workers --max-workers --threads --refork-after --rest-mold-after --memory-limit --memory-budget --memory-max --cpu-max --pidfile --boot-timeout --drain-timeout --drain-grace --hijacked-drain-timeout --probe-path --warm-up --probe-timeout --max-boot-failures --head-timeout --tls-handshake-timeout --body-timeout --min-body-rate --idle-timeout --send-timeout --stream-idle-timeout --request-timeout --request-timeouts --request-timeout-header --timeout-interrupts --max-target --max-head --max-fields --max-body --body-memory --response-buffer --response-spool --max-buffers --max-connections --max-tls-handshakes --http2-streams --max-queue --max-streams --spool-dir --max-spool --app-max-spool --max-cache --static-files --follow-symlinks --compress --cache --sendfile --admin --admin-host --admin-actions --agent-check --stuck-after --health-path --max-output --log-format --access-log --access-log-format --access-log-sample --request-start --server-timing --request-id --server-user --show-diagnosis --user --basic-auth --basic-auth-realm --no-new-privs --name --hosts --prefix --variables --pass-variables --prestart --sleep-after --via --host --machines --memory --help nginx apache caddy haproxy lighttpd systemd kubernetes kamal nomad"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -839,6 +847,10 @@ _highball() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --stream-idle-timeout)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --request-timeout)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -900,6 +912,10 @@ _highball() {
                     return 0
                     ;;
                 --max-queue)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --max-streams)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1071,7 +1087,7 @@ _highball() {
             return 0
             ;;
         highball__subcmd__doctor)
-            opts="-p -b -e -c -w -t -h --port --bind --proxy-protocol --proxy-protocol-from --trusted-proxies --http2-cleartext --https --tls-certificate --tls-key --domain --domain-on-demand --domain-ask --acme-directory --acme-contact --acme-authorities --acme-eab-kid --acme-eab-key-file --acme-dns-hook --state-dir --redirect-https --hsts --environment --early-hints --config --puma-config --ruby --preload --jit --allocator --gc --boot-cache --workers --min-workers --max-workers --threads --refork-after --rest-mold-after --memory-limit --memory-budget --memory-max --cpu-max --pidfile --boot-timeout --drain-timeout --drain-grace --hijacked-drain-timeout --probe-path --warm-up --probe-timeout --max-boot-failures --head-timeout --tls-handshake-timeout --body-timeout --min-body-rate --idle-timeout --send-timeout --request-timeout --request-timeouts --request-timeout-header --timeout-interrupts --max-target --max-head --max-fields --max-body --body-memory --response-buffer --response-spool --max-buffers --max-connections --max-tls-handshakes --http2-streams --max-queue --spool-dir --max-spool --app-max-spool --max-cache --static-files --follow-symlinks --compress --cache --sendfile --admin --admin-host --admin-actions --agent-check --stuck-after --health-path --max-output --log-format --access-log --access-log-format --access-log-sample --request-start --server-timing --request-id --server-user --show-diagnosis --user --basic-auth --basic-auth-realm --no-new-privs --name --hosts --prefix --variables --pass-variables --prestart --sleep-after --json --help"
+            opts="-p -b -e -c -w -t -h --port --bind --proxy-protocol --proxy-protocol-from --trusted-proxies --http2-cleartext --https --tls-certificate --tls-key --domain --domain-on-demand --domain-ask --acme-directory --acme-contact --acme-authorities --acme-eab-kid --acme-eab-key-file --acme-dns-hook --state-dir --redirect-https --hsts --environment --early-hints --config --puma-config --ruby --preload --jit --allocator --gc --boot-cache --workers --min-workers --max-workers --threads --refork-after --rest-mold-after --memory-limit --memory-budget --memory-max --cpu-max --pidfile --boot-timeout --drain-timeout --drain-grace --hijacked-drain-timeout --probe-path --warm-up --probe-timeout --max-boot-failures --head-timeout --tls-handshake-timeout --body-timeout --min-body-rate --idle-timeout --send-timeout --stream-idle-timeout --request-timeout --request-timeouts --request-timeout-header --timeout-interrupts --max-target --max-head --max-fields --max-body --body-memory --response-buffer --response-spool --max-buffers --max-connections --max-tls-handshakes --http2-streams --max-queue --max-streams --spool-dir --max-spool --app-max-spool --max-cache --static-files --follow-symlinks --compress --cache --sendfile --admin --admin-host --admin-actions --agent-check --stuck-after --health-path --max-output --log-format --access-log --access-log-format --access-log-sample --request-start --server-timing --request-id --server-user --show-diagnosis --user --basic-auth --basic-auth-realm --no-new-privs --name --hosts --prefix --variables --pass-variables --prestart --sleep-after --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1325,6 +1341,10 @@ _highball() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --stream-idle-timeout)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --request-timeout)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -1386,6 +1406,10 @@ _highball() {
                     return 0
                     ;;
                 --max-queue)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --max-streams)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1817,7 +1841,7 @@ _highball() {
             return 0
             ;;
         highball__subcmd__serve)
-            opts="-p -b -e -c -w -t -h --port --bind --proxy-protocol --proxy-protocol-from --trusted-proxies --http2-cleartext --https --tls-certificate --tls-key --domain --domain-on-demand --domain-ask --acme-directory --acme-contact --acme-authorities --acme-eab-kid --acme-eab-key-file --acme-dns-hook --state-dir --redirect-https --hsts --environment --early-hints --config --puma-config --ruby --preload --jit --allocator --gc --boot-cache --workers --min-workers --max-workers --threads --refork-after --rest-mold-after --memory-limit --memory-budget --memory-max --cpu-max --pidfile --boot-timeout --drain-timeout --drain-grace --hijacked-drain-timeout --probe-path --warm-up --probe-timeout --max-boot-failures --head-timeout --tls-handshake-timeout --body-timeout --min-body-rate --idle-timeout --send-timeout --request-timeout --request-timeouts --request-timeout-header --timeout-interrupts --max-target --max-head --max-fields --max-body --body-memory --response-buffer --response-spool --max-buffers --max-connections --max-tls-handshakes --http2-streams --max-queue --spool-dir --max-spool --app-max-spool --max-cache --static-files --follow-symlinks --compress --cache --sendfile --admin --admin-host --admin-actions --agent-check --stuck-after --health-path --max-output --log-format --access-log --access-log-format --access-log-sample --request-start --server-timing --request-id --server-user --show-diagnosis --user --basic-auth --basic-auth-realm --no-new-privs --name --hosts --prefix --variables --pass-variables --prestart --sleep-after --help"
+            opts="-p -b -e -c -w -t -h --port --bind --proxy-protocol --proxy-protocol-from --trusted-proxies --http2-cleartext --https --tls-certificate --tls-key --domain --domain-on-demand --domain-ask --acme-directory --acme-contact --acme-authorities --acme-eab-kid --acme-eab-key-file --acme-dns-hook --state-dir --redirect-https --hsts --environment --early-hints --config --puma-config --ruby --preload --jit --allocator --gc --boot-cache --workers --min-workers --max-workers --threads --refork-after --rest-mold-after --memory-limit --memory-budget --memory-max --cpu-max --pidfile --boot-timeout --drain-timeout --drain-grace --hijacked-drain-timeout --probe-path --warm-up --probe-timeout --max-boot-failures --head-timeout --tls-handshake-timeout --body-timeout --min-body-rate --idle-timeout --send-timeout --stream-idle-timeout --request-timeout --request-timeouts --request-timeout-header --timeout-interrupts --max-target --max-head --max-fields --max-body --body-memory --response-buffer --response-spool --max-buffers --max-connections --max-tls-handshakes --http2-streams --max-queue --max-streams --spool-dir --max-spool --app-max-spool --max-cache --static-files --follow-symlinks --compress --cache --sendfile --admin --admin-host --admin-actions --agent-check --stuck-after --health-path --max-output --log-format --access-log --access-log-format --access-log-sample --request-start --server-timing --request-id --server-user --show-diagnosis --user --basic-auth --basic-auth-realm --no-new-privs --name --hosts --prefix --variables --pass-variables --prestart --sleep-after --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2071,6 +2095,10 @@ _highball() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --stream-idle-timeout)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --request-timeout)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -2132,6 +2160,10 @@ _highball() {
                     return 0
                     ;;
                 --max-queue)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --max-streams)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

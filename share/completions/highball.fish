@@ -1,6 +1,6 @@
 # Print an optspec for argparse to handle cmd's options that are independent of any subcommand.
 function __fish_highball_global_optspecs
-    string join \n p/port= b/bind= proxy-protocol= proxy-protocol-from= trusted-proxies= http2-cleartext= https= tls-certificate= tls-key= domain= domain-on-demand= domain-ask= acme-directory= acme-contact= acme-authorities= acme-eab-kid= acme-eab-key-file= acme-dns-hook= state-dir= redirect-https= hsts= e/environment= early-hints= c/config= puma-config= ruby= preload= jit= allocator= gc= boot-cache= w/workers= min-workers= max-workers= t/threads= refork-after= rest-mold-after= memory-limit= memory-budget= memory-max= cpu-max= pidfile= boot-timeout= drain-timeout= drain-grace= hijacked-drain-timeout= probe-path= warm-up= probe-timeout= max-boot-failures= head-timeout= tls-handshake-timeout= body-timeout= min-body-rate= idle-timeout= send-timeout= request-timeout= request-timeouts= request-timeout-header= timeout-interrupts= max-target= max-head= max-fields= max-body= body-memory= response-buffer= response-spool= max-buffers= max-connections= max-tls-handshakes= http2-streams= max-queue= spool-dir= max-spool= app-max-spool= max-cache= static-files= follow-symlinks= compress= cache= sendfile= admin= admin-host= admin-actions= agent-check= stuck-after= health-path= max-output= log-format= access-log= access-log-format= access-log-sample= request-start= server-timing= request-id= server-user= show-diagnosis= user= basic-auth= basic-auth-realm= no-new-privs= name= hosts= prefix= variables= pass-variables= prestart= sleep-after= h/help V/version
+    string join \n p/port= b/bind= proxy-protocol= proxy-protocol-from= trusted-proxies= http2-cleartext= https= tls-certificate= tls-key= domain= domain-on-demand= domain-ask= acme-directory= acme-contact= acme-authorities= acme-eab-kid= acme-eab-key-file= acme-dns-hook= state-dir= redirect-https= hsts= e/environment= early-hints= c/config= puma-config= ruby= preload= jit= allocator= gc= boot-cache= w/workers= min-workers= max-workers= t/threads= refork-after= rest-mold-after= memory-limit= memory-budget= memory-max= cpu-max= pidfile= boot-timeout= drain-timeout= drain-grace= hijacked-drain-timeout= probe-path= warm-up= probe-timeout= max-boot-failures= head-timeout= tls-handshake-timeout= body-timeout= min-body-rate= idle-timeout= send-timeout= stream-idle-timeout= request-timeout= request-timeouts= request-timeout-header= timeout-interrupts= max-target= max-head= max-fields= max-body= body-memory= response-buffer= response-spool= max-buffers= max-connections= max-tls-handshakes= http2-streams= max-queue= max-streams= spool-dir= max-spool= app-max-spool= max-cache= static-files= follow-symlinks= compress= cache= sendfile= admin= admin-host= admin-actions= agent-check= stuck-after= health-path= max-output= log-format= access-log= access-log-format= access-log-sample= request-start= server-timing= request-id= server-user= show-diagnosis= user= basic-auth= basic-auth-realm= no-new-privs= name= hosts= prefix= variables= pass-variables= prestart= sleep-after= h/help V/version
 end
 
 function __fish_highball_needs_command
@@ -91,6 +91,7 @@ complete -c highball -n "__fish_highball_needs_command" -l body-timeout -d 'Long
 complete -c highball -n "__fish_highball_needs_command" -l min-body-rate -d 'Lowest average rate of a request body, in bytes per second [default: 500]' -r
 complete -c highball -n "__fish_highball_needs_command" -l idle-timeout -d 'Time for which a connection without a request stays open [default: 65s] [env: PUMA_PERSISTENT_TIMEOUT]' -r
 complete -c highball -n "__fish_highball_needs_command" -l send-timeout -d 'Longest pause in which a client takes nothing of its response [default: 60s]' -r
+complete -c highball -n "__fish_highball_needs_command" -l stream-idle-timeout -d 'Longest pause in which the application writes nothing to a streaming response [default: none]' -r
 complete -c highball -n "__fish_highball_needs_command" -l request-timeout -d 'Time for the application to begin its response [default: 60s; in development none]' -r
 complete -c highball -n "__fish_highball_needs_command" -l request-timeouts -d 'A different `request_timeout` for some paths [default: none]' -r
 complete -c highball -n "__fish_highball_needs_command" -l request-timeout-header -d 'Header field that tells the application how much time is left for a request [default: none]' -r
@@ -107,6 +108,7 @@ complete -c highball -n "__fish_highball_needs_command" -l max-connections -d 'L
 complete -c highball -n "__fish_highball_needs_command" -l max-tls-handshakes -d 'Largest number of TLS handshakes that are computed or wait for a CPU [default: 1000]' -r
 complete -c highball -n "__fish_highball_needs_command" -l http2-streams -d 'Largest number of open requests on an HTTP/2 connection [default: 100]' -r
 complete -c highball -n "__fish_highball_needs_command" -l max-queue -d 'Largest number of requests that wait for a worker [default: 1000]' -r
+complete -c highball -n "__fish_highball_needs_command" -l max-streams -d 'Most streaming responses of each worker outside of its `threads`: each has a thread for itself [default: 1000]' -r
 complete -c highball -n "__fish_highball_needs_command" -l spool-dir -d 'Folder for large request bodies, and for responses to slow clients [default: /var/tmp if it is writable, else $TMPDIR, else /tmp]' -r -F
 complete -c highball -n "__fish_highball_needs_command" -l max-spool -d 'Total size of all spool files [default: half of the free space in `spool_dir`; a quarter if it is in memory]' -r
 complete -c highball -n "__fish_highball_needs_command" -l app-max-spool -d 'Total size of the spool files of an application [default: `max_spool`; half of it with several applications]' -r
@@ -229,6 +231,7 @@ complete -c highball -n "__fish_highball_using_subcommand serve" -l body-timeout
 complete -c highball -n "__fish_highball_using_subcommand serve" -l min-body-rate -d 'Lowest average rate of a request body, in bytes per second [default: 500]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l idle-timeout -d 'Time for which a connection without a request stays open [default: 65s] [env: PUMA_PERSISTENT_TIMEOUT]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l send-timeout -d 'Longest pause in which a client takes nothing of its response [default: 60s]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -l stream-idle-timeout -d 'Longest pause in which the application writes nothing to a streaming response [default: none]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l request-timeout -d 'Time for the application to begin its response [default: 60s; in development none]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l request-timeouts -d 'A different `request_timeout` for some paths [default: none]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l request-timeout-header -d 'Header field that tells the application how much time is left for a request [default: none]' -r
@@ -245,6 +248,7 @@ complete -c highball -n "__fish_highball_using_subcommand serve" -l max-connecti
 complete -c highball -n "__fish_highball_using_subcommand serve" -l max-tls-handshakes -d 'Largest number of TLS handshakes that are computed or wait for a CPU [default: 1000]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l http2-streams -d 'Largest number of open requests on an HTTP/2 connection [default: 100]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l max-queue -d 'Largest number of requests that wait for a worker [default: 1000]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -l max-streams -d 'Most streaming responses of each worker outside of its `threads`: each has a thread for itself [default: 1000]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l spool-dir -d 'Folder for large request bodies, and for responses to slow clients [default: /var/tmp if it is writable, else $TMPDIR, else /tmp]' -r -F
 complete -c highball -n "__fish_highball_using_subcommand serve" -l max-spool -d 'Total size of all spool files [default: half of the free space in `spool_dir`; a quarter if it is in memory]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l app-max-spool -d 'Total size of the spool files of an application [default: `max_spool`; half of it with several applications]' -r
@@ -353,6 +357,7 @@ complete -c highball -n "__fish_highball_using_subcommand doctor" -l body-timeou
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l min-body-rate -d 'Lowest average rate of a request body, in bytes per second [default: 500]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l idle-timeout -d 'Time for which a connection without a request stays open [default: 65s] [env: PUMA_PERSISTENT_TIMEOUT]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l send-timeout -d 'Longest pause in which a client takes nothing of its response [default: 60s]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l stream-idle-timeout -d 'Longest pause in which the application writes nothing to a streaming response [default: none]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l request-timeout -d 'Time for the application to begin its response [default: 60s; in development none]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l request-timeouts -d 'A different `request_timeout` for some paths [default: none]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l request-timeout-header -d 'Header field that tells the application how much time is left for a request [default: none]' -r
@@ -369,6 +374,7 @@ complete -c highball -n "__fish_highball_using_subcommand doctor" -l max-connect
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l max-tls-handshakes -d 'Largest number of TLS handshakes that are computed or wait for a CPU [default: 1000]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l http2-streams -d 'Largest number of open requests on an HTTP/2 connection [default: 100]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l max-queue -d 'Largest number of requests that wait for a worker [default: 1000]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l max-streams -d 'Most streaming responses of each worker outside of its `threads`: each has a thread for itself [default: 1000]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l spool-dir -d 'Folder for large request bodies, and for responses to slow clients [default: /var/tmp if it is writable, else $TMPDIR, else /tmp]' -r -F
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l max-spool -d 'Total size of all spool files [default: half of the free space in `spool_dir`; a quarter if it is in memory]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l app-max-spool -d 'Total size of the spool files of an application [default: `max_spool`; half of it with several applications]' -r
@@ -478,6 +484,7 @@ complete -c highball -n "__fish_highball_using_subcommand config" -l body-timeou
 complete -c highball -n "__fish_highball_using_subcommand config" -l min-body-rate -d 'Lowest average rate of a request body, in bytes per second [default: 500]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l idle-timeout -d 'Time for which a connection without a request stays open [default: 65s] [env: PUMA_PERSISTENT_TIMEOUT]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l send-timeout -d 'Longest pause in which a client takes nothing of its response [default: 60s]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -l stream-idle-timeout -d 'Longest pause in which the application writes nothing to a streaming response [default: none]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l request-timeout -d 'Time for the application to begin its response [default: 60s; in development none]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l request-timeouts -d 'A different `request_timeout` for some paths [default: none]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l request-timeout-header -d 'Header field that tells the application how much time is left for a request [default: none]' -r
@@ -494,6 +501,7 @@ complete -c highball -n "__fish_highball_using_subcommand config" -l max-connect
 complete -c highball -n "__fish_highball_using_subcommand config" -l max-tls-handshakes -d 'Largest number of TLS handshakes that are computed or wait for a CPU [default: 1000]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l http2-streams -d 'Largest number of open requests on an HTTP/2 connection [default: 100]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l max-queue -d 'Largest number of requests that wait for a worker [default: 1000]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -l max-streams -d 'Most streaming responses of each worker outside of its `threads`: each has a thread for itself [default: 1000]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l spool-dir -d 'Folder for large request bodies, and for responses to slow clients [default: /var/tmp if it is writable, else $TMPDIR, else /tmp]' -r -F
 complete -c highball -n "__fish_highball_using_subcommand config" -l max-spool -d 'Total size of all spool files [default: half of the free space in `spool_dir`; a quarter if it is in memory]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l app-max-spool -d 'Total size of the spool files of an application [default: `max_spool`; half of it with several applications]' -r

@@ -10,7 +10,7 @@ require_relative "deadline"
 # has no futex): threads that wait in the ring are woken as by an interrupt, and look again.
 class FakeFront
   MAGIC = "HBRING\0\x01".b
-  VERSION = 7
+  VERSION = 8
   ENTRIES_AT = 4096
   SLOTS_AT = 8192
   REQUEST_BYTES = 64 * 1024
@@ -22,14 +22,15 @@ class FakeFront
   PLACED = 1
   TAKEN_BACK = 3
   FLAGS = { inline: 1, spooled: 2, https: 4, http10: 8, head: 16, no_takeover: 32 }.freeze
-  KINDS = { 1 => :head, 2 => :body, 3 => :file, 4 => :hijack, 5 => :end, 6 => :abort, 7 => :failure }.freeze
+  KINDS = { 1 => :head, 2 => :body, 3 => :file, 4 => :hijack, 5 => :end, 6 => :abort, 7 => :failure,
+            8 => :stream }.freeze
   WAITS = %w[claim write begin head answer reply fail file hijack early_hints].freeze # methods of the ring
   USUAL = { "REQUEST_METHOD" => "GET", "PATH_INFO" => "/", "REQUEST_URI" => "/", "SERVER_NAME" => "test",
             "SERVER_PORT" => "80", "REMOTE_ADDR" => "127.0.0.1", "HTTP_HOST" => "test" }.freeze
 
   # An answer so far: its frames as [kind, payload], in order.
   Answer = Struct.new(:frames) do
-    def ended? = %i[end abort failure].include?(frames.last&.first)
+    def ended? = %i[end abort failure stream].include?(frames.last&.first)
     def complete? = %i[end failure].include?(frames.last&.first)
     def kinds = frames.map(&:first)
     def heads = frames.select { |kind, _| kind == :head }.map { |_, payload| Head.parse(payload) }
@@ -117,6 +118,24 @@ class FakeFront
 
   # The front's end of the connection that the answer to this request has taken over.
   def socket_of(placed) = @sockets.fetch(placed.position)
+
+  # Offers the answer to this request a socket, as the front does when it goes on for long. Returns the front's end; a
+  # packet is a frame.
+  def offer(placed)
+    ours, theirs = UNIXSocket.pair(:SEQPACKET)
+    send_descriptor(placed.position, placed.slot, theirs)
+    theirs.close
+    ours
+  end
+
+  # The number that the request has for worker and supervisor.
+  def ticket(placed) = (placed.position << 16) | placed.slot
+
+  # The next frame from such a socket, as [kind, payload]; nil: it was closed.
+  def frame_from(socket)
+    packet = socket.recv(64 * 1024)
+    frames(packet).first unless packet.nil? || packet.empty?
+  end
 
   # Takes the answer as it comes until it has ended.
   def answer_to(placed, within: 10)

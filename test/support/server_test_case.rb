@@ -21,7 +21,7 @@ class ServerTestCase < Minitest::Test
     @servers.each(&:stop)
     wait_for("end of the serving threads") do
       @front&.cancel_all
-      @servers.flat_map(&:threads).none?(&:alive?)
+      @servers.flat_map(&:threads).none? { |thread| thread&.alive? }
     end
   end
 

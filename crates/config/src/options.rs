@@ -863,6 +863,15 @@ static TIMES: &[Opt] = &[
         doc: "Longest pause in which a client takes nothing of its response. After a longer one, Highball closes the connection.",
     },
     Opt {
+        name: "stream_idle_timeout",
+        scope: Scope::App(Applies::AtOnce),
+        value: &Value(OrNone(Time(MILLISECOND..=YEAR)), |f| &mut f.app.limits.stream_idle_timeout),
+        default: Default::Is("none"),
+        example: "2m",
+        doc: "Longest pause in which the application writes nothing to a streaming response. After a longer one, Highball cuts the \
+              response off. Set it longer than the interval of the application's heartbeats. See [streaming.md](streaming.md).",
+    },
+    Opt {
         name: "request_timeout",
         scope: Scope::App(Applies::AtOnce),
         value: &Value(OrNone(Time(MILLISECOND..=YEAR)), |f| &mut f.app.limits.request_timeout),
@@ -1020,6 +1029,16 @@ static SIZES: &[Opt] = &[
         example: "100",
         doc: "Largest number of requests that wait for a worker. Further ones get 503 with `Retry-After`. Lower it if clients \
               give up before their requests are handled. See [tuning.md](tuning.md#queue-and-timeouts).",
+    },
+    Opt {
+        name: "max_streams",
+        scope: Scope::App(Applies::AtOnce),
+        value: &Value(Count(0..=10_000_u32), |f| &mut f.app.limits.streams),
+        default: Default::Is("1000"),
+        example: "200",
+        doc: "Most streaming responses of each worker outside of its `threads`: each has a thread for itself. With 0, or \
+              with `threads = 1`, they take one of its `threads` until they end. At the limit, a Rack 3 `call(stream)` body gets 503 with `Retry-After`; \
+              other bodies keep their thread, and end at their next write once requests wait for it. See [streaming.md](streaming.md).",
     },
     Opt {
         name: "spool_dir",

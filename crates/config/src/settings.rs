@@ -364,6 +364,10 @@ pub struct AppLimits {
     pub body_bytes: Option<u64>,
     /// Most requests that wait for a worker; beyond it 503 with Retry-After.
     pub queue: usize,
+    /// Most answers of a worker that go on without a place in its pool; 0: none does.
+    pub streams: u32,
+    /// Longest pause in which nothing of such an answer comes from the application; then it is cut off. `None`: no limit.
+    pub stream_idle_timeout: Option<Duration>,
     /// Time for a worker to begin its answer; beyond it 504. `None`: no limit (development).
     pub request_timeout: Option<Duration>,
     /// The same for some paths.

@@ -5,7 +5,7 @@
 //! not wait for the front between two of them; they are taken back for a worker that has nothing to do.
 //!
 //! In reading order: [`Dispatcher`] (the queue), [`generations`] (which releases may answer), [`placing`] (which worker gets
-//! a request), [`ringing`] (waking it), [`answers`] (reading what it writes), [`overruns`] (requests that do not end), [`stall`] (workers that begin none), [`silence`] (workers without signs of life), [`running`] (all of
+//! a request), [`ringing`] (waking it), [`answers`] (reading what it writes), [`streams`] (answers that give their places back), [`overruns`] (requests that do not end), [`stall`] (workers that begin none), [`silence`] (workers without signs of life), [`running`] (all of
 //! them, for operators), [`workers`] (those that come and go),
 //! [`worker`] (one of them), [`events`] (what the supervisor learns).
 
@@ -21,6 +21,7 @@ mod running;
 mod service_time;
 mod silence;
 mod stall;
+mod streams;
 mod wake;
 mod worker;
 mod workers;
@@ -33,7 +34,7 @@ use std::time::Duration;
 
 use highball_config::{App, Limits};
 
-use crate::clock::now_us;
+use crate::clock::{now_us, Seldom};
 use crate::exchange::{Body, Exchange, Place};
 use crate::message::refusal::Refusal;
 use crate::refusals::failure::received_us;
@@ -57,6 +58,11 @@ pub(crate) struct Dispatcher {
     generations: Generations,
     queue: VecDeque<Rc<Exchange>>,
     queue_limit: usize,
+    /// Answers of each worker that may go on without a place.
+    max_streams: u32,
+    /// Bodies may be under way that ought to give their places back.
+    has_bodies: bool,
+    stream_log: Seldom,
     response_buffer_bytes: usize,
     response_spool_bytes: usize,
     draining: bool,
@@ -83,6 +89,9 @@ impl Dispatcher {
             generations: Generations::default(),
             queue: VecDeque::new(),
             queue_limit: app.limits.queue,
+            max_streams: app.limits.streams,
+            has_bodies: false,
+            stream_log: Seldom::default(),
             response_buffer_bytes: limits.response_buffer_bytes,
             response_spool_bytes: limits.response_spool_bytes,
             draining: false,
@@ -96,9 +105,10 @@ impl Dispatcher {
         }
     }
 
-    /// Sets the length of the queue.
-    pub(crate) fn set_queue_limit(&mut self, most: usize) {
-        self.queue_limit = most;
+    /// Sets the length of the queue, and the number of streams.
+    pub(crate) fn set_limits(&mut self, app: &App) {
+        self.queue_limit = app.limits.queue;
+        self.max_streams = app.limits.streams;
     }
 
     /// Requests that wait for a worker.
@@ -138,6 +148,7 @@ impl Dispatcher {
             is_stuck: worker.standing(self.is_crashing) == Standing::Stuck,
             in_flight: worker.busy_threads() as usize,
             placed: worker.unclaimed.len(),
+            streams: worker.stream_count() as usize,
             served: worker.served,
         };
         self.workers.iter().map(report).collect()
@@ -250,7 +261,8 @@ impl Dispatcher {
 
     /// Whether it is quiet, and no connection has been taken over.
     pub(crate) fn is_idle(&self) -> bool {
-        self.is_quiet() && self.workers.iter().all(|worker| worker.hijacked == 0)
+        self.is_quiet()
+            && self.workers.iter().all(|worker| worker.hijacked == 0 && worker.stream_count() == 0)
     }
 
     /// The client does not wait for the answer any more. A request that was not begun is as if it had never come; of
@@ -266,6 +278,10 @@ impl Dispatcher {
         }
         match place {
             Place::Connection => {}
+            Place::Stream(..) => {
+                exchange.borrow().response.discard();
+                self.end_stream(exchange);
+            }
             Place::Queue => drop(self.leave_queue(exchange)),
             Place::Worker(number, ticket) => {
                 let Some(index) = self.position(number) else { return };
@@ -307,6 +323,7 @@ impl Dispatcher {
 fn fail(exchange: &Exchange, refusal: Refusal) {
     let mut inner = exchange.borrow();
     inner.place = Place::Connection;
+    (inner.is_to_leave, inner.offered, inner.head_ms) = (false, None, 0);
     inner.response.fail(refusal);
     drop(inner);
     exchange.wake();

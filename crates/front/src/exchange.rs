@@ -3,8 +3,10 @@
 //!
 //! In reading order: this file (a request and its place at a worker); [`sink`], [`spool`] and [`spool_room`] (where a
 //! body goes as it arrives); [`response`] (the answer, from frames to events), [`frame_reader`] and [`response_head`]
-//! (what a worker wrote, checked), [`sent_file`] (an answer that is a file).
+//! (what a worker wrote, checked), [`sent_file`] (an answer that is a file), [`answer_stream`] (one that goes on without a place
+//! at its worker).
 
+pub(crate) mod answer_stream;
 pub mod frame_reader;
 pub mod response;
 pub mod response_head;
@@ -14,11 +16,13 @@ pub mod spool;
 pub mod spool_room;
 
 use std::cell::{RefCell, RefMut};
+use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::task::Waker;
 
 use highball_ring::Ticket;
 
+use crate::exchange::answer_stream::AnswerStream;
 use crate::exchange::response::Response;
 use crate::exchange::sink::Buffered;
 use crate::exchange::spool::SpoolFile;
@@ -64,6 +68,8 @@ pub(crate) enum Place {
     Queue,
     /// With a worker, until that has ended its answer.
     Worker(u32, Ticket),
+    /// Its answer has left its place at this worker, and goes on.
+    Stream(u32, Ticket),
 }
 
 /// The shared state.
@@ -88,6 +94,15 @@ pub(crate) struct Inner {
     pub(crate) limit_ms: Option<u64>,
     /// The worker whose application has taken the connection over.
     pub(crate) taken_over_by: Option<u32>,
+    /// When the head of an answer that goes on was seen, and when its last bytes were, in milliseconds.
+    pub(crate) head_ms: u64,
+    pub(crate) body_ms: u64,
+    /// Whether the worker has been asked to free its place.
+    pub(crate) is_to_leave: bool,
+    /// The socket that the rest of the answer may come over.
+    pub(crate) offered: Option<OwnedFd>,
+    /// The socket that the rest of it comes over.
+    pub(crate) stream: Option<Box<AnswerStream>>,
     /// The connection's task, to be woken when there is something to do.
     pub(crate) waker: Option<Waker>,
 }
@@ -108,6 +123,11 @@ impl Exchange {
             moments: Moments::default(),
             limit_ms: None,
             taken_over_by: None,
+            head_ms: 0,
+            body_ms: 0,
+            is_to_leave: false,
+            offered: None,
+            stream: None,
             waker: None,
         }))
     }

@@ -37,6 +37,9 @@ const LOOKS: u32 = 8;
 /// How long requests may rely on busy threads before another is woken.
 const OVERDUE: Duration = Duration::from_millis(2);
 
+/// How long answers may pause while requests wait.
+const STREAM_PAUSE: Duration = Duration::from_millis(10);
+
 thread_local! {
     /// That of this thread's event loop, for the hooks: they get no arguments.
     static TURN: RefCell<Option<Rc<Turn>>> = const { RefCell::new(None) };
@@ -65,6 +68,7 @@ pub(crate) fn run<T>(turn: &Rc<Turn>, main: impl Future<Output = T>) -> io::Resu
     let result = runtime.block_on(async {
         spawn_local(wake_for_overdue(Rc::clone(turn)));
         spawn_local(look_again(Rc::clone(turn)));
+        spawn_local(offer_streams(Rc::clone(turn)));
         main.await
     });
     // Tasks may still use what the hooks use; both go before the thread does. A file that is being read is not waited for.
@@ -85,6 +89,8 @@ pub(crate) struct Turn {
     looked: Cell<bool>,
     /// Keeps the event loop from its sleep once: it only looks what has come.
     look: Notify,
+    /// Requests wait, and answers are under way that might give their places back: look at them soon.
+    streams: Notify,
     /// Requests rely on threads that are busy: look again soon.
     overdue: Notify,
     spin: Spin,
@@ -138,6 +144,9 @@ impl Turn {
             return self.look.notify_one();
         }
         self.looked.set(false);
+        if apps.iter().any(|app| app.dispatcher.borrow().may_gain_places()) {
+            self.streams.notify_one();
+        }
         for _ in 0..LOOKS {
             for app in apps.iter() {
                 self.read_rings(app);
@@ -186,6 +195,17 @@ async fn wake_for_overdue(turn: Rc<Turn>) {
             if app.dispatcher.borrow_mut().ring_for_overdue() {
                 turn.overdue.notify_one();
             }
+        }
+    }
+}
+
+/// Has answers that pause give their places back while requests wait.
+async fn offer_streams(turn: Rc<Turn>) {
+    loop {
+        turn.streams.notified().await;
+        tokio::time::sleep(STREAM_PAUSE).await;
+        for app in turn.active.borrow().iter() {
+            app.dispatcher.borrow_mut().offer_streams();
         }
     }
 }

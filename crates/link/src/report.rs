@@ -298,6 +298,9 @@ pub struct WorkerRequests {
     pub worker: u32,
     /// Requests that it has begun.
     pub in_flight: usize,
+    /// Those whose answers go on without a thread of its pool; 0 from versions that do not report it.
+    #[serde(default)]
+    pub streams: usize,
     /// Requests that it has answered.
     pub served: u64,
     /// Requests that were placed in its ring, and that it has not begun.

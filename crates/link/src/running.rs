@@ -46,6 +46,8 @@ pub enum RequestStage {
     Running,
     /// A worker sends its answer.
     Answering,
+    /// Its answer goes on without a thread of the worker's pool.
+    Streaming,
     /// A worker is at it, and no client waits for the answer any more.
     Abandoned,
 }
@@ -58,6 +60,7 @@ impl RequestStage {
             RequestStage::Placed => "placed",
             RequestStage::Running => "running",
             RequestStage::Answering => "answering",
+            RequestStage::Streaming => "streaming",
             RequestStage::Abandoned => "abandoned",
         }
     }

@@ -41,6 +41,8 @@ pub enum FrontAppEvent {
     Load(ReportedLoad),
     /// A request that a worker has begun has exceeded its time limit, and goes on. Sent once for each.
     RequestTimedOut(Overrun),
+    /// An answer goes on for long: the worker is to free the place of the request that it knows by this number.
+    AnswerLeaves { worker: u32, ticket: u64 },
     /// An overrun goes on although its grace has passed: replace the worker.
     WorkerStuck { worker: u32 },
     /// A worker does not begin the requests that it is given, or shows no sign of life: replace it. Sent again as long as that

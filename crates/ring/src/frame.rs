@@ -25,6 +25,10 @@ pub const LOGGED_BY_APP: u8 = 2;
 /// length is the Content-Length. The front sends what the client asks for of it.
 pub const IS_FILE: u8 = 4;
 
+/// Flag in a `HEAD` payload: the application writes the body as it comes to be known, so that the answer is to leave its
+/// place at once.
+pub const STREAMS: u8 = 8;
+
 /// What a frame is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
@@ -43,6 +47,8 @@ pub enum Kind {
     Abort = 6,
     /// The application raised an exception before there was an answer.
     Failure = 7,
+    /// The rest of the answer comes over the socket that the front has offered for it.
+    Stream = 8,
 }
 
 /// A frame header, taken apart.
@@ -76,6 +82,7 @@ impl Header {
             5 => Kind::End,
             6 => Kind::Abort,
             7 => Kind::Failure,
+            8 => Kind::Stream,
             _ => return Err(RingError::Breach("a frame of an unknown kind")),
         };
         let allowed = match kind {
@@ -83,7 +90,7 @@ impl Header {
             Kind::Body => true,
             Kind::File => length == FILE_PAYLOAD,
             Kind::Failure => length <= MAX_FAILURE,
-            Kind::Hijack | Kind::End | Kind::Abort => length == 0,
+            Kind::Hijack | Kind::End | Kind::Abort | Kind::Stream => length == 0,
         };
         if allowed {
             Ok(Header { kind, length })
@@ -160,7 +167,8 @@ mod tests {
     fn malformed_bytes_are_a_breach() {
         for word in [
             0u32,
-            8,
+            9,
+            8 | 1 << 8,
             255,
             7 | ((MAX_FAILURE as u32 + 1) << 8),
             5 | 1 << 8,

@@ -218,6 +218,11 @@ impl FrontRing {
         self.memory.computes().load(Ordering::Relaxed) != 0
     }
 
+    /// How many of the worker's answers have left their places and not ended, by what it says.
+    pub fn left(&self) -> u32 {
+        self.memory.left().load(Ordering::Relaxed)
+    }
+
     /// What requests did with their time, by what the worker says.
     pub fn request_times(&self) -> RequestTimes {
         RequestTimes::read(self.memory.request_times())
@@ -368,6 +373,24 @@ impl FrontRing {
             Err(_) => self.cancel(slot),
         }
         ours
+    }
+
+    /// Offers the answer of `slot` a separate socket, over which the rest of the body can come: sends the worker one end and
+    /// returns the other, from which a packet is a frame. About `buffer_bytes` wait in it. `None`: other descriptors are on
+    /// their way to the worker, so that there is no room now.
+    ///
+    /// # Errors
+    /// [`RingError::System`]: there is no room for the pair. A breach: the worker has closed its descriptor socket.
+    pub fn offer(&self, slot: u16, buffer_bytes: usize) -> Result<Option<OwnedFd>, RingError> {
+        let ticket = Ticket { position: self.slots[usize::from(slot)].position, slot };
+        let (ours, theirs) = descriptors::pair()?;
+        rustix::net::sockopt::set_socket_send_buffer_size(&theirs, buffer_bytes)
+            .map_err(|e| RingError::system("limit a socket's buffer", e))?;
+        match descriptors::send(&self.descriptors, ticket, theirs.as_fd()) {
+            Ok(true) => Ok(Some(ours)),
+            Ok(false) => Ok(None),
+            Err(_) => Err(RingError::Breach("a closed descriptor socket")),
+        }
     }
 
     fn send_socket(&self, slot: u16) -> Result<OwnedFd, RingError> {

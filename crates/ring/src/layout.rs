@@ -5,7 +5,7 @@ use thiserror::Error;
 /// The first eight bytes of every ring.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"HBRING\0\x01");
 /// The protocol version, raised by every change that the other side could notice.
-pub const VERSION: u32 = 7;
+pub const VERSION: u32 = 8;
 
 /// Bytes in a page; every area begins on a page.
 pub const PAGE: usize = 4096;
@@ -26,6 +26,8 @@ pub const CURSOR: usize = 136;
 pub const COMPUTES: usize = 144;
 /// Offset of `request_times`.
 pub const REQUEST_TIMES: usize = 152;
+/// Offset of `left`.
+pub const LEFT: usize = 192;
 /// Offset of `front_asleep`.
 pub const FRONT_ASLEEP: usize = 256;
 /// Offset of the `ready` bits.

@@ -13,7 +13,7 @@ use rustix::fs::{MemfdFlags, SealFlags};
 use crate::entry::Entries;
 use crate::layout::{
     Geometry, RingError, BELL, CANCELLED, COMPUTES, CONSUMED, CURSOR, ENTRIES, ENTRIES_AT, FRONT_ASLEEP,
-    MAGIC, READY, READY_WORDS, REQUEST_TIMES, SLEEPERS, SPACE_BELL, SPACE_WANTED, VERSION, WRITTEN,
+    LEFT, MAGIC, READY, READY_WORDS, REQUEST_TIMES, SLEEPERS, SPACE_BELL, SPACE_WANTED, VERSION, WRITTEN,
 };
 use crate::mapping::Mapping;
 use crate::ready::Ready;
@@ -119,6 +119,11 @@ impl Memory {
     /// Whether the worker's requests compute.
     pub fn computes(&self) -> &AtomicU32 {
         self.u32(COMPUTES)
+    }
+
+    /// The number of the worker's answers that have left their places and not ended.
+    pub fn left(&self) -> &AtomicU32 {
+        self.u32(LEFT)
     }
 
     /// What the worker tells of the times of its requests.

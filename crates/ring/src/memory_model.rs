@@ -33,6 +33,7 @@ struct Shared {
     bell: AtomicU32,
     sleepers: AtomicU32,
     computes: AtomicU32,
+    left: AtomicU32,
     request_times: Vec<AtomicU64>,
     front_asleep: AtomicU32,
     cursor: AtomicU64,
@@ -74,6 +75,7 @@ impl Memory {
             bell: AtomicU32::new(0),
             sleepers: AtomicU32::new(0),
             computes: AtomicU32::new(0),
+            left: AtomicU32::new(0),
             request_times: words(TIMES_WORDS),
             front_asleep: AtomicU32::new(0),
             cursor: AtomicU64::new(0),
@@ -116,6 +118,11 @@ impl Memory {
     /// Whether the worker's requests compute.
     pub fn computes(&self) -> &AtomicU32 {
         &self.shared.computes
+    }
+
+    /// The number of the worker's answers that have left their places and not ended.
+    pub fn left(&self) -> &AtomicU32 {
+        &self.shared.left
     }
 
     /// What the worker tells of the times of its requests.

@@ -120,6 +120,11 @@ impl WorkerRing {
         self.memory.computes().store(u32::from(computes), Ordering::Relaxed);
     }
 
+    /// Says how many answers have left their places and not ended.
+    pub fn set_left(&self, answers: u32) {
+        self.memory.left().store(answers, Ordering::Relaxed);
+    }
+
     /// Adds what a request did with its time. Only one thread at a time may call this.
     pub fn add_request_time(&self, time: &RequestTimes) {
         (RequestTimes::read(self.memory.request_times()) + *time).write(self.memory.request_times());

@@ -2,6 +2,7 @@
 #![allow(unsafe_code)]
 
 use std::ffi::c_void;
+use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr::from_ref;
 
 use magnus::Error;
@@ -51,6 +52,20 @@ pub(crate) fn step_aside<W: Fn()>(wait: &W) {
         let wait = from_ref(wait).cast_mut().cast();
         rb_sys::rb_thread_call_without_gvl2(Some(call::<W>), wait, None, std::ptr::null_mut());
     }
+}
+
+/// Waits until something can be sent on a socket, with the GVL released.
+///
+/// # Errors
+/// As for [`without_gvl`].
+pub(crate) fn wait_writable(socket: BorrowedFd<'_>) -> Result<(), Error> {
+    let socket = socket.as_raw_fd();
+    magnus::rb_sys::protect(|| {
+        // SAFETY: called with the GVL held, on a Ruby thread. The descriptor is open until this returns: its owner is borrowed.
+        unsafe { rb_sys::rb_thread_fd_writable(socket) };
+        rb_sys::Qnil.into()
+    })
+    .map(drop)
 }
 
 /// Lets other Ruby threads of this process run, if any is ready.

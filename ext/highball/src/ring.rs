@@ -7,11 +7,13 @@
 
 mod this;
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::os::fd::{AsFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use highball_ring::frame::Kind;
 use highball_ring::request::{Fields, Fixed, BODY_INLINE, BODY_SPOOLED, FIXED_BYTES};
 use highball_ring::{RingError, Ticket, WorkerRing};
 use magnus::rb_sys::{AsRawValue, FromRawValue};
@@ -24,6 +26,7 @@ use rustix::time::ClockId;
 use crate::clock::microseconds;
 use crate::env::{binary_string, EnvKeys, Repeated, REQUEST_METHOD};
 use crate::hijack::Hijacks;
+use crate::left::{Left, LeftAnswers, Socket};
 use crate::nogvl;
 use crate::overlap::Overlap;
 use crate::own_process::OwnProcess;
@@ -38,8 +41,12 @@ pub(crate) struct Ring {
     pub(crate) ring: WorkerRing,
     keys: EnvKeys,
     slots: Vec<Slot>,
-    /// The serving threads.
-    seats: Vec<Seat>,
+    /// The position of the request that was claimed last.
+    newest: Cell<u64>,
+    /// The serving threads, and those whose answers have left.
+    seats: Box<[Row; ROWS]>,
+    /// Answers that have left.
+    pub(crate) left: LeftAnswers,
     /// Scratch space for whole answers, taken out while in use.
     pub(crate) buffer: Cell<Vec<u8>>,
     /// Requests that threads of this worker have begun. Changed with the GVL held, so that it takes no atomic addition.
@@ -58,14 +65,22 @@ pub(crate) struct Ring {
 /// The time in which the front places another request, if there is one.
 const NEXT_REQUEST: Duration = Duration::from_millis(1);
 
-/// What is kept of a serving thread.
+/// Seats that are made at a time: a worker may have many threads, and few of them need more.
+const ROW: usize = 16;
+/// With [`ROW`], the most threads of a worker that have claimed requests.
+const ROWS: usize = 1024;
+
+/// Some seats, once one of them is taken.
+type Row = OnceCell<Box<[Seat; ROW]>>;
+
+/// What is kept of a thread that claims requests.
 #[derive(Debug, Default)]
 struct Seat {
     /// What it claimed last.
     ticket: Cell<u64>,
     /// The env of that request. Only compared: it may be garbage by now.
     env: Cell<VALUE>,
-    /// The kernel's number of the thread.
+    /// The kernel's number of the thread, while it serves.
     thread: Cell<Option<Pid>>,
     /// What the template of its envs has.
     repeated: Repeated,
@@ -95,6 +110,7 @@ pub(crate) fn define(ruby: &Ruby, highball: RModule) -> Result<(), Error> {
     class.define_method("reply", method!(Ring::reply, 4))?;
     class.define_method("note_logged", method!(Ring::note_logged, 1))?;
     class.define_method("head", method!(Ring::head, 4))?;
+    class.define_method("head_of_stream", method!(Ring::head_of_stream, 3))?;
     class.define_method("head_of_file", method!(Ring::head_of_file, 3))?;
     class.define_method("send_files", method!(Ring::send_files, 0))?;
     class.define_method("begin", method!(Ring::begin_body, 4))?;
@@ -107,6 +123,10 @@ pub(crate) fn define(ruby: &Ruby, highball: RModule) -> Result<(), Error> {
     class.define_method("fail", method!(Ring::fail, 2))?;
     class.define_method("open?", method!(Ring::is_open, 1))?;
     class.define_method("hijacked?", method!(Ring::is_hijacked, 1))?;
+    class.define_method("receive_offers", method!(Ring::receive_offers, 0))?;
+    class.define_method("leave_place", method!(Ring::leave_place, 1))?;
+    class.define_method("left?", method!(Ring::has_left, 1))?;
+    class.define_method("unread?", method!(Ring::is_unread, 1))?;
     class.define_method("foreign?", method!(Ring::is_foreign, 0))?;
     class.define_method("stop", method!(Ring::stop, 0))?;
     class.define_method("end_turns", method!(Ring::end_turns, 0))?;
@@ -123,17 +143,21 @@ impl Ring {
             [memory, wake, descriptors].map(|fd| unsafe { OwnedFd::from_raw_fd(fd) });
         let ring = WorkerRing::open(memory.as_fd(), wake, descriptors).map_err(|e| broken(ruby, &e))?;
         let slots = (0..ring.geometry().slots).map(|_| Slot::default()).collect();
-        let seats: Vec<Seat> = (0..ring.geometry().threads).map(|_| Seat::default()).collect();
         let refused = |what: &str, error: std::io::Error| {
             Error::new(ruby.exception_runtime_error(), format!("{what}: {error}"))
         };
-        let turns =
-            if seats.len() > 1 { Turns::begin().map_err(|e| refused("start a thread", e))? } else { None };
+        let turns = if ring.geometry().threads > 1 {
+            Turns::begin().map_err(|e| refused("start a thread", e))?
+        } else {
+            None
+        };
         Ok(Ring {
             ring,
             keys: EnvKeys::new(Hijacks::new(ruby)?),
             slots,
-            seats,
+            newest: Cell::default(),
+            seats: Box::new([const { OnceCell::new() }; ROWS]),
+            left: LeftAnswers::default(),
             buffer: Cell::default(),
             serving: AtomicU32::new(0),
             overlap: Overlap::default(),
@@ -176,19 +200,23 @@ impl Ring {
     /// or else 0.
     fn ticket_of(&self, env: Value) -> u64 {
         // The caller holds the env. Those that had its address before are garbage, and their requests were claimed earlier.
-        let seats = self.seats.iter().filter(|seat| seat.env.get() == env.as_raw());
+        let seats = self.taken_seats().filter(|seat| seat.env.get() == env.as_raw());
         seats.map(|seat| seat.ticket.get()).max().unwrap_or(0)
     }
 
-    /// The ticket of the request that the thread on this seat has claimed.
-    pub(crate) fn seated(&self, ruby: &Ruby, seat: Value) -> Result<Ticket, Error> {
-        self.checked(ruby, self.seat(ruby, seat)?.ticket.get())
+    /// The ticket of the request that the thread on this seat has claimed. `None`: it has left its place.
+    pub(crate) fn seated(&self, ruby: &Ruby, seat: Value) -> Result<Option<Ticket>, Error> {
+        let ticket = self.seat(ruby, seat)?.ticket.get();
+        if self.left.has(ticket) {
+            return Ok(None);
+        }
+        self.checked(ruby, ticket).map(Some)
     }
 
     /// `leave(seat) -> nil`: this serving thread ends. The request that it claimed last, if it is still open, is
     /// aborted. The next thread on this seat has another template.
     fn leave(&self, seat: usize) {
-        if let Some(seat) = self.seats.get(seat) {
+        if let Some(seat) = self.seats.get(seat / ROW).and_then(OnceCell::get).map(|row| &row[seat % ROW]) {
             seat.repeated.forget();
             seat.env.set(0);
             seat.thread.set(None);
@@ -197,9 +225,15 @@ impl Ring {
     }
 
     fn seat(&self, ruby: &Ruby, seat: Value) -> Result<&Seat, Error> {
-        let fewer = || Error::new(ruby.exception_arg_error(), "the ring has fewer threads");
+        let fewer = || Error::new(ruby.exception_arg_error(), "a worker has fewer threads");
         let number = Fixnum::from_value(seat).and_then(|number| usize::try_from(number.to_i64()).ok());
-        number.and_then(|number| self.seats.get(number)).ok_or_else(fewer)
+        let row = number.and_then(|number| Some((self.seats.get(number / ROW)?, number % ROW)));
+        let (row, at) = row.ok_or_else(fewer)?;
+        Ok(&row.get_or_init(Box::default)[at])
+    }
+
+    fn taken_seats(&self) -> impl Iterator<Item = &Seat> {
+        self.seats.iter().map_while(OnceCell::get).flat_map(|row| row.iter())
     }
 
     fn claim_next(&self) -> Result<Option<Ticket>, Error> {
@@ -264,13 +298,14 @@ impl Ring {
     }
 
     fn serving_threads(&self) -> impl Iterator<Item = Pid> + '_ {
-        self.seats.iter().filter_map(|seat| seat.thread.get())
+        self.taken_seats().filter_map(|seat| seat.thread.get())
     }
 
     fn begin(&self, ticket: Ticket) -> Option<Ticket> {
         // The front names only slots of this ring.
         let slot = self.slots.get(usize::from(ticket.slot))?;
         slot.begin(ticket.position);
+        self.newest.set(ticket.position);
         self.serving.store(self.serving.load(Relaxed) + 1, Relaxed);
         Some(ticket)
     }
@@ -325,36 +360,97 @@ impl Ring {
     /// The descriptor that the front has sent for this request, if it has come.
     pub(crate) fn received_descriptor(&self, ruby: &Ruby, ticket: Ticket) -> Result<Option<OwnedFd>, Error> {
         loop {
-            let kept = self.slot(ticket).received.take();
-            if let Some((position, descriptor)) = kept {
-                if position == ticket.position {
-                    return Ok(Some(descriptor));
-                }
+            let kept = self.slot(ticket).take_kept(ticket.position);
+            if kept.is_some() || !self.keep_descriptor().map_err(|e| broken(ruby, &e))? {
+                return Ok(kept);
             }
-            let received = self.ring.receive_descriptor().map_err(|e| broken(ruby, &e))?;
-            let Some((ticket, descriptor)) = received else { return Ok(None) };
-            // What comes before ours is claimed by now, or was taken back: then it is not kept.
-            if let Some(slot) = self.slots.get(usize::from(ticket.slot)) {
-                if slot.position.get() == ticket.position {
-                    slot.received.replace(Some((ticket.position, descriptor)));
-                }
+        }
+    }
+
+    /// Receives a descriptor, and keeps it for its request, which may not have been claimed yet. `false`: there is none now.
+    fn keep_descriptor(&self) -> Result<bool, RingError> {
+        let Some((ticket, descriptor)) = self.ring.receive_descriptor()? else { return Ok(false) };
+        self.slots.iter().for_each(|slot| slot.sweep(self.newest.get()));
+        if let Some(slot) = self.slots.get(usize::from(ticket.slot)) {
+            slot.keep(ticket.position, self.newest.get(), descriptor);
+        }
+        Ok(true)
+    }
+
+    /// `receive_offers -> nil | String`: receives the sockets that the front has sent: those for answers that have ended
+    /// meanwhile would take the room of others. A String says why one was lost.
+    fn receive_offers(ruby: &Ruby, this: &Self) -> Result<Option<String>, Error> {
+        let mut why = None;
+        loop {
+            match this.keep_descriptor() {
+                Ok(true) => {}
+                Ok(false) => return Ok(why),
+                Err(error @ RingError::System { .. }) if why.is_none() => why = Some(error.to_string()),
+                Err(RingError::System { .. }) => return Ok(why),
+                Err(breach) => return Err(broken(ruby, &breach)),
             }
+        }
+    }
+
+    /// `leave_place(ticket) -> true | nil`: the answer goes on, and its slot is free: its body goes over the socket that the
+    /// front has offered, or the application has the connection. Its thread serves no longer. `nil`: it has ended, or cannot
+    /// leave now.
+    fn leave_place(ruby: &Ruby, this: &Self, ticket: u64) -> Result<Option<bool>, Error> {
+        let number = ticket;
+        let ticket = Ticket::unpack(ticket);
+        if !this.is_current(ticket) {
+            return Ok(None);
+        }
+        let socket = this.received_descriptor(ruby, ticket)?;
+        let (left, kind) = match (this.slot(ticket).stage.get(), socket) {
+            (Stage::Body, Some(socket)) => (Left::Stream(Arc::new(Socket::new(socket))), Kind::Stream),
+            (Stage::Upgraded | Stage::Hijacked, socket) => (Left::Connection(socket), Kind::End),
+            _ => return Ok(None),
+        };
+        this.left.add(number, left);
+        this.tell_left();
+        if let Some(seat) = this.taken_seats().find(|seat| seat.ticket.get() == number) {
+            seat.thread.set(None);
+        }
+        this.append_end(ticket, kind);
+        Ok(Some(true))
+    }
+
+    /// Lets the front know how many answers have left.
+    pub(crate) fn tell_left(&self) {
+        self.ring.set_left(self.left.len());
+    }
+
+    /// `left?(ticket) -> bool`: whether its answer goes on without its place.
+    fn has_left(&self, ticket: u64) -> bool {
+        self.left.has(ticket)
+    }
+
+    /// `unread?(ticket) -> bool`: whether the client has gone, as far as is known.
+    fn is_unread(&self, ticket: u64) -> bool {
+        let (number, ticket) = (ticket, Ticket::unpack(ticket));
+        match self.is_current(ticket) {
+            true => self.ring.is_cancelled(ticket.slot),
+            false => !self.left.has(number) || self.left.is_unread(number),
         }
     }
 
     /// `open?(ticket) -> bool`: whether its answer has not ended.
     fn is_open(&self, ticket: u64) -> bool {
-        self.is_current(Ticket::unpack(ticket))
+        self.is_current(Ticket::unpack(ticket)) || (self.left.has(ticket) && self.worker.is_here())
     }
 
     /// `hijacked?(ticket) -> bool`: whether the app took the connection without answering.
     fn is_hijacked(&self, ticket: u64) -> bool {
-        let ticket = Ticket::unpack(ticket);
-        self.is_current(ticket) && self.slot(ticket).stage.get() == Stage::Hijacked
+        let (number, ticket) = (ticket, Ticket::unpack(ticket));
+        match self.is_current(ticket) {
+            true => self.slot(ticket).stage.get() == Stage::Hijacked,
+            false => self.left.is_connection(number),
+        }
     }
 
     /// `foreign? -> bool`: whether this process is not the worker, but one that the app has forked from it.
-    fn is_foreign(&self) -> bool {
+    pub(crate) fn is_foreign(&self) -> bool {
         !self.worker.is_here()
     }
 
@@ -403,7 +499,7 @@ impl Ring {
     /// The answer has ended: the slot is the front's again, and the ticket is not valid any more.
     pub(crate) fn close(&self, ticket: Ticket) {
         let slot = self.slot(ticket);
-        slot.position.set(0);
+        slot.end();
         // A connection that the application has taken over may go on without a serving thread.
         let is_own = !matches!(slot.stage.get(), Stage::Upgraded | Stage::Hijacked);
         let time = slot.timed.take().filter(|_| is_own);

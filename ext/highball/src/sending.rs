@@ -9,7 +9,7 @@
 use std::os::fd::{BorrowedFd, IntoRawFd, OwnedFd, RawFd};
 
 use highball_ring::frame::{
-    Header, Kind, FILE_PAYLOAD, HEADER_BYTES, HIJACK_FOLLOWS, IS_FILE, LOGGED_BY_APP, MAX_FAILURE,
+    Header, Kind, FILE_PAYLOAD, HEADER_BYTES, HIJACK_FOLLOWS, IS_FILE, LOGGED_BY_APP, MAX_FAILURE, STREAMS,
 };
 use highball_ring::worker::Room;
 use highball_ring::Ticket;
@@ -40,6 +40,9 @@ impl Ring {
         headers: Value,
         body: Value,
     ) -> Result<Option<bool>, Error> {
+        if this.left.has(ticket) {
+            return Ok(None);
+        }
         let ticket = this.checked(ruby, ticket)?;
         this.answer_whole(ruby, ticket, status, headers, body)
     }
@@ -54,7 +57,7 @@ impl Ring {
         headers: Value,
         body: Value,
     ) -> Result<Option<bool>, Error> {
-        let ticket = this.ring.seated(ruby, seat)?;
+        let Some(ticket) = this.ring.seated(ruby, seat)? else { return Ok(None) };
         if Fixnum::from_value(status).is_none_or(|status| status.to_i64() >= 500) {
             return Ok(None);
         }
@@ -145,6 +148,20 @@ impl Ring {
         Ok(wanted)
     }
 
+    /// `head_of_stream(ticket, status, headers) -> true | false`: the head of an answer whose body leaves its place at once.
+    pub(crate) fn head_of_stream(
+        ruby: &Ruby,
+        this: &Self,
+        ticket: u64,
+        status: i64,
+        headers: Value,
+    ) -> Result<bool, Error> {
+        let ticket = this.checked(ruby, ticket)?;
+        let wanted = this.append_head(ruby, ticket, final_status(ruby, status)?, headers, STREAMS)?;
+        this.publish(ticket);
+        Ok(wanted)
+    }
+
     /// `head_of_file(ticket, status, headers) -> true | false`: the head of an answer whose body is one whole file, of
     /// which the client gets what it asks for. Its Content-Length is that of the file, which is sent next by `file`.
     pub(crate) fn head_of_file(
@@ -222,8 +239,30 @@ impl Ring {
     /// answer was cancelled.
     pub(crate) fn write(ruby: &Ruby, this: &Self, ticket: u64, chunk: Value) -> Result<bool, Error> {
         let chunk = string(ruby, chunk)?;
+        if this.left.has(ticket) {
+            return this.send_left(ruby, ticket, chunk, 0);
+        }
         let ticket = this.checked(ruby, ticket)?;
         this.send_body(ruby, ticket, chunk)
+    }
+
+    /// The rest of a piece of the body, after its first `done` bytes, of an answer that has left.
+    fn send_left(&self, ruby: &Ruby, ticket: u64, chunk: RString, mut done: usize) -> Result<bool, Error> {
+        let Some(socket) = self.left.socket(ticket).filter(|_| !self.is_foreign()) else {
+            return Err(Error::new(ruby.exception_io_error(), "this answer is not written here"));
+        };
+        loop {
+            // SAFETY: with the GVL held, and copied before Ruby runs again.
+            let bytes = unsafe { answer::string_bytes(chunk.as_raw()) }.get(done..).unwrap_or_default();
+            let piece = &bytes[..bytes.len().min(FRAME_BYTES)];
+            if piece.is_empty() {
+                return Ok(true);
+            }
+            done += piece.len();
+            if !socket.send(ruby, Kind::Body, piece)? {
+                return Ok(false);
+            }
+        }
     }
 
     fn send_body(&self, ruby: &Ruby, ticket: Ticket, chunk: RString) -> Result<bool, Error> {
@@ -233,7 +272,11 @@ impl Ring {
             // SAFETY: with the GVL held; only the length is used.
             let rest = unsafe { answer::string_bytes(chunk.as_raw()) }.len().saturating_sub(done);
             let length = rest.min(most);
-            if !self.wait_for_room(ruby, ticket, HEADER_BYTES + length)? {
+            let has_room = self.wait_for_room(ruby, ticket, HEADER_BYTES + length)?;
+            if self.left.has(ticket.pack()) {
+                return self.send_left(ruby, ticket.pack(), chunk, done);
+            }
+            if !has_room {
                 return Ok(false);
             }
             self.at_stage(ruby, ticket, Stage::Body)?;
@@ -312,6 +355,9 @@ impl Ring {
             nogvl::without_gvl(&|| self.ring.sleep_for_room(ticket.slot, seen), &|| {
                 self.ring.interrupt_room(ticket.slot)
             })?;
+            if let Some(found) = self.left.take_connection(ticket.pack()) {
+                return Ok(Some(found));
+            }
             self.checked(ruby, ticket.pack())?;
         }
     }
@@ -330,14 +376,28 @@ impl Ring {
         }
     }
 
-    /// `finish(ticket) -> true | nil`: the answer is complete. `nil`: it had ended before.
-    pub(crate) fn finish(&self, ticket: u64) -> Option<bool> {
-        self.end_with(Ticket::unpack(ticket), Kind::End)
+    /// `finish(ticket) -> true | nil`: the answer is complete. `nil`: it had ended before. One that has left waits for room, with
+    /// the GVL released.
+    pub(crate) fn finish(ruby: &Ruby, this: &Self, ticket: u64) -> Result<Option<bool>, Error> {
+        if this.left.has(ticket) && !this.is_foreign() {
+            if let Some(socket) = this.left.socket(ticket) {
+                socket.send(ruby, Kind::End, b"")?; // if the front has closed it, nothing is missing
+            }
+            return Ok(this.end_left(ticket));
+        }
+        Ok(this.end_with(Ticket::unpack(ticket), Kind::End))
     }
 
     /// `abort(ticket) -> true | nil`: the answer cannot be completed. `nil`: it had ended before.
     pub(crate) fn abort(&self, ticket: u64) -> Option<bool> {
-        self.end_with(Ticket::unpack(ticket), Kind::Abort)
+        self.end_left(ticket).or_else(|| self.end_with(Ticket::unpack(ticket), Kind::Abort))
+    }
+
+    /// An answer that has left goes on no longer: without its last frame, it is cut off. `None`: it has not left.
+    fn end_left(&self, ticket: u64) -> Option<bool> {
+        let ended = !self.is_foreign() && self.left.end(ticket);
+        ended.then(|| self.tell_left())?;
+        Some(true)
     }
 
     /// `fail(ticket, string) -> true | nil`: there is no answer, because the application has raised an exception; the
@@ -372,6 +432,11 @@ impl Ring {
             // Even if the request fails, the connection is the app's.
             Stage::Upgraded | Stage::Hijacked => Kind::End,
         };
+        self.append_end(ticket, kind)
+    }
+
+    /// Writes the last frame in its slot.
+    pub(crate) fn append_end(&self, ticket: Ticket, kind: Kind) -> Option<bool> {
         self.append(ticket, &Header { kind, length: 0 }.encode());
         self.end(ticket)
     }
@@ -391,7 +456,7 @@ impl Ring {
         self.ring.geometry().response_bytes as usize - END_BYTES
     }
 
-    /// Waits until `bytes` can be written. `false`: the answer was cancelled.
+    /// Waits until `bytes` can be written. `false`: the answer was cancelled, or has left.
     ///
     /// # Errors
     /// What an interrupt raised, or `IOError`: another thread has ended the answer meanwhile.
@@ -411,6 +476,9 @@ impl Ring {
                 nogvl::without_gvl(&|| self.ring.sleep_for_room(ticket.slot, seen), &|| {
                     self.ring.interrupt_room(ticket.slot)
                 })?;
+                if self.left.has(ticket.pack()) {
+                    return Ok(false);
+                }
                 self.checked(ruby, ticket.pack())?;
             }
         }

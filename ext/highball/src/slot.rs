@@ -36,9 +36,9 @@ pub(crate) struct Slot {
     pub(crate) timed: RefCell<Option<Box<Begun>>>,
     /// Whether a thread has waited for room, and perhaps still does.
     pub(crate) waited: Cell<bool>,
-    /// The descriptor that another thread has received for this request (the file of its body, or its socket), and the
-    /// request's position.
-    pub(crate) received: RefCell<Option<(u64, OwnedFd)>>,
+    /// The descriptor that another thread has received for this request, or for the next one (the file of its body, or its
+    /// socket), and the request's position.
+    received: RefCell<Option<(u64, OwnedFd)>>,
 }
 
 impl Slot {
@@ -49,5 +49,30 @@ impl Slot {
         self.stage.set(Stage::Waiting);
         self.is_logged.set(false);
         self.waited.set(false);
+    }
+
+    /// Keeps a descriptor for the request at `position`: the open one, or one after `newest`, which was claimed last. Others
+    /// have ended, or were taken back.
+    pub(crate) fn keep(&self, position: u64, newest: u64, descriptor: OwnedFd) {
+        if position == self.position.get() || position > newest {
+            self.received.replace(Some((position, descriptor)));
+        }
+    }
+
+    /// Closes what is kept for a request that was taken back.
+    pub(crate) fn sweep(&self, newest: u64) {
+        let mut received = self.received.borrow_mut();
+        received.take_if(|(position, _)| *position <= newest && *position != self.position.get());
+    }
+
+    /// The descriptor that is kept for the request at `position`.
+    pub(crate) fn take_kept(&self, position: u64) -> Option<OwnedFd> {
+        let is_its = self.received.borrow().as_ref().is_some_and(|(kept_for, _)| *kept_for == position);
+        is_its.then(|| self.received.take()).flatten().map(|(_, descriptor)| descriptor)
+    }
+
+    /// The answer has ended.
+    pub(crate) fn end(&self) {
+        drop(self.take_kept(self.position.replace(0)));
     }
 }

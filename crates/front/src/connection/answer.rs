@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use super::{ClientSide, Connection, End};
 use crate::access_log::CLIENT_LEFT;
+use crate::exchange::answer_stream::StreamNews;
 use crate::exchange::response::Progress;
 use crate::exchange::{Body, Exchange, Place};
 use crate::message::refusal::Refusal;
@@ -125,6 +126,9 @@ impl Connection {
             if self.take_events(app) {
                 continue;
             }
+            if self.poll_stream(context, app)? {
+                continue;
+            }
             let mut inner = self.request.exchange.borrow();
             if !inner.waker.as_ref().is_some_and(|waker| waker.will_wake(context.waker())) {
                 inner.waker = Some(context.waker().clone());
@@ -141,6 +145,37 @@ impl Connection {
             }
             ready!(self.poll_client(context))?;
         }
+    }
+
+    /// Takes what has come of an answer that has left its place. `false`: nothing, or it has not.
+    fn poll_stream(&mut self, context: &mut Context<'_>, app: &AppState) -> Result<bool, End> {
+        let place = self.request.exchange.borrow().place;
+        match place {
+            Place::Stream(..) => self.take_from_stream(context, app),
+            Place::Connection | Place::Queue | Place::Worker(..) => Ok(false),
+        }
+    }
+
+    #[cold]
+    fn take_from_stream(&mut self, context: &mut Context<'_>, app: &AppState) -> Result<bool, End> {
+        // The client of a stream that has ended its side is taken to have left: one that is still there shows only when
+        // something is sent, which may take hours.
+        if self.client_side != ClientSide::Open {
+            return Err(End::Gone);
+        }
+        let idle_timeout = app.settings().limits.stream_idle_timeout;
+        if self.request.exchange.borrow().stream.as_ref().is_some_and(|stream| stream.is_new()) {
+            self.stream.keep_looking_for_peer();
+            self.counted.deadline.set(idle_timeout);
+        }
+        let news = self.request.exchange.poll_stream(context, &mut self.shared.scratch.borrow_mut());
+        match news {
+            StreamNews::Ended => app.dispatcher.borrow_mut().end_stream(&self.request.exchange),
+            StreamNews::Some => self.counted.deadline.set(idle_timeout),
+            StreamNews::None if self.counted.deadline.has_passed(context) => return Err(End::CutOff),
+            StreamNews::None => {}
+        }
+        Ok(news != StreamNews::None)
     }
 
     /// Takes what has come of the answer by now. `false`: nothing.
@@ -230,7 +265,7 @@ impl Connection {
 fn give_up(exchange: &Rc<Exchange>, app: &AppState) -> Refusal {
     let worker = match exchange.borrow().place {
         Place::Worker(worker, _) => Some(worker),
-        Place::Connection | Place::Queue => None,
+        Place::Connection | Place::Queue | Place::Stream(..) => None,
     };
     app.dispatcher.borrow_mut().cancel(exchange);
     Refusal::WorkerTimeout { worker }

@@ -7,7 +7,7 @@ use highball_ring::{FrontRing, RingError};
 
 use super::worker::DispatchState;
 use super::Dispatcher;
-use crate::clock::now_us;
+use crate::clock::{now_ms, now_us};
 use crate::exchange::response::Descriptors;
 use crate::exchange::{Exchange, Place};
 
@@ -70,6 +70,8 @@ impl Dispatcher {
         let mut inner = exchange.borrow();
         let bytes = &mut self.bytes;
         let (mut news, mut ended) = (false, false);
+        let may_leave = worker.has_room_for_stream(self.max_streams);
+        let may_stream = may_leave || worker.most_streams(self.max_streams) == 0;
         let measures = inner.moments.are_measured;
         for read in 1..=READS {
             let room = inner.response.room(self.response_buffer_bytes, self.response_spool_bytes);
@@ -80,10 +82,13 @@ impl Dispatcher {
             inner.generation = worker.generation;
             inner.response.answered_by(worker.generation);
             let ring = &mut worker.ring;
-            inner.response.feed(bytes, &mut OfSlot { ring: &mut *ring, slot })?;
+            inner.response.feed(bytes, &mut OfSlot { ring: &mut *ring, slot, may_stream })?;
             if inner.response.is_taken_over() && inner.taken_over_by.is_none() {
                 inner.taken_over_by = Some(worker.number);
                 worker.hijacked += 1;
+            }
+            if inner.response.has_left() && inner.offered.is_none() {
+                return Err(RingError::Breach("an answer left its place without an offer"));
             }
             news = true;
             ended = inner.response.worker_is_done();
@@ -104,8 +109,18 @@ impl Dispatcher {
             }
         }
         if ended {
-            inner.place = Place::Connection;
+            let before = std::mem::replace(&mut inner.place, Place::Connection);
+            inner.head_ms = 0;
             worker.ended(slot);
+            if let Place::Worker(_, ticket) = before {
+                worker.leave(&exchange, &mut inner, ticket);
+            }
+        } else if news && inner.note_body(now_ms()) {
+            self.has_bodies = true;
+            let leaves_at_once = inner.response.streams_at_once() && !inner.is_to_leave;
+            if leaves_at_once && may_leave {
+                self.offer(index, &mut inner)?;
+            }
         }
         drop(inner);
         if news {
@@ -130,6 +145,7 @@ impl Dispatcher {
 struct OfSlot<'a> {
     ring: &'a mut FrontRing,
     slot: u16,
+    may_stream: bool,
 }
 
 impl Descriptors for OfSlot<'_> {
@@ -139,5 +155,12 @@ impl Descriptors for OfSlot<'_> {
 
     fn connect(&mut self) -> Result<OwnedFd, RingError> {
         self.ring.connect(self.slot)
+    }
+
+    fn may_stream(&mut self) -> bool {
+        if !self.may_stream {
+            self.ring.cancel(self.slot);
+        }
+        self.may_stream
     }
 }

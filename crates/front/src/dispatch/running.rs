@@ -18,6 +18,7 @@ impl Dispatcher {
     pub(crate) fn running(&self, most: usize) -> (Vec<RunningRequest>, usize) {
         let in_workers = self.workers.iter().flat_map(|worker| worker.slots.iter().flatten());
         let all: Vec<(u64, &Rc<Exchange>)> = in_workers
+            .chain(self.workers.iter().flat_map(|worker| &worker.streams))
             .chain(&self.queue)
             .map(|exchange| (received_us(&exchange.borrow().request.head), exchange))
             .collect();
@@ -30,6 +31,7 @@ impl Dispatcher {
         let inner = exchange.borrow();
         let (stage, at) = match inner.place {
             Place::Connection | Place::Queue => (RequestStage::Queued, None),
+            Place::Stream(number, ticket) => (RequestStage::Streaming, Some((number, ticket.pack()))),
             Place::Worker(number, ticket) => {
                 let worker = self.position(number).map(|index| &self.workers[index]);
                 let is_begun = worker.is_none_or(|worker: &Worker| worker.ring.is_claimed(ticket));

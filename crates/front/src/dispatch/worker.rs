@@ -71,6 +71,10 @@ pub(crate) struct Worker {
     pub(super) overruns: Overruns,
     /// Connections that its application has taken over.
     pub(crate) hijacked: u32,
+    /// Requests that the worker was asked to free the places of.
+    pub(super) offers: u32,
+    /// Those whose answers have left their places, and go on.
+    pub(super) streams: Vec<Rc<Exchange>>,
     /// Those that the worker has not begun, as far as is known, in order.
     pub(crate) unclaimed: VecDeque<Ticket>,
     /// Threads that were woken since the last request was begun.
@@ -112,6 +116,8 @@ impl Worker {
             in_flight: 0,
             overruns: Overruns::default(),
             hijacked: 0,
+            offers: 0,
+            streams: Vec::new(),
             unclaimed: VecDeque::new(),
             rung: 0,
             oldest: (0, 0),

@@ -110,6 +110,12 @@ impl Dispatcher {
             self.take_back_unbegun(index);
         }
         let worker = self.workers.swap_remove(index);
+        for exchange in worker.streams {
+            if let Some(stream) = &mut exchange.borrow().stream {
+                stream.worker_has_died = true;
+            }
+            exchange.wake();
+        }
         let had_its_time = killed && worker.state == DispatchState::Retiring;
         self.repeat_or_fail(number, worker.slots, !had_its_time);
         self.workers_changed();

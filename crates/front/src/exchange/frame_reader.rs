@@ -25,6 +25,8 @@ pub enum Frame<'a> {
     End,
     /// The answer cannot be completed.
     Abort,
+    /// The slot is free; the rest of the answer comes over a socket.
+    Stream,
     /// There is no answer: the application raised an exception, and this is its description.
     Failure(&'a [u8]),
 }
@@ -82,12 +84,13 @@ impl FrameReader {
                 visit(Frame::Body(piece), input).map(Some)
             }
             Kind::Head | Kind::File | Kind::Failure => self.whole_payload(kind, missing, input, visit),
-            Kind::Hijack | Kind::End | Kind::Abort => {
+            Kind::Hijack | Kind::End | Kind::Abort | Kind::Stream => {
                 self.open = None;
                 self.ended = kind != Kind::Hijack;
                 let frame = match kind {
                     Kind::Hijack => Frame::Hijack,
                     Kind::End => Frame::End,
+                    Kind::Stream => Frame::Stream,
                     _ => Frame::Abort,
                 };
                 visit(frame, input).map(Some)
@@ -178,7 +181,7 @@ pub fn whole_body_length(mut input: &[u8]) -> Option<u64> {
             Kind::Body => total = total.checked_add(payload.len() as u64)?,
             Kind::File => total = total.checked_add(u64::from_le_bytes(payload[8..].try_into().ok()?))?,
             Kind::End => return Some(total),
-            Kind::Head | Kind::Hijack | Kind::Abort | Kind::Failure => return None,
+            Kind::Head | Kind::Hijack | Kind::Abort | Kind::Failure | Kind::Stream => return None,
         }
     }
 }
@@ -212,6 +215,7 @@ mod tests {
                     Frame::End => frames.push((5, vec![])),
                     Frame::Abort => frames.push((6, vec![])),
                     Frame::Failure(payload) => frames.push((7, payload.to_vec())),
+                    Frame::Stream => frames.push((8, vec![])),
                 }
                 Ok(())
             })? {}

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::task::Context;
 
-use highball_ring::frame::{HIJACK_FOLLOWS, IS_FILE, LOGGED_BY_APP};
+use highball_ring::frame::{HIJACK_FOLLOWS, IS_FILE, LOGGED_BY_APP, STREAMS};
 use highball_ring::RingError;
 
 use crate::aside::file_reads::{Ahead, ServedFile};
@@ -29,6 +29,9 @@ const MAX_FILES: u32 = 16;
 
 /// Bytes in memory that each answer may have, also where buffers are full: each goes on.
 const FREE_BYTES: usize = 16 * 1024;
+
+/// The Retry-After of a refused stream, in seconds.
+const RETRY_STREAM_SECONDS: u32 = 5;
 
 /// Where the rest of an answer goes while the client is too slow.
 #[derive(Debug)]
@@ -93,6 +96,9 @@ pub trait Descriptors {
     /// # Errors
     /// A breach, or this process has no room for it.
     fn connect(&mut self) -> Result<OwnedFd, RingError>;
+
+    /// Whether an answer whose body streams from the beginning may go on; if not, it is not wanted from the worker either.
+    fn may_stream(&mut self) -> bool;
 }
 
 /// The answer to one request.
@@ -137,6 +143,10 @@ pub struct Response {
     hijack_announced: bool,
     /// Whether it has taken the connection over.
     handed_over: bool,
+    /// Whether its body streams from the beginning, as the head announced.
+    streams_at_once: bool,
+    /// Whether the worker has freed its place, and the rest comes over a socket.
+    has_left: bool,
     /// What the worker says of the exception that the application has raised, if it has and says so.
     pub exception: Vec<u8>,
 }
@@ -173,6 +183,8 @@ impl Response {
             reads: PoolShare::of_reads(),
             hijack_announced: false,
             handed_over: false,
+            streams_at_once: false,
+            has_left: false,
             exception: Vec::new(),
         }
     }
@@ -239,6 +251,8 @@ impl Response {
         self.files = 0;
         self.hijack_announced = false;
         self.handed_over = false;
+        self.streams_at_once = false;
+        self.has_left = false;
         self.exception = Vec::new();
     }
 
@@ -325,7 +339,8 @@ impl Response {
     /// From now on what the client does not take goes to a spool file in `folder`, so that the worker need not
     /// wait. If that fails it is logged, and the worker waits after all. The task is woken when the worker can go on.
     pub(crate) fn spool_in(&mut self, folder: &Path, spool: &Account, context: &Context<'_>) {
-        if !matches!(self.spool, Spool::Unused) || self.progress != Progress::Streaming {
+        // The writer of one that has left its place waits for its client: no other request waits for it.
+        if !matches!(self.spool, Spool::Unused) || self.progress != Progress::Streaming || self.has_left {
             return;
         }
         let Some(held) = &self.held else { return };
@@ -345,6 +360,41 @@ impl Response {
     /// All that came has been sent. `true`: the client was too slow for a while, and there is room again.
     pub fn caught_up(&mut self) -> bool {
         !matches!(std::mem::replace(&mut self.spool, Spool::Unused), Spool::Unused)
+    }
+
+    /// Whether its body goes on, and is written by the application: no file, and no connection that is taken over. A head alone
+    /// may be that of a file.
+    pub(crate) fn has_body_under_way(&self) -> bool {
+        let has_begun = self.body_bytes > 0 || self.streams_at_once;
+        let is_written = has_begun && !self.hijack_announced && self.sent_file.is_none() && self.files == 0;
+        self.progress == Progress::Streaming && is_written
+    }
+
+    /// Whether what its client has not taken is in a spool file.
+    pub(crate) fn is_spooled(&self) -> bool {
+        matches!(self.spool, Spool::Used(_))
+    }
+
+    /// Whether its head has announced that the body streams.
+    pub(crate) fn streams_at_once(&self) -> bool {
+        self.streams_at_once
+    }
+
+    /// Whether the worker has freed its place, and the rest comes over a socket.
+    pub(crate) fn has_left(&self) -> bool {
+        self.has_left
+    }
+
+    /// What follows is the rest of the answer, which has left its place.
+    pub(crate) fn go_on(&mut self) {
+        self.reader.reset();
+    }
+
+    /// There is no room for one more that streams.
+    pub(crate) fn cut_surplus(&mut self) {
+        if self.progress == Progress::Streaming {
+            self.cut_off();
+        }
     }
 
     /// The answer is not wanted any more: the rest of it is dropped.
@@ -452,7 +502,19 @@ impl Response {
         descriptors: &mut dyn Descriptors,
     ) -> Result<(), RingError> {
         match frame {
-            Frame::Head(payload) => self.head(payload, behind),
+            Frame::Head(payload) => {
+                if has_flag(payload, STREAMS)
+                    && self.progress == Progress::Waiting
+                    && !descriptors.may_stream()
+                {
+                    self.fail(Refusal::TooManyStreams { retry_after_seconds: RETRY_STREAM_SECONDS });
+                }
+                self.head(payload, behind)?;
+                if has_flag(payload, STREAMS) && self.progress == Progress::Streaming {
+                    self.streams_at_once = true;
+                }
+                Ok(())
+            }
             Frame::Body(bytes) => self.body(bytes),
             Frame::File { offset, length } => match self.received(descriptors.receive_file())? {
                 Some(file) => self.file(file, offset, length),
@@ -460,6 +522,7 @@ impl Response {
             },
             Frame::Hijack => self.take_over(descriptors),
             Frame::End => self.end(),
+            Frame::Stream => self.leave(),
             Frame::Abort => {
                 self.fail(Refusal::BadResponse { why: "was given up before it had begun" });
                 Ok(())
@@ -488,7 +551,7 @@ impl Response {
             }
             Progress::Aborted | Progress::Refused(_) | Progress::GivenBack => return Ok(()),
         }
-        let has_flag = |flag: u8| payload.get(2).is_some_and(|flags| flags & flag != 0);
+        let has_flag = |flag: u8| has_flag(payload, flag);
         let context = HeadContext {
             complete_body_length: whole_body_length(behind),
             hijack: has_flag(HIJACK_FOLLOWS),
@@ -695,6 +758,18 @@ impl Response {
         Ok(())
     }
 
+    /// The worker has freed the place of an answer that goes on.
+    #[cold]
+    fn leave(&mut self) -> Result<(), RingError> {
+        if self.progress == Progress::Waiting
+            || self.handed_over
+            || std::mem::replace(&mut self.has_left, true)
+        {
+            return Err(RingError::Breach("a place freed by what is no body under way"));
+        }
+        Ok(())
+    }
+
     fn end(&mut self) -> Result<(), RingError> {
         match self.progress {
             Progress::Waiting => return Err(RingError::Breach("an end without a head")),
@@ -713,6 +788,11 @@ impl Response {
         }
         Ok(())
     }
+}
+
+/// Whether the payload of a `HEAD` frame has this flag.
+fn has_flag(payload: &[u8], flag: u8) -> bool {
+    payload.get(2).is_some_and(|flags| flags & flag != 0)
 }
 
 /// What is sent of the part of a file that a frame names.

@@ -87,6 +87,11 @@ pub enum Refusal {
     QueueFull {
         retry_after_seconds: u32,
     },
+    /// The worker has as many streams as it may have.
+    TooManyStreams {
+        /// What Retry-After says.
+        retry_after_seconds: u32,
+    },
     /// No worker is there yet, or no longer.
     NoWorker {
         retry_after_seconds: u32,
@@ -129,7 +134,7 @@ impl Refusal {
             MethodTooLong | ConnectMethod | UnknownTransferCoding => 501,
             WorkerDied { .. } | BadResponse { .. } => 502,
             SpoolFull { .. } | QueueFull { .. } | NoWorker { .. } | AppFailed | Draining { .. } => 503,
-            LoginsBusy { .. } => 503,
+            LoginsBusy { .. } | TooManyStreams { .. } => 503,
             WorkerTimeout { .. } => 504,
             UnknownVersion => 505,
         }
@@ -189,6 +194,7 @@ impl Refusal {
             WorkerDied { .. } => "the application's process ended before it answered",
             BadResponse { .. } => "the application's response is invalid",
             QueueFull { .. } => "too many requests are waiting",
+            TooManyStreams { .. } => "too many streams are open",
             NoWorker { .. } => "the application is not ready",
             AppFailed => "the application did not start",
             Draining { .. } => "the server is stopping",
@@ -211,6 +217,7 @@ impl Refusal {
                 | WorkerDied { .. }
                 | BadResponse { .. }
                 | QueueFull { .. }
+                | TooManyStreams { .. }
                 | NoWorker { .. }
                 | AppFailed
                 | Draining { .. }
@@ -240,6 +247,7 @@ impl Refusal {
         match self {
             Refusal::SpoolFull { retry_after_seconds }
             | Refusal::QueueFull { retry_after_seconds }
+            | Refusal::TooManyStreams { retry_after_seconds }
             | Refusal::NoWorker { retry_after_seconds }
             | Refusal::TooManyLogins { retry_after_seconds }
             | Refusal::LoginsBusy { retry_after_seconds }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use tokio::task::spawn_local;
 use tokio::time::timeout;
 
+use crate::exchange::answer_stream::{StreamNews, PACKET_BYTES};
 use crate::exchange::Exchange;
 use crate::message::answer::AnswerEvents;
 use crate::route::app_state::AppState;
@@ -34,6 +35,7 @@ pub(super) fn finish(
 ) {
     spawn_local(async move {
         let mut events = AnswerEvents::default();
+        let mut buffer = vec![0; PACKET_BYTES];
         let finished = poll_fn(|context| loop {
             if !is_of_use(&exchange) {
                 return Poll::Ready(());
@@ -45,7 +47,11 @@ pub(super) fn finish(
             inner.response.forget_taken();
             inner.waker = Some(context.waker().clone());
             drop(inner);
-            if !news {
+            let stream = exchange.poll_stream(context, &mut buffer);
+            if stream == StreamNews::Ended {
+                app.dispatcher.borrow_mut().end_stream(&exchange);
+            }
+            if !news && stream == StreamNews::None {
                 return Poll::Pending;
             }
             app.dispatcher.borrow_mut().pull(&exchange);

@@ -156,7 +156,7 @@ impl AppState {
 
     /// The configuration says something else of it from now on; `log` is that of the server.
     pub(crate) fn change(&self, app: Arc<App>, log: Option<&Rc<AccessLog>>) {
-        self.dispatcher.borrow_mut().set_queue_limit(app.limits.queue);
+        self.dispatcher.borrow_mut().set_limits(&app);
         self.spool.set_own_limit(app.limits.spool_bytes);
         self.change_cache(app.limits.cache_bytes);
         if !self.has_log_of(&app, log) {
@@ -378,6 +378,7 @@ impl AppState {
         self.own_log().iter().for_each(|log| log.flush());
         self.cache().iter().for_each(|cache| cache.tick());
         self.dispatcher.borrow_mut().report_overruns();
+        self.dispatcher.borrow_mut().look_after_streams();
         self.report_stalls();
         self.report_load(now_ms);
         self.look_whether_idle(now_ms);

@@ -100,6 +100,9 @@ fn unfit_descriptors_are_breaches() {
     breach("a second hijack", |job, _| {
         job.raw(&[&hijack[..], &hijack[..]].concat());
     });
+    breach("an answer that leaves without an offer", |job, _| {
+        job.raw(&[head(200, &[]), frame(Kind::Stream, b"")].concat());
+    });
     breach("files without end", |job, _| {
         job.head(200, &[]);
         for _ in 0..17 {
@@ -284,6 +287,7 @@ fn any_frame() -> impl Strategy<Value = Vec<u8>> {
         1 => Just(frame(Kind::Abort, b"")),
         1 => Just(frame(Kind::Failure, b"{}")),
         1 => Just(frame(Kind::Hijack, b"")),
+        1 => Just(frame(Kind::Stream, b"")),
         1 => any::<[u8; 16]>().prop_map(|payload| frame(Kind::File, &payload)),
         1 => bytes().prop_map(|payload| frame(Kind::Head, &payload)),
         2 => bytes(),

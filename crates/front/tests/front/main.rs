@@ -6,6 +6,7 @@ mod draining;
 mod generations;
 mod greedy_workers;
 mod hostile_workers;
+mod leaving;
 mod many_apps;
 mod serving;
 mod streaming;

@@ -206,6 +206,18 @@ impl Job {
         }
     }
 
+    /// Frees the place of an answer that goes on, once the front has offered a socket for the rest: a packet is a frame.
+    pub(crate) fn leave(mut self) -> OwnedFd {
+        loop {
+            if let Some((ticket, socket)) = self.ring.receive_descriptor().unwrap() {
+                assert_eq!((ticket.slot, ticket.position), (self.slot, self.position));
+                self.write(&frame(Kind::Stream, b""), WorkerRing::publish_end);
+                return socket;
+            }
+            std::thread::yield_now();
+        }
+    }
+
     pub(crate) fn send_descriptor(&self, descriptor: impl AsFd) {
         let sent = self.ring.send_descriptor(self.slot, self.position, descriptor.as_fd()).unwrap();
         assert!(sent, "room for a descriptor");

@@ -142,6 +142,10 @@ fn load(text: &mut Exposition, front: &FrontReport, apps: &[App<'_>]) {
     each(text, "highball_requests_in_flight", "gauge", help, apps, |load| {
         load.workers.iter().map(|worker| (worker.in_flight + worker.placed) as f64).sum()
     });
+    let help = "Answers that go on without a thread of their worker's pool.";
+    each(text, "highball_streams", "gauge", help, apps, |load| {
+        load.workers.iter().map(|worker| worker.streams as f64).sum()
+    });
     let help = "Serving threads of the workers that get requests.";
     each(text, "highball_threads", "gauge", help, apps, |load| {
         load.workers.iter().filter(|worker| worker.serves).map(|worker| worker.threads as f64).sum()

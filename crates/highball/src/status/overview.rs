@@ -182,6 +182,7 @@ fn app_overview(
             generation: process.generation,
             threads: process.threads,
             in_flight: requests.in_flight + requests.placed,
+            streams: requests.streams,
             served: requests.served,
             uptime_seconds: process.uptime_seconds,
             memory_bytes: taken.and_then(|(memory, _)| *memory),

@@ -177,7 +177,11 @@ fn app_facts(page: &mut Page, app: &AppReport) {
     } else {
         String::new()
     };
-    page.fact("requests", &format!("{} in the queue{spooled}", app.requests.queue));
+    let streams = match app.workers.iter().map(|worker| worker.requests.streams).sum::<usize>() {
+        0 => String::new(),
+        streams => format!(", {streams} streaming"),
+    };
+    page.fact("requests", &format!("{} in the queue{streams}{spooled}", app.requests.queue));
     memory_facts(page, &app.processes.memory);
     if let Some(limits) = &app.kernel_limits {
         limits_facts(page, limits);

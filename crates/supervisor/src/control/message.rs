@@ -101,6 +101,8 @@ pub(crate) enum ToWorker {
     Memory,
     /// Say where the threads are that are at a request, or `all`.
     Threads { all: bool },
+    /// Free the place of the request that the front knows by this number: its answer goes on.
+    LeavePlace { ticket: u64 },
     /// Interrupt the thread that is at the request that the front knows by this number.
     Interrupt { ticket: u64 },
 }

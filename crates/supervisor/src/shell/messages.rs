@@ -210,6 +210,13 @@ impl AppSupervisor {
                 self.overran(overrun, core);
                 return None;
             }
+            FrontAppEvent::AnswerLeaves { worker, ticket } => {
+                if let Some(handle) = self.workers.get(&worker).filter(|_| hears(core, worker)) {
+                    // One that cannot be reached keeps the place until the answer ends.
+                    let _ = handle.send(&ToWorker::LeavePlace { ticket });
+                }
+                return None;
+            }
             FrontAppEvent::DiagnosisWanted(failure, to) => {
                 self.diagnose_request(*failure, to, core);
                 return None;

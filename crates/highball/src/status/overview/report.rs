@@ -166,6 +166,9 @@ pub(crate) struct WorkerOverview {
     pub(crate) threads: u16,
     /// Requests that it has.
     pub(crate) in_flight: usize,
+    /// Those whose answers go on without a thread of its pool.
+    #[serde(default)]
+    pub(crate) streams: usize,
     /// Requests that it has answered.
     pub(crate) served: u64,
     pub(crate) uptime_seconds: u64,

@@ -1,0 +1,151 @@
+# frozen_string_literal: true
+
+# Many clients of one worker that each get a few tokens a second: the memory of all processes for each, whether a
+# token is lost or out of order, and how long other requests take beside them.
+#
+#     ruby bench/streams.rb [CLIENTS [SECONDS]] [-- OPTIONS OF HIGHBALL]
+#
+# STREAM_PATHS=each,call,live chooses the forms of examples/chat-model. Needs Debian's packages ruby-rails and
+# ruby-nio4r.
+
+require_relative "../test/support/highball_server"
+require "io/wait"
+require "nio"
+require "socket"
+
+# A client that reads tokens, and notes what is wrong with them.
+class TokenClient
+  attr_reader :socket, :tokens, :problem
+
+  def initialize(port, path)
+    @socket = TCPSocket.new("127.0.0.1", port)
+    @socket.write("GET #{path} HTTP/1.1\r\nHost: bench\r\n\r\n")
+    @rest = +""
+    @tokens = 0
+  end
+
+  # Reads what is there. Returns whether the response goes on.
+  def read
+    case (bytes = @socket.read_nonblock(16_384, exception: false))
+    when :wait_readable then true
+    when nil then fail_with("closed after #{@tokens} tokens")
+    else take(bytes)
+    end
+  end
+
+  private
+
+  def take(bytes)
+    @rest << bytes
+    while (line = @rest.slice!(/\A[^\n]*\n/))
+      return false if line.start_with?("event: done")
+      next unless line.start_with?("id: ")
+
+      number = line[/\d+/].to_i
+      fail_with("token #{number} after #{@tokens - 1}") if number != @tokens
+      @tokens += 1
+    end
+    true
+  end
+
+  def fail_with(problem)
+    @problem ||= problem
+    false
+  end
+end
+
+# The measurement.
+class StreamsBench
+  PER_SECOND = 5
+  AT_A_TIME = 100
+
+  def initialize(clients, seconds, options)
+    @clients = clients
+    @tokens = seconds * PER_SECOND
+    @options = options
+  end
+
+  def run(form)
+    @server = HighballServer.start("chat-model", "--max-streams", @clients.to_s, *@options, ready: "/hello", threads: 3)
+    100.times { @server.get("/hello") }
+    before = memory
+    alone = percentiles(hello(3))
+    open_all("/#{form}?tokens=#{@tokens}&per_second=#{PER_SECOND}")
+    reader = Thread.new { read_all }
+    sleep 1 until all.all? { |client| client.tokens.positive? || client.problem }
+    beside = percentiles(hello(10))
+    during = memory
+    reader.join
+    report(form, before, during, alone, beside)
+  ensure
+    @server&.finish
+  end
+
+  private
+
+  attr_reader :all
+
+  # Some at a time, so that the queue does not overflow.
+  def open_all(path)
+    @all = @clients.times.each_slice(AT_A_TIME).flat_map do |some|
+      some.map { TokenClient.new(@server.port, path) }.each { |client| client.socket.wait_readable(30) }
+    end
+  end
+
+  def read_all
+    selector = NIO::Selector.new
+    all.each { |client| selector.register(client.socket, :r).value = client }
+    until selector.empty?
+      selector.select do |monitor|
+        next if monitor.value.read
+
+        selector.deregister(monitor.io)
+        monitor.io.close
+      end
+    end
+  end
+
+  # Times of a request each 10 ms, in ms, sorted.
+  def hello(seconds)
+    @server.connect do |connection|
+      Array.new(seconds * 100) do
+        began = now
+        raise "hello failed" unless connection.get("/hello").status == 200
+
+        took = now - began
+        sleep [0.01 - took, 0].max
+        took * 1000
+      end.sort
+    end
+  end
+
+  def percentiles(times) = [0.5, 0.99, 1.0].map { |share| times[((times.length - 1) * share).round].round(1) }
+
+  # PSS of all processes of the server, in KiB.
+  def memory
+    ProcessFacts.proportional_bytes(ProcessFacts.tree(@server.pid)) / 1024
+  end
+
+  def report(form, before, during, alone, beside)
+    wait_for_threads
+    after = memory
+    lost = all.count { |client| client.problem || client.tokens != @tokens }
+    puts "#{form}: #{@clients} clients, #{@tokens} tokens each, #{lost} with lost or reordered tokens"
+    all.filter_map(&:problem).tally.each { |problem, count| puts "  #{count}: #{problem}" }
+    puts "  memory: #{before / 1024} MiB before, #{during / 1024} with them, #{after / 1024} #{WAIT_AFTER} s after; " \
+         "#{(during - before) / @clients} KiB each"
+    puts "  hello, ms (median, p99, most): #{alone.join(', ')} alone; #{beside.join(', ')} beside them"
+  end
+
+  WAIT_AFTER = 15
+  def wait_for_threads = sleep(WAIT_AFTER)
+
+  def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+end
+
+options = ARGV.include?("--") ? ARGV.slice!(ARGV.index("--")..).drop(1) : []
+clients, seconds = ARGV.map { |text| Integer(text) }
+Process.setrlimit(:NOFILE, Process.getrlimit(:NOFILE).last)
+ENV.fetch("STREAM_PATHS", "each,call,live").split(",").each do |form|
+  StreamsBench.new(clients || 500, seconds || 60, options).run(form)
+end

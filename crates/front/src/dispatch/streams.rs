@@ -1,0 +1,190 @@
+//! Answers that go on for long give their places back: a worker's thread that waits for the rest of a body keeps no other request
+//! waiting. The front offers such an answer a separate socket, and the supervisor passes the order on; the worker then frees the slot, and
+//! writes the rest into the socket ([`crate::exchange::answer_stream`]). Of a connection that the application has taken over
+//! nothing is left to be written.
+
+use std::rc::Rc;
+
+use highball_link::FrontAppEvent;
+use highball_ring::{RingError, Ticket};
+
+use super::worker::{DispatchState, Worker};
+use super::Dispatcher;
+use crate::clock::now_ms;
+use crate::exchange::answer_stream::{AnswerStream, STREAM_BUFFER};
+use crate::exchange::response::Progress;
+use crate::exchange::{Exchange, Inner, Place};
+
+/// How long nothing of a body comes before its answer leaves, while requests wait for a place.
+const PAUSE_MS: u64 = 10;
+
+/// How long an answer takes, from its head, before it leaves in any case.
+const LONG_MS: u64 = 250;
+
+/// The log says at most this often that streams have no room, in ms.
+const LOG_MS: u64 = 10_000;
+
+impl Dispatcher {
+    /// Whether requests wait, and bodies are under way whose threads might wait, too.
+    pub(crate) fn may_gain_places(&self) -> bool {
+        self.has_bodies && !self.queue.is_empty()
+    }
+
+    /// Has answers leave that go on for long.
+    pub(crate) fn offer_streams(&mut self) {
+        if !std::mem::take(&mut self.has_bodies) {
+            return;
+        }
+        let now_ms = now_ms();
+        for index in 0..self.workers.len() {
+            if let Err(breach) = self.offer_streams_of(index, now_ms) {
+                self.worker_is_broken(index, &breach);
+            }
+        }
+    }
+
+    fn offer_streams_of(&mut self, index: usize, now_ms: u64) -> Result<(), RingError> {
+        let others_wait = !self.queue.is_empty();
+        let worker = &self.workers[index];
+        if worker.in_flight == 0 || worker.state == DispatchState::Broken {
+            return Ok(());
+        }
+        for slot in 0..worker.slots.len() as u16 {
+            let Some(exchange) = self.workers[index].slots[usize::from(slot)].clone() else { continue };
+            let mut inner = exchange.borrow();
+            if !inner.is_body_under_way() {
+                continue;
+            }
+            self.has_bodies = true;
+            if inner.is_slow(now_ms, others_wait) {
+                if self.workers[index].has_room_for_stream(self.max_streams) {
+                    self.offer(index, &mut inner)?;
+                } else if others_wait {
+                    drop(inner);
+                    self.end_surplus(index, slot, &exchange);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Has this answer leave, if it can.
+    pub(super) fn offer(&mut self, index: usize, inner: &mut Inner) -> Result<(), RingError> {
+        let Place::Worker(number, ticket) = inner.place else { return Ok(()) };
+        if !inner.response.is_taken_over() {
+            match self.workers[index].ring.offer(ticket.slot, STREAM_BUFFER) {
+                Ok(Some(socket)) => inner.offered = Some(socket),
+                Ok(None) => return Ok(()),
+                Err(error @ RingError::System { .. }) if self.stream_log.is_due(LOG_MS) => {
+                    tracing::error!(%error, "a streaming answer keeps its place: it could not get a socket. If files have run out, raise the limit (ulimit -n)");
+                    return Ok(());
+                }
+                Err(RingError::System { .. }) => return Ok(()),
+                Err(breach) => return Err(breach),
+            }
+        }
+        inner.is_to_leave = true;
+        self.workers[index].offers += 1;
+        self.events.send(FrontAppEvent::AnswerLeaves { worker: number, ticket: ticket.pack() });
+        Ok(())
+    }
+
+    /// There are as many streams as there may be, and requests wait for this one's place.
+    #[cold]
+    fn end_surplus(&mut self, index: usize, slot: u16, exchange: &Exchange) {
+        let most = self.workers[index].most_streams(self.max_streams);
+        if most == 0 || exchange.borrow().response.is_taken_over() {
+            return; // streams keep their places
+        }
+        if self.stream_log.is_due(LOG_MS) {
+            tracing::warn!(worker = self.workers[index].number, most, "a streaming answer is cut off: the worker has as many streams as max_streams allows, and requests wait for a place");
+        }
+        self.workers[index].ring.cancel(slot);
+        exchange.borrow().response.cut_surplus();
+        exchange.wake();
+    }
+
+    /// The answer that has left its place has ended, or its client has gone: then the worker finds the socket closed.
+    pub(crate) fn end_stream(&mut self, exchange: &Rc<Exchange>) {
+        let mut inner = exchange.borrow();
+        let Place::Stream(number, _) = inner.place else { return };
+        inner.place = Place::Connection;
+        inner.stream = None;
+        drop(inner);
+        if let Some(index) = self.position(number) {
+            self.workers[index].streams.retain(|other| !Rc::ptr_eq(other, exchange));
+            self.settle();
+        }
+    }
+
+    /// Retiring workers may have ended what had left its place.
+    pub(crate) fn look_after_streams(&mut self) {
+        if self.workers.iter().any(|worker| worker.state == DispatchState::Retiring) {
+            self.settle();
+        }
+        self.offer_streams();
+    }
+}
+
+impl Worker {
+    /// Answers that have left their places and not ended: those that have clients, or all that the worker counts.
+    pub(crate) fn stream_count(&self) -> u32 {
+        (self.streams.len() as u32).max(self.ring.left())
+    }
+
+    /// The slot of an answer that was to leave is free.
+    pub(super) fn leave(&mut self, exchange: &Rc<Exchange>, inner: &mut Inner, ticket: Ticket) {
+        self.offers -= u32::from(std::mem::take(&mut inner.is_to_leave));
+        // It may have ended before it could leave, or its client has gone.
+        let goes_on = inner.response.has_left() && inner.response.progress() == Progress::Streaming;
+        if let Some(socket) = inner.offered.take().filter(|_| goes_on) {
+            inner.response.go_on();
+            inner.stream = Some(Box::new(AnswerStream::new(socket, self.number)));
+            inner.place = Place::Stream(self.number, ticket);
+            self.streams.push(Rc::clone(exchange));
+        }
+    }
+
+    /// How many of its answers may leave their places, with this limit. An application with one thread need not be thread-safe.
+    pub(super) fn most_streams(&self, max_streams: u32) -> u32 {
+        if self.ring.geometry().threads == 1 {
+            0
+        } else {
+            max_streams
+        }
+    }
+
+    /// Whether another answer may leave its place.
+    pub(super) fn has_room_for_stream(&self, max_streams: u32) -> bool {
+        // The worker may say any number.
+        self.stream_count().saturating_add(self.offers) < self.most_streams(max_streams)
+    }
+}
+
+impl Inner {
+    /// Whether a part of the answer has come, and it has not been asked to leave.
+    fn is_body_under_way(&self) -> bool {
+        let is_under_way = self.response.has_body_under_way() || self.response.is_taken_over();
+        is_under_way && !self.is_to_leave && matches!(self.place, Place::Worker(..))
+    }
+
+    /// Something of the answer has come, which goes on. `true`: the body has begun, or the application has the connection.
+    pub(super) fn note_body(&mut self, now_ms: u64) -> bool {
+        if !self.response.has_body_under_way() && !self.response.is_taken_over() {
+            return false;
+        }
+        self.body_ms = now_ms;
+        if self.head_ms == 0 {
+            self.head_ms = now_ms;
+        }
+        true
+    }
+
+    /// Whether its thread seems to wait for something, or does not end although others wait for its place. (A body that waits in a
+    /// spool file was written quickly: it ends soon, but for one that is endless.)
+    fn is_slow(&self, now_ms: u64, others_wait: bool) -> bool {
+        let is_paused = others_wait && now_ms >= self.body_ms + PAUSE_MS;
+        let is_long = now_ms >= self.head_ms + LONG_MS;
+        is_paused || (is_long && (others_wait || !self.response.is_spooled()))
+    }
+}
