@@ -199,7 +199,7 @@ class ErrorPagesTest < E2ETest
     page = text_of(answer)
     assert_equal 503, answer.status
     assert answer["retry-after"]
-    assert_match(/the queue is full: 1 requests are waiting; the oldest has waited for [\d.]+ s/, page)
+    assert_match(/the queue is full: 1 request is waiting; the oldest has waited for [\d.]+ s/, page)
     assert_includes page, "At work: 1 × 1 (workers × threads)."
     assert_includes page, "worker 1 is handling: GET /slow"
     assert_includes page, "--max-queue"

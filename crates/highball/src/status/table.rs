@@ -9,6 +9,9 @@ use highball_link::{
 use std::fmt::Write as _;
 use std::time::SystemTime;
 
+/// Before what went wrong in an application, below its row.
+const INDENT: &str = "    ";
+
 /// One instance, for people, and those of its applications that are meant: one with all its facts, several as a table, unless
 /// details are wanted.
 pub(crate) fn table(
@@ -107,7 +110,10 @@ fn list(page: &mut Page, apps: &[&AppReport]) {
         let (workers, busy) = (app.workers.len().to_string(), busy.to_string());
         let (queue, memory) = (app.requests.queue.to_string(), mib(app.processes.memory.bytes));
         page.line(&row([&app.name, &app.processes.phase, &workers, &busy, &queue, &memory, place]));
-        failure_facts(page, app);
+        let columns = page.view.columns.map(|columns| columns.saturating_sub(INDENT.len()));
+        let mut failures = Page::new(View { columns, ..page.view });
+        failure_facts(&mut failures, app);
+        failures.into_text().lines().for_each(|line| page.line(&format!("{INDENT}{line}")));
     }
     page.line("");
     page.line("highball status NAME shows one application, --details everything.");

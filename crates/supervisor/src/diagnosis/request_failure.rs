@@ -138,7 +138,8 @@ fn bad_answer(why: &str) -> Account {
 fn queue_full(load: &QueueLoad, app: &App) -> Account {
     let QueueLoad { waiting, oldest, workers } = load;
     let (count, threads) = (workers.len(), app.threads);
-    let mut message = format!("the queue is full: {waiting} requests are waiting");
+    let requests = if *waiting == 1 { "request is" } else { "requests are" };
+    let mut message = format!("the queue is full: {waiting} {requests} waiting");
     if *waiting > 0 {
         let _ = write!(message, "; the oldest has waited for {:.1} s", oldest.as_secs_f64());
     }
