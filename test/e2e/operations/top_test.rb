@@ -99,6 +99,14 @@ class TopTest < E2ETest
     end
   end
 
+  def test_a_terminal_that_can_only_print
+    in_terminal(serve(stuck_app), term: "dumb") do |terminal|
+      terminal.see(/REQUEST \(0\)/)
+      assert_predicate terminal.wait, :success?
+      refute_includes terminal.screen, "\e"
+    end
+  end
+
   # The shell gets the terminal, and the program gets it back.
   def test_it_is_suspended
     server = serve(stuck_app)
@@ -152,8 +160,9 @@ class TopTest < E2ETest
     false
   end
 
-  def in_terminal(server)
-    terminal = Terminal.new(folder_with, HighballServer::BINARY, "top", "--port", server.port.to_s)
+  def in_terminal(server, term: "xterm")
+    command = [HighballServer::BINARY, "top", "--port", server.port.to_s]
+    terminal = Terminal.new(folder_with, *command, env: { "TERM" => term })
     yield terminal
   ensure
     terminal&.finish

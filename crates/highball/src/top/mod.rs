@@ -47,7 +47,7 @@ pub(crate) fn top(display: Display, selector: &Selector) -> Result<(), CommandEr
     let Some(instance) = found.pop() else { return Err(CommandError::Ended(pid)) };
     let apps = apps_of(&instance, selector);
     #[allow(clippy::disallowed_methods)] // nothing is written
-    let is_live = io::stdin().is_terminal() && io::stdout().is_terminal();
+    let is_live = io::stdin().is_terminal() && io::stdout().is_terminal() && moves_its_cursor();
     match display {
         Display::Token => token(&instance),
         Display::Json => {
@@ -80,6 +80,11 @@ fn token(instance: &Instance) -> Result<(), CommandError> {
         Ok(_) => Err(CommandError::Silent(pid, io::ErrorKind::InvalidData.into())),
         Err(error) => Err(CommandError::Silent(pid, error)),
     }
+}
+
+/// Whether the terminal can draw a picture in place. A `dumb` one, as in an editor, can only print.
+fn moves_its_cursor() -> bool {
+    std::env::var_os("TERM").is_none_or(|term| term != "dumb")
 }
 
 /// One picture, as text.
