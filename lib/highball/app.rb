@@ -6,6 +6,7 @@ require_relative "boot_cache"
 require_relative "boot_requires"
 require_relative "collector"
 require_relative "compiler"
+require_relative "database_pools"
 require_relative "detection"
 require_relative "entity_tags"
 require_relative "heap_layout"
@@ -149,15 +150,7 @@ module Highball
 
     # Closes ActiveRecord's connections, which two processes must not share. Called before every fork, because the
     # application may have opened one since the last.
-    def disconnect_databases
-      return unless defined?(::ActiveRecord::Base)
-
-      handler = ActiveRecord::Base.connection_handler
-      release = [ActiveRecord::VERSION::MAJOR, ActiveRecord::VERSION::MINOR]
-      every_role = (release <=> [7, 1]) >= 0
-      pools = every_role ? handler.connection_pool_list(:all) : handler.all_connection_pools
-      pools.each(&:disconnect!)
-    end
+    def disconnect_databases = DatabasePools.all.each(&:disconnect!)
 
     private
 

@@ -17,7 +17,7 @@ module Highball
       places = busy.first(MOST).map { |thread, number| describe(thread, server.ticket(number)) }
       return places unless all
 
-      others = (Thread.list - serving - [Thread.current]).map { |thread| describe(thread, 0) }
+      others = (Thread.list - serving.compact - [Thread.current]).map { |thread| describe(thread, 0) }
       (places + others.reject { |place| place[:backtrace].empty? }).first(MOST) # Highball's own have none
     end
 

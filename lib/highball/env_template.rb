@@ -17,13 +17,13 @@ module Highball
     # Files to be closed after the request: the ring appends the one of a large body.
     attr_reader :files
 
-    # threads:: serving threads of the worker.
+    # multithread:: whether several threads of the worker may serve.
     # others:: entries that are not for every worker.
-    def initialize(threads:, others: {})
+    def initialize(multithread:, others: {})
       @response_finished = []
       @after_reply = []
       @files = []
-      @env = roomy_hash.merge!(common(threads), self.class.rack3? ? rack3 : rack2, others)
+      @env = roomy_hash.merge!(common(multithread), self.class.rack3? ? rack3 : rack2, others)
     end
 
     # Whether the last request left files or callbacks. Every request asks this, so it is one question.
@@ -63,7 +63,7 @@ module Highball
       (1..ROOM).to_h { |number| [number, nil] }.clear
     end
 
-    def common(threads)
+    def common(multithread)
       {
         "SCRIPT_NAME" => "",
         "QUERY_STRING" => "",
@@ -73,7 +73,7 @@ module Highball
         "rack.url_scheme" => "http",
         "rack.input" => NoInput.new,
         "rack.errors" => $stderr,
-        "rack.multithread" => threads > 1,
+        "rack.multithread" => multithread,
         "rack.multiprocess" => true,
         "rack.run_once" => false,
         "rack.hijack?" => true,

@@ -22,25 +22,30 @@ module Highball
     def self.readable(value) = Text.visible(value)
 
     # Logs an error. Facts that are nil are left out.
-    def error(event, **facts)
+    def error(event, **facts) = write("error", event, facts)
+
+    # Logs something that is no error.
+    def info(event, **facts) = write("info", event, facts)
+
+    private
+
+    def write(level, event, facts)
       facts = @facts.merge(facts).compact
       facts.transform_values! { |value| value.is_a?(Integer) ? value : Log.readable(value) }
       time = Time.now.utc.strftime("%Y-%m-%dT%H:%M:%S.%LZ")
       # In one write, so that lines of several processes do not mix.
-      @out.write(@json ? json(time, event, facts) : human(time, event, facts))
+      @out.write(@json ? json(time, level, event, facts) : human(time, level, event, facts))
     rescue IOError, SystemCallError
       nil # standard error is closed: there is no other place for it
     end
 
-    private
-
-    def json(time, event, facts)
-      "#{Message.encode({ time: time, level: 'error', message: event, **facts })}\n"
+    def json(time, level, event, facts)
+      "#{Message.encode({ time: time, level: level, message: event, **facts })}\n"
     end
 
-    def human(time, event, facts)
+    def human(time, level, event, facts)
       below, beside = facts.partition { |_, value| value.to_s.include?("\n") || value.to_s.length > INLINE }
-      line = "#{time} ERROR #{event}#{beside.map { |name, value| " #{name}=#{word(value)}" }.join}\n"
+      line = "#{time} #{level.upcase.rjust(5)} #{event}#{beside.map { |name, value| " #{name}=#{word(value)}" }.join}\n"
       line + below.map { |name, value| "    #{name}: #{indented(value)}\n" }.join
     end
 

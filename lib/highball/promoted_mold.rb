@@ -5,13 +5,11 @@ require_relative "mold"
 module Highball
   # A mold that was a worker. It no longer serves; otherwise it is like any other mold.
   class PromotedMold < Mold
-    # threads:: the number of threads that have served.
     # careful:: whether Highball has begun the refork by itself: native extensions then have to bear nothing that Ruby
     #           does not do without being asked.
-    def initialize(control, app, threads:, careful: false, may_refork: false)
+    def initialize(control, app, careful: false, may_refork: false)
       super(control, may_refork: may_refork)
       @app = app
-      @threads = threads
       @careful = careful
       @booted = true
     end

@@ -82,7 +82,12 @@ module Highball
                                "and with the gem localhost, Highball issues a certificate. It does not bind the address if it " \
                                "has other restrictions (`verify_mode`, `ssl_cipher_filter`), if it gives certificates as " \
                                "text, or if a file cannot be read."),
-      option("threads", to: %w[threads], here: "The larger number. A worker starts all of its threads at once."),
+      option("threads", to: %w[threads],
+                        here: "The range. A worker begins with the smaller number, but at least with 3. It gets more threads " \
+                              "when requests queue while all of them wait."),
+      option("max_io_threads", to: %w[threads],
+                               here: "Further threads, beyond those of `threads`. Requests may announce a wait by " \
+                                     '`env["puma.mark_as_io_bound"].call`.'),
       option("workers", to: %w[workers],
                         here: "The number, or `:auto`: the number follows the load. 0 means one worker. Without the statement and without " \
                               "WEB_CONCURRENCY it is `auto`, and 1 in development."),
@@ -172,8 +177,8 @@ module Highball
       built_in("drain_on_shutdown", here: "Highball answers the requests that have arrived, then stops."),
       built_in("silence_single_worker_warning", "silence_fork_callback_warning", here: "Highball has no such warning."),
       built_in("raise_exception_on_sigterm", here: "TERM ends the server with exit code 0."),
-      built_in("reaping_time", "auto_trim_time", "max_io_threads", "before_thread_exit", "on_thread_exit",
-               here: "The number of threads is fixed, so none are trimmed."),
+      built_in("reaping_time", "auto_trim_time", "before_thread_exit", "on_thread_exit",
+               here: "Idle threads beyond the smaller number end after a while."),
       built_in("io_selector_backend", here: "Ruby handles no connections."),
       built_in("mutate_stdout_and_stderr_to_sync_on_write", here: "Ruby does not buffer standard output."),
       built_in("restart_command", here: "`highball upgrade` starts the program at the path that the server was started from."),

@@ -10,15 +10,17 @@ require_relative "hijack"
 require_relative "log"
 require_relative "request_log"
 require_relative "request_secrets"
+require_relative "thread_places"
 
 module Highball
   # Interrupts a request that has exceeded its time limit, with the option `timeout_interrupts`. It is no StandardError,
   # so that a plain `rescue` does not keep the request going.
   class RequestTimeout < Exception; end # rubocop:disable Lint/InheritException
 
-  # Serves the application in a worker: N threads claim requests from the ring, call the app, and answer.
+  # Serves the application in a worker: its threads claim requests from the ring, call the app, and answer.
   #
-  # In reading order: EnvTemplate (what every env has in common), Server (the life of a request in Ruby),
+  # In reading order: EnvTemplate (what every env has in common), Server (the life of a request in Ruby), ThreadPlaces
+  # (how many threads serve),
   # Answer and Stream (how a Rack response goes out), EarlyHints (what may go before it), Hijack (how a connection is
   # handed over), Diagnosis, ExceptionWords and Log (how exceptions are reported).
   class Server
@@ -28,6 +30,8 @@ module Highball
     # that it gets as an answer.
     PROBE = "highball.probe"
     PROBE_BYTES = 4096
+    # The entry by which a request announces that it waits, as in Puma 8.
+    IO_BOUND = "puma.mark_as_io_bound"
     # A request's id, as the front makes and keeps them.
     REQUEST_ID = /\A[\w\-@]{1,255}\z/
     # Where frameworks leave an exception that they have made an error page of.
@@ -35,7 +39,6 @@ module Highball
 
     # app:: the Rack application (anything that responds to +call+).
     # ring:: Highball::Ring.
-    # threads:: the number of requests that are served at a time.
     # name:: this worker's name in the names of its threads.
     # log:: the Log for exceptions of the app.
     # development:: whether exceptions also go to the front, for the developer's browser.
@@ -43,11 +46,10 @@ module Highball
     # timeout_header:: the env key by which the app gets what is left of the time for its answer, or nil.
     # sendfile:: the Sendfile for headers of the app that name files, or nil.
     # collector:: the Collector that chooses when garbage is collected, or nil.
-    def initialize(app, ring, threads: ring.threads, name: "worker", log: Log.new, development: false,
+    def initialize(app, ring, name: "worker", log: Log.new, development: false,
                    early_hints: false, timeout_header: nil, sendfile: nil, collector: nil)
       @app = app
       @ring = Hijack.ring = ring
-      @size = threads
       @name = name
       @log = log
       @development = development
@@ -57,8 +59,9 @@ module Highball
       @sendfile = sendfile
       @collector = collector
       ring.send_files if sendfile
-      @threads = []
+      @threads = [] # by seat; nil: none
       @left = [] # by seat: whether its request has left its place
+      @places = ThreadPlaces.new(ring, log) if ring.most_threads > ring.least_threads
       @mutex = Mutex.new
       @stopping = false
     end
@@ -72,12 +75,13 @@ module Highball
 
     # Starts the serving threads and returns.
     def start
-      @mutex.synchronize { @size.times { |number| start_thread(number) } }
+      @mutex.synchronize { @ring.least_threads.times { |number| start_thread(number) } }
+      start_tending if @places
     end
 
     # Waits until all serving threads have ended.
     def join
-      while (thread = threads.compact.find(&:alive?))
+      while (thread = [*threads, @tending].find { |one| one&.alive? })
         thread.join
       end
       @ring.end_turns
@@ -99,11 +103,11 @@ module Highball
         next if !number || @left[number] || !@threads[number]&.alive?
 
         @left[number] = true # before, as this thread may end its answer at any moment
-        @ring.leave_place(ticket) ? fill_places : @left[number] = false
+        @ring.leave_place(ticket) ? fill_place : @left[number] = false
       end
     end
 
-    # The threads that serve, and those whose requests have left their places. nil where there is none.
+    # The threads that serve, and those whose requests have left their places, by seat; nil where there is none.
     def threads
       @mutex.synchronize { @threads.dup }
     end
@@ -138,10 +142,10 @@ module Highball
       env[@timeout_header] = format("%.3f", [left, 0].max)
     end
 
-    # Starts a thread for each place that was given back. If there is no room for one, the next stream's thread takes
-    # the place when it is done.
-    def fill_places
-      start_thread(@threads.index(nil) || @threads.size) while lacks_thread? && !@stopping
+    # Another thread serves in a place that was given back. If there is no room for one, the next stream's thread does
+    # when it is done.
+    def fill_place
+      start_thread(free_seat) unless @stopping || @ring.take_place_back
     rescue ThreadError => e
       report("no thread could be started in the place of one that streams", e)
     end
@@ -149,14 +153,31 @@ module Highball
     # The request of this thread left its place, and has ended. Returns whether it serves again.
     def rejoin?(number)
       @mutex.synchronize do
-        @left[number] = false if lacks_thread?
+        serving = @threads.each_index.count { |seat| @threads[seat] && !@left[seat] }
+        @left[number] = false if serving < @ring.places
         !@left[number]
       end
     end
 
-    # Whether fewer threads serve than there are places.
-    def lacks_thread?
-      @threads.each_index.count { |number| @threads[number] && !@left[number] } < @size
+    def free_seat = @threads.index(nil) || @threads.size
+
+    # The tending thread waits until requests queue while the serving threads wait, and then starts another one.
+    def start_tending
+      @tending = Thread.new do
+        nil while @ring.await_shortage && add_place
+      ensure
+        start_tending unless @stopping || @ring.foreign? || ending?
+      end
+      @tending.name = "#{@name} threads"
+      @tending.thread_variable_set(:fork_safe, true)
+    end
+
+    # One more thread serves, if a pool of the application does not limit their number.
+    def add_place
+      @places.add do
+        @mutex.synchronize { start_thread(free_seat) unless @stopping }
+      end
+      true
     end
 
     # The thread inherits the mask: interrupts (Thread#kill, Thread#raise, Timeout) reach it only while it serves.
@@ -173,7 +194,7 @@ module Highball
       Native.join_heap
       Thread.handle_interrupt(Object => :immediate) do
         Highball.hooks.run(:thread_start)
-        template = EnvTemplate.new(threads: @size, others: @sendfile ? Sendfile::ENV : {})
+        template = EnvTemplate.new(multithread: @ring.most_threads > 1, others: others)
         @collector&.after_request { @ring.idle? } while serve(number, template) && (!@left[number] || rejoin?(number))
       end
     rescue Exception => e # rubocop:disable Lint/RescueException -- raised by another thread, or too late for its request
@@ -185,16 +206,27 @@ module Highball
       replace(number)
     end
 
-    # A thread that the app killed is replaced, so that the worker keeps its size. One that has left its place has been
-    # replaced already.
+    # A thread that the app killed is replaced, so that the worker keeps its size. One without a place is not, and one
+    # that has left its place has been replaced already.
     def replace(number)
       return if @ring.foreign? || ending?
 
       @mutex.synchronize do
-        if @left[number] then @left[number] = @threads[number] = nil
+        if @left[number] || @ring.withdrawn?(number) then @left[number] = @threads[number] = nil
         elsif !@stopping then start_thread(number)
         end
       end
+    end
+
+    # Entries that not every worker's envs have.
+    def others
+      { **(@sendfile ? Sendfile::ENV : {}), **(@places ? { IO_BOUND => method(:expect_wait) } : {}) }
+    end
+
+    # What Puma 8 has, too: a request announces that it is going to wait for something else than the GVL.
+    def expect_wait
+      add_place if @ring.all_serving?
+      nil
     end
 
     # At the end of a process Ruby kills all of its threads, and waits until none is left.

@@ -26,7 +26,6 @@ module Highball
     # mold if Highball may promote this worker automatically.
     def initialize(message, descriptors, app, found = nil, state = nil)
       @number = message[:worker]
-      @threads = message[:threads]
       @log_format = message[:log_format]
       @serving = message.slice(:development, :early_hints, :timeout_header)
       @sendfile = message[:sendfile]
@@ -112,7 +111,7 @@ module Highball
       end
       log = Log.new(format: @log_format, worker: @number)
       sendfile = Sendfile.new(@sendfile, below: App::FOLDER) unless @sendfile.empty?
-      Server.new(@app.rack_app, Ring.new(*numbers), threads: @threads, name: name, log: log, sendfile: sendfile,
+      Server.new(@app.rack_app, Ring.new(*numbers), name: name, log: log, sendfile: sendfile,
                                                     collector: Collector.of_worker, **@serving)
     end
 
@@ -221,7 +220,7 @@ module Highball
     def become_mold
       Mold.ignore_group_signals
       [@news, @announce].each(&:close)
-      PromotedMold.new(@control, @app, threads: @threads, careful: @careful, may_refork: !@state.nil?)
+      PromotedMold.new(@control, @app, careful: @careful, may_refork: !@state.nil?)
     end
 
     def give_up(exception)

@@ -185,7 +185,7 @@ class MoldTest < Minitest::Test
   def order_worker(number)
     ours, theirs = Socket.pair(:UNIX, :SEQPACKET)
     File.open(File::NULL) do |nothing|
-      @control.say(:fork, worker: number, threads: 1, descriptors: [nothing, nothing, nothing, theirs])
+      @control.say(:fork, worker: number, descriptors: [nothing, nothing, nothing, theirs])
     end
     theirs.close
     Highball::ControlSocket.new(ours)

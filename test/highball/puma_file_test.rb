@@ -35,9 +35,12 @@ class PumaFileTest < Minitest::Test
   # --- settings
 
   def test_threads
-    { "5" => "5", "0, 5" => "5", "'0', '16'" => "16", "'0:5'" => "5", "3, 3" => "3" }.each do |arguments, count|
+    { "5" => "5", "0, 5" => "3..5", "'0', '16'" => "3..16", "'0:2'" => "2", "3, 3" => "3",
+      "4, 8" => "4..8" }.each do |arguments, count|
       assert_equal({ "threads" => [count] }, settings("threads #{arguments}"), arguments)
     end
+    assert_equal %w[5 5..8], settings("threads 5, 5\nmax_io_threads 3")["threads"]
+    assert_equal %w[3..13], settings("max_io_threads 8")["threads"]
     assert_raises(ArgumentError) { read("threads 0, 0") }
     assert_raises(ArgumentError) { read("threads 'many'") }
   end

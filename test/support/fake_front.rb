@@ -16,6 +16,7 @@ class FakeFront
   REQUEST_BYTES = 64 * 1024
   CONTROL = 128
   CURSOR = 136
+  PLACES = 512
   KEYS = %w[REQUEST_METHOD SCRIPT_NAME PATH_INFO QUERY_STRING REQUEST_URI SERVER_NAME SERVER_PORT SERVER_PROTOCOL
             REMOTE_ADDR CONTENT_TYPE CONTENT_LENGTH HTTP_HOST].freeze
   HTTP_UPGRADE = 29
@@ -178,7 +179,8 @@ class FakeFront
     @memory = Tempfile.create("highball-ring").binmode
     File.unlink(@memory.path)
     @memory.truncate(SLOTS_AT + (@slots * (REQUEST_BYTES + @response_bytes)))
-    poke(0, MAGIC + [VERSION, @slots, REQUEST_BYTES, @response_bytes, threads].pack("L<5"))
+    poke(0, MAGIC + [VERSION, @slots, REQUEST_BYTES, @response_bytes, threads, threads].pack("L<6"))
+    poke(PLACES, [threads].pack("L<"))
     poke(CURSOR, [1].pack("Q<"))
   end
 

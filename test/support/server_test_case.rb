@@ -29,7 +29,7 @@ class ServerTestCase < Minitest::Test
   def serve(threads: 1, response_bytes: 64 * 1024, development: false, sendfile: nil, &app)
     @front = FakeFront.new(threads: threads, response_bytes: response_bytes)
     log = Highball::Log.new(out: @log, worker: 1)
-    @server = Highball::Server.new(app, @front.ring, threads: threads, log: log, development: development,
+    @server = Highball::Server.new(app, @front.ring, log: log, development: development,
                                                      sendfile: sendfile)
     @servers << @server
     @server.start

@@ -9,6 +9,7 @@ use crate::access_format::LogRules;
 use crate::error::ConfigError;
 use crate::form::{Form, Place, Raw, Written};
 use crate::settings::{AcmeSettings, App, Bind, BindProtocol, RunsAs, Settings};
+use crate::threads::Threads;
 use crate::value::Address;
 
 /// The port of an address for health checks that names none.
@@ -54,6 +55,8 @@ pub(crate) struct Fields {
     pub(crate) min_workers: u16,
     /// `None`: by the number of CPUs.
     pub(crate) max_workers: Option<u16>,
+    /// `None`: by the environment and the memory.
+    pub(crate) threads: Option<Threads>,
     pub(crate) user: Option<RunsAs>,
     pub(crate) basic_auth: Option<PathBuf>,
     pub(crate) basic_auth_realm: String,
@@ -68,6 +71,7 @@ impl Fields {
             app: app.clone(),
             name: Some(app.name.clone()),
             workers: app.pool.is_none().then_some(app.workers),
+            threads: (!app.threads.are_default).then_some(app.threads),
             user: Some(app.runs_as.clone()),
             ..Fields::default()
         }

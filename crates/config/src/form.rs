@@ -13,6 +13,7 @@ use crate::network::{networks, Network};
 use crate::ownership::Starter;
 use crate::settings::{MemoryBound, PathTimeout, ReforkAfter, RunsAs, SentFolder};
 use crate::spelling::guess;
+use crate::threads::Threads;
 use crate::value::{self, duration_text, size_text, Address};
 use highball_cgroups::CpuMax;
 
@@ -124,22 +125,17 @@ pub(crate) trait Form: Written {
 pub(crate) struct Text<T> {
     metavar: &'static str,
     range: Option<&'static str>,
-    notation: Notation,
     suggestions: &'static [&'static str],
     read: fn(&str) -> Result<T, String>,
 }
 
 const fn text<T>(metavar: &'static str, read: fn(&str) -> Result<T, String>) -> Text<T> {
-    Text { metavar, range: None, notation: Notation::Text, suggestions: &[], read }
+    Text { metavar, range: None, suggestions: &[], read }
 }
 
 impl<T> Text<T> {
     const fn range(self, range: &'static str) -> Self {
         Text { range: Some(range), ..self }
-    }
-
-    const fn number(self) -> Self {
-        Text { notation: Notation::Number, ..self }
     }
 
     const fn suggesting(self, suggestions: &'static [&'static str]) -> Self {
@@ -154,10 +150,6 @@ impl<T> Written for Text<T> {
 
     fn range(&self) -> Option<String> {
         self.range.map(Into::into)
-    }
-
-    fn notation(&self) -> Notation {
-        self.notation
     }
 
     fn suggestions(&self) -> Vec<&'static str> {
@@ -214,8 +206,9 @@ pub(crate) const LINE_FORMAT: Text<LineFormat> = text("FORM", access_format::lin
     .range("`combined`, `json`, or a text with names of fields in braces");
 /// A percentage, in parts of [`WHOLE`](crate::access_format::WHOLE).
 pub(crate) const SHARE: Text<u32> = text("PERCENT", access_format::share).range("`0%` to `100%`");
-/// A number of threads. Of two with a colon between them, the larger one counts.
-pub(crate) const THREADS: Text<u16> = text("N", value::threads).range("1 to 256").number();
+/// A number of threads, or a range of numbers.
+pub(crate) const THREADS: Text<Threads> =
+    text("N|N..N", value::threads).range("1 to 256, or a range such as `3..32`");
 /// CPUs such as `1.5`.
 pub(crate) const CPUS: Text<CpuMax> = text("N", value::cpus).range("0.01 to 1024");
 /// How much memory something may have.

@@ -50,6 +50,7 @@ mod restriction;
 mod root_table;
 pub mod settings;
 mod spelling;
+mod threads;
 mod value;
 
 use std::ffi::OsString;
@@ -82,6 +83,7 @@ pub use settings::{
     ShowDiagnosis, StaticFiles, TlsSettings,
 };
 pub use spelling::did_you_mean;
+pub use threads::Threads;
 pub use value::utf_8;
 
 /// Whether an authority could issue a certificate for this name, in small letters.

@@ -635,13 +635,15 @@ static WORKERS: &[Opt] = &[
     Opt {
         name: "threads",
         scope: Scope::App(Applies::WithNewProcesses),
-        value: &Value(THREADS, |f| &mut f.app.threads),
-        default: Default::Is("3"),
-        example: "5",
-        doc: "Threads in each worker. A thread handles one request at a time, and the application's database pool needs a \
-              connection for each. Raise the number if requests mostly wait for a database or for other services. Use 1 if the \
-              application is not thread-safe. Of a range as in Puma (`1:5`), the larger number counts: all threads start at \
-              once. `highball doctor` recommends a number. See [tuning.md](tuning.md#threads).",
+        value: &Value(OrAuto(THREADS), |f| &mut f.threads),
+        default: Default::Is("auto"),
+        example: "3..32",
+        doc: "Threads in each worker. A thread handles one request at a time. With a range such as `3..32`, a worker begins with \
+              the smaller number. It gets another thread when requests queue while all of its threads wait for something else, \
+              such as a database or another service, and ends idle ones later. A single number is fixed. `auto` means 3 in \
+              development, else `3..32`, or less where memory is scarce. Use 1 if the application is not thread-safe. With a \
+              range, Highball sets RAILS_MAX_THREADS for the application's database pool, unless it is set. See \
+              [waiting.md](waiting.md).",
     },
     Opt {
         name: "refork_after",

@@ -27,6 +27,7 @@ use crate::settings::{
     CertificateFiles, ExternalAccount, Limits, Log, Named, NamesOnDemand, ReforkAfter, RunsAs, Settings,
     TlsSettings,
 };
+use crate::threads::Threads;
 use crate::value::{self, Address};
 
 /// No buffers are fewer bytes than this by default.
@@ -506,6 +507,10 @@ impl Shared<'_> {
             hosts,
             workers: fields.workers.or(pool.map(|pool| pool.start())).unwrap_or(1).max(1),
             pool,
+            threads: fields.threads.unwrap_or_else(|| match fields.app.is_development() {
+                true => Threads::of_development(),
+                false => Threads::of_production(fields.workers.or(pool.map(|pool| pool.max)).unwrap_or(1)),
+            }),
             prestart: fields.prestart.unwrap_or(!(many && fields.app.is_development())),
             runs_as: fields.user.unwrap_or_else(runs_unasked),
             basic_auth: fields.basic_auth.map(|file| BasicAuth { file, realm: fields.basic_auth_realm }),

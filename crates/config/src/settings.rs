@@ -19,6 +19,7 @@ use crate::access_format::LogRules;
 use crate::error::Fault;
 use crate::network::Network;
 use crate::pool::PoolRange;
+use crate::threads::Threads;
 
 /// How health checks and metrics are answered.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -182,8 +183,8 @@ pub struct App {
     pub workers: u16,
     /// Between which numbers that is, where it follows the load.
     pub pool: Option<PoolRange>,
-    /// Serving threads in each worker; at least 1.
-    pub threads: u16,
+    /// Serving threads in each worker.
+    pub threads: Threads,
     /// Whether it may send early hints (status 103).
     pub early_hints: bool,
     /// The env key by which it gets what is left of the time for the answer, such as `HTTP_X_REQUEST_TIMEOUT`.

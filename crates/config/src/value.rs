@@ -16,6 +16,7 @@ use rustix::fs::{access, Access};
 
 use crate::settings::{Bind, BindAddress, BindProtocol, MemoryBound, PathTimeout, ReforkAfter, SentFolder};
 use crate::spelling::guess;
+use crate::threads::{Threads, USUAL};
 
 /// The longest host name, in bytes (RFC 1035 section 2.3.4).
 const HOST_BYTES: usize = 253;
@@ -157,11 +158,23 @@ pub(crate) fn count<T: Display + FromStr + PartialOrd>(
     value.ok_or_else(|| format!("`{text}` is not a whole number from {} to {}", range.start(), range.end()))
 }
 
-/// A number of threads, or the larger one of `1:5`.
-pub(crate) fn threads(text: &str) -> Result<u16, String> {
-    let Some((least, most)) = text.split_once(':') else { return count(text, &(1..=256)) };
-    // Puma's smallest number may be 0.
-    Ok(count(least, &(0..=256))?.max(count(most, &(1..=256))?))
+/// A number of threads, or a range such as `3..32`; `1:5` is how Puma writes one.
+pub(crate) fn threads(text: &str) -> Result<Threads, String> {
+    let of_range = |problem: String| format!("in the range `{text}`, {problem}");
+    let number = |text: &str| count(text, &(1..=256)).map_err(of_range);
+    let (least, most) = if let Some((least, most)) = text.split_once("..") {
+        (number(least)?, number(most)?)
+    } else if let Some((least, most)) = text.split_once(':') {
+        // Puma's smaller number may be 0. With fewer than 3, short requests would wait for long computations here.
+        let (least, most) = (count(least, &(0..=256)).map_err(of_range)?, number(most)?);
+        (least.max(USUAL.min(most)), most)
+    } else {
+        return count(text, &(1..=256)).map(Threads::fixed);
+    };
+    if least > most {
+        return Err(format!("the range `{text}` begins above its end: write `{most}..{least}`"));
+    }
+    Ok(Threads { least, most, are_default: false })
 }
 
 /// The number of requests after which workers are forked again.

@@ -90,7 +90,7 @@ fn defaults_in_development() {
     let [the_only] = &settings.apps[..] else { panic!("{:?}", settings.apps) };
     assert_eq!(the_only.folder, app.path());
     assert_eq!(the_only.environment, "development");
-    assert_eq!((the_only.workers, the_only.threads), (1, 3));
+    assert_eq!((the_only.workers, the_only.threads.most), (1, 3));
     assert_eq!(the_only.limits.request_timeout, None);
     assert_eq!(the_only.limits.body_bytes, Some(1 << 30));
     assert_eq!(the_only.process.boot_timeout, Duration::from_secs(300));
@@ -120,12 +120,12 @@ fn the_mold_of_a_worker_with_a_limit_stays() {
 #[test]
 fn the_command_line_outweighs_the_environment_and_that_the_file() {
     let app = App::new().file("highball.toml", "threads = 7\nport = 1007\nmax_queue = 7");
-    assert_eq!(app.app(&[]).threads, 7);
+    assert_eq!(app.app(&[]).threads.most, 7);
     let app = app.env("RAILS_MAX_THREADS", "8").env("PORT", "1008");
-    assert_eq!(app.app(&[]).threads, 8);
+    assert_eq!(app.app(&[]).threads.most, 8);
     let app = app.env("HIGHBALL_THREADS", "9");
     let settings = app.settings(&["-p", "1009"]);
-    assert_eq!((settings.apps[0].threads, settings.apps[0].limits.queue), (9, 7));
+    assert_eq!((settings.apps[0].threads.most, settings.apps[0].limits.queue), (9, 7));
     assert_eq!(settings.binds, [tcp("127.0.0.1:1009")]);
 }
 
@@ -232,12 +232,38 @@ fn a_ruby_is_looked_up_in_path() {
 }
 
 #[test]
+fn threads_are_a_number_or_a_range() {
+    let app = App::new();
+    let threads = |text: &str| app.app(&["-t", text]).threads.to_string();
+    assert_eq!(
+        ["5", "3..32", "0:5", "4:8", "1:2", "7..7"].map(threads),
+        ["5", "3..32", "3..5", "4..8", "2", "7"]
+    );
+    for (text, problem) in [
+        ("32..3", "the range `32..3` begins above its end: write `3..32`"),
+        ("0..5", "in the range `0..5`, `0` is not a whole number from 1 to 256"),
+        ("3..257", "in the range `3..257`, `257` is not a whole number from 1 to 256"),
+        ("a..b", "in the range `a..b`, `a` is not a whole number from 1 to 256"),
+        ("3..", "in the range `3..`, `` is not a whole number from 1 to 256"),
+        ("0", "`0` is not a whole number from 1 to 256"),
+    ] {
+        let error = app.error(&["-t", text]);
+        assert!(error.contains(problem), "{error}");
+    }
+    assert_eq!(app.app(&["-e", "development"]).threads.to_string(), "3");
+    let usual = app.app(&["-e", "production"]).threads;
+    assert!(usual.are_default && usual.least == 3 && usual.most > 3, "{usual}");
+    let of_file = App::new().file("highball.toml", "threads = \"3..32\"");
+    assert_eq!(of_file.app(&[]).threads.to_string(), "3..32");
+}
+
+#[test]
 fn a_file_can_be_named() {
     let app = App::new().file("highball.toml", "threads = 1").file("other.toml", "threads = 2");
     let other = app.folder.path().join("other.toml");
-    assert_eq!(app.app(&["-c", other.to_str().unwrap()]).threads, 2);
+    assert_eq!(app.app(&["-c", other.to_str().unwrap()]).threads.most, 2);
     let app = app.env("HIGHBALL_CONFIG", other.to_str().unwrap());
-    assert_eq!(app.app(&[]).threads, 2);
+    assert_eq!(app.app(&[]).threads.most, 2);
     assert!(app.error(&["-c", "/nowhere.toml"]).contains("/nowhere.toml: does not exist"));
 }
 
@@ -355,7 +381,7 @@ fn commands() {
         app.parse(&["memory", "--json"]).unwrap(),
         Invocation::Memory { json: true, gc: false, selector: Selector::default() }
     );
-    assert_eq!(app.serve(&["serve", folder, "-t", "9"]).unwrap().apps[0].threads, 9);
+    assert_eq!(app.serve(&["serve", folder, "-t", "9"]).unwrap().apps[0].threads.most, 9);
 }
 
 #[test]
@@ -437,7 +463,7 @@ fn an_applications_own_file_gives_its_own_options_alone() {
     );
     let settings = here.many(&["--workers", "2"], &["blog", "shop"]);
     let [blog, shop] = &settings.apps[..] else { panic!("{:?}", settings.apps) };
-    assert_eq!((blog.threads, blog.workers, shop.threads, shop.workers), (7, 2, 3, 2));
+    assert_eq!((blog.threads.most, blog.workers, shop.threads.most, shop.workers), (7, 2, 3, 2));
     assert_eq!(blog.hosts, ["blog.example.org"]);
     assert_eq!(blog.access_log, AccessLog::Own(here.path().join("blog/log/a.log")));
     assert_eq!(settings.binds, [tcp("127.0.0.1:3000")]);
@@ -455,14 +481,17 @@ fn entries_are_applications() {
         let options: Vec<&str> = options.iter().map(String::as_str).collect();
         let settings = here.many(&options, &[""]);
         let [blog, shop] = &settings.apps[..] else { panic!("{:?}", settings.apps) };
-        assert_eq!((blog.folder.clone(), blog.threads), (here.path().join("blog"), 2));
+        assert_eq!((blog.folder.clone(), blog.threads.most), (here.path().join("blog"), 2));
         assert_eq!((blog.hosts.len(), blog.prefix.as_str()), (0, "/blog"));
         assert_eq!(
             blog.env.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>(),
             ["A=b", "C=1"]
         );
         assert_eq!(blog.sleep_after, Some(Duration::from_secs(3600)));
-        assert_eq!((shop.name.as_str(), shop.threads, shop.environment.as_str()), ("Store", 5, "staging"));
+        assert_eq!(
+            (shop.name.as_str(), shop.threads.most, shop.environment.as_str()),
+            ("Store", 5, "staging")
+        );
         assert_eq!((shop.hosts.len(), &shop.access_log), (0, &AccessLog::Off));
         assert!(!blog.prestart && shop.prestart);
     }
@@ -541,7 +570,10 @@ fn a_reloaded_configuration() {
     let new = read(format!("port = 9\n{}{}", entry("wiki", ""), entry("blog", "threads = 9")));
     let changes = Changes::between(&old, new);
     assert_eq!((changes.added.len(), changes.added[0].name.as_str()), (1, "wiki"));
-    assert_eq!((changes.changed.len(), changes.changed[0].threads, changes.changed[0].id), (1, 9, ids[0]));
+    assert_eq!(
+        (changes.changed.len(), changes.changed[0].threads.most, changes.changed[0].id),
+        (1, 9, ids[0])
+    );
     assert_eq!(changes.removed, [ids[1]]);
     assert!(changes.is_about_server && !ids.contains(&changes.added[0].id));
     assert_eq!(changes.settings.binds, old.binds, "that takes another process");
@@ -631,9 +663,12 @@ fn one_that_was_all_right_stays_as_it_was_while_its_file_has_a_mistake() {
     assert!(now.added.is_empty() && now.removed.is_empty());
     let [(blog, why)] = &now.refused[..] else { panic!("{:?}", now.refused) };
     assert!(why.message.contains("line 1, threads"), "{why:?}");
-    assert_eq!((blog.id, blog.threads, &blog.fault), (old.apps[0].id, 7, &None));
+    assert_eq!((blog.id, blog.threads.most, &blog.fault), (old.apps[0].id, 7, &None));
     let then = Changes::between(&now.settings, read("threads = 8\nhosts = ['a']"));
-    assert_eq!((then.changed.len(), then.changed[0].id, then.changed[0].threads), (1, old.apps[0].id, 8));
+    assert_eq!(
+        (then.changed.len(), then.changed[0].id, then.changed[0].threads.most),
+        (1, old.apps[0].id, 8)
+    );
 }
 
 #[test]

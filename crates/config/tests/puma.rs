@@ -199,5 +199,5 @@ fn the_file_of_one_of_several_applications_goes_before_it() {
     let other = tempfile::tempdir().unwrap();
     let settings = app.settings(&[other.path().to_str().unwrap()]);
     let of_puma = settings.apps.iter().find(|app| app.puma_file.is_some()).unwrap();
-    assert_eq!((of_puma.workers, of_puma.threads), (4, 2));
+    assert_eq!((of_puma.workers, of_puma.threads.most), (4, 2));
 }

@@ -5,7 +5,7 @@
 //! not wait for the front between two of them; they are taken back for a worker that has nothing to do.
 //!
 //! In reading order: [`Dispatcher`] (the queue), [`generations`] (which releases may answer), [`placing`] (which worker gets
-//! a request), [`ringing`] (waking it), [`answers`] (reading what it writes), [`streams`] (answers that give their places back), [`overruns`] (requests that do not end), [`stall`] (workers that begin none), [`silence`] (workers without signs of life), [`running`] (all of
+//! a request), [`places`] (more threads for requests that wait), [`kinds`] (those that crowd a worker), [`ringing`] (waking it), [`answers`] (reading what it writes), [`streams`] (answers that give their places back), [`overruns`] (requests that do not end), [`stall`] (workers that begin none), [`silence`] (workers without signs of life), [`running`] (all of
 //! them, for operators), [`workers`] (those that come and go),
 //! [`worker`] (one of them), [`events`] (what the supervisor learns).
 
@@ -13,8 +13,10 @@ mod answers;
 mod events;
 mod generations;
 pub(crate) mod geometry;
+mod kinds;
 mod overrun;
 mod overruns;
+mod places;
 mod placing;
 mod ringing;
 mod running;
@@ -66,6 +68,8 @@ pub(crate) struct Dispatcher {
     response_buffer_bytes: usize,
     response_spool_bytes: usize,
     draining: bool,
+    /// Requests wait for places that are kept from a crowd, or may.
+    waits_beside_crowd: bool,
     /// The number of requests after which a worker is named as warm, if the supervisor asked for that.
     warm_after: Option<u64>,
     /// The supervisor knows that a request waits and no worker serves, or starts workers anyway.
@@ -95,6 +99,7 @@ impl Dispatcher {
             response_buffer_bytes: limits.response_buffer_bytes,
             response_spool_bytes: limits.response_spool_bytes,
             draining: false,
+            waits_beside_crowd: false,
             warm_after: None,
             wanted: app.prestart,
             loop_time: LoopTime::default(),
@@ -143,7 +148,10 @@ impl Dispatcher {
     pub(crate) fn report(&self) -> Vec<WorkerRequests> {
         let report = |worker: &Worker| WorkerRequests {
             worker: worker.number,
-            threads: worker.threads as usize,
+            threads: worker.ring.places() as usize,
+            threads_least: worker.ring.geometry().least_threads as usize,
+            threads_most: worker.ring.geometry().threads as usize,
+            threads_kept_by: worker.kept_by().map(Into::into),
             serves: worker.standing(self.is_crashing) == Standing::Serves,
             is_stuck: worker.standing(self.is_crashing) == Standing::Stuck,
             in_flight: worker.busy_threads() as usize,
@@ -170,6 +178,7 @@ impl Dispatcher {
         exchange.borrow().place = Place::Queue;
         self.queue.push_back(Rc::clone(exchange));
         self.place_waiting();
+        self.place_beside_crowd(exchange);
         // A worker may have begun it while others wait that a broken worker has given back.
         if self.queue.len() > self.queue_limit && self.leave_queue(exchange) {
             return Err(Refusal::QueueFull { retry_after_seconds: RETRY_AFTER_SECONDS });

@@ -1,13 +1,14 @@
 //! One request and its answer, between the connection that has them and the dispatcher that brings them
 //! together with a worker.
 //!
-//! In reading order: this file (a request and its place at a worker); [`sink`], [`spool`] and [`spool_room`] (where a
+//! In reading order: this file (a request and its place at a worker); [`kind`] (requests that differ only by keys); [`sink`], [`spool`] and [`spool_room`] (where a
 //! body goes as it arrives); [`response`] (the answer, from frames to events), [`frame_reader`] and [`response_head`]
 //! (what a worker wrote, checked), [`sent_file`] (an answer that is a file), [`answer_stream`] (one that goes on without a place
 //! at its worker).
 
 pub(crate) mod answer_stream;
 pub mod frame_reader;
+mod kind;
 pub mod response;
 pub mod response_head;
 pub mod sent_file;
@@ -23,6 +24,7 @@ use std::task::Waker;
 use highball_ring::Ticket;
 
 use crate::exchange::answer_stream::AnswerStream;
+use crate::exchange::kind::kind_of;
 use crate::exchange::response::Response;
 use crate::exchange::sink::Buffered;
 use crate::exchange::spool::SpoolFile;
@@ -54,9 +56,18 @@ pub(crate) struct Request {
     pub(crate) repeated: bool,
     /// Whether it asks for a WebSocket, which may outlast all other requests.
     pub(crate) is_for_web_socket: bool,
+    /// Its [`kind`], once asked for.
+    pub(crate) kind: Option<u64>,
     /// Its head as it was received, if it may turn out to be for a file: where those are is known when the application
     /// has booted. Empty otherwise.
     pub(crate) received: Vec<u8>,
+}
+
+impl Request {
+    /// Whether its body is in a file.
+    pub(crate) fn is_spooled(&self) -> bool {
+        matches!(self.body, Body::Spooled(_))
+    }
 }
 
 /// Where a request is.
@@ -135,6 +146,13 @@ impl Exchange {
     /// The state. Never held while anything else is called that could ask for it.
     pub(crate) fn borrow(&self) -> RefMut<'_, Inner> {
         self.0.borrow_mut()
+    }
+
+    /// The kind of its request.
+    pub(crate) fn kind(&self) -> u64 {
+        let mut inner = self.borrow();
+        let request = &mut inner.request;
+        *request.kind.get_or_insert_with(|| kind_of(&request.head))
     }
 
     /// Wakes the connection's task.

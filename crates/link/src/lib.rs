@@ -41,5 +41,5 @@ pub use request_failure::{FailureCause, QueueLoad, RawRequest, RequestFailure};
 pub use ruby::{Call, RubyError, RubyHeap, ThreadPlace};
 pub use running::{RequestStage, RunningRequest, RunningRequests};
 pub use step::Step;
-pub use to_front::{AppCommand, FrontCommand, NewWorker, WorkerRing};
+pub use to_front::{AppCommand, FrontCommand, NewWorker};
 pub use to_supervisor::{FrontAppEvent, FrontEvent, Overrun, ReportedLoad};

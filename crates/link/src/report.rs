@@ -309,6 +309,16 @@ pub struct WorkerRequests {
     /// Serving threads.
     #[serde(skip)]
     pub threads: usize,
+    /// The smallest number of them,
+    #[serde(default)]
+    pub threads_least: usize,
+    /// and the largest.
+    #[serde(default)]
+    pub threads_most: usize,
+    /// Where that is a range, what keeps it from having more of them: `demand` (no request waits for one), `computing`, `pool`,
+    /// `pool_wait`, `system` or `limit`.
+    #[serde(default)]
+    pub threads_kept_by: Option<String>,
     /// Whether it gets requests of clients, and begins them; in a crash loop, it has lived for longer than others.
     #[serde(skip)]
     pub serves: bool,

@@ -44,7 +44,7 @@ pub enum FrontCommand {
 
 /// A command about one application. `R`: the front's end of a worker's ring. The supervisor's core decides without one.
 #[derive(Debug, Clone)]
-pub enum AppCommand<R = WorkerRing> {
+pub enum AppCommand<R = FrontRing> {
     /// The application has booted: its static files, header fields and assets are those that it reports.
     Booted(Arc<Booted>),
     /// There is no application: serve the files of this absolute folder.
@@ -79,7 +79,7 @@ pub enum AppCommand<R = WorkerRing> {
 
 /// A worker that waits for requests.
 #[derive(Debug, Clone)]
-pub struct NewWorker<R = WorkerRing> {
+pub struct NewWorker<R = FrontRing> {
     /// The worker's number, unique among all workers that the application has had.
     pub worker: u32,
     /// The version of the application that it runs, from 1; later versions have larger numbers. No connection goes back to
@@ -87,15 +87,6 @@ pub struct NewWorker<R = WorkerRing> {
     pub generation: u32,
     /// The way to it.
     pub ring: R,
-}
-
-/// The way from the front to a worker.
-#[derive(Debug)]
-pub struct WorkerRing {
-    /// The worker's serving threads.
-    pub threads: u16,
-    /// The front's end of its ring.
-    pub end: FrontRing,
 }
 
 impl<R> AppCommand<R> {

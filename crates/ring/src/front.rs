@@ -9,6 +9,7 @@ use crate::descriptors;
 use crate::entry::{Ticket, MAX_POSITION, REPLACE_FROM};
 use crate::layout::{Geometry, RingError, ENTRIES, READY_WORDS};
 use crate::memory::Memory;
+use crate::places::KeptBy;
 use crate::request_times::RequestTimes;
 use crate::sync::Ordering;
 use crate::wake::{clear, futex_wake};
@@ -211,6 +212,27 @@ impl FrontRing {
     /// Worker threads that sleep (as the worker tells it), at most [`Geometry::threads`].
     pub fn sleepers(&self) -> u32 {
         self.memory.bell().sleepers.load(Ordering::Relaxed).min(self.geometry().threads)
+    }
+
+    /// How many requests the worker may have begun at a time: within the numbers of [`Geometry`], whatever it says.
+    pub fn places(&self) -> u32 {
+        let Geometry { threads, least_threads, .. } = self.geometry();
+        self.memory.places().number.load(Ordering::Acquire).clamp(least_threads, threads)
+    }
+
+    /// What keeps it from having more places, by what it says.
+    pub fn places_kept_by(&self) -> KeptBy {
+        KeptBy::of(self.memory.places().kept_by.load(Ordering::Relaxed))
+    }
+
+    /// Lets the worker know whether requests wait for another place. Costs a system call only if its tending thread sleeps.
+    pub fn want_place(&self, is_wanted: bool) {
+        let places = self.memory.places();
+        if !is_wanted {
+            places.want_none();
+        } else if places.want() {
+            futex_wake(places.bell, 1);
+        }
     }
 
     /// Whether the worker's requests compute nearly all of their time, by what it says.

@@ -32,6 +32,16 @@ pub const LEFT: usize = 192;
 pub const FRONT_ASLEEP: usize = 256;
 /// Offset of the `ready` bits.
 pub const READY: usize = 384;
+/// Offset of the number of `places`.
+pub const PLACES: usize = 512;
+/// Offset of `kept_by`.
+pub const KEPT_BY: usize = 516;
+/// Offset of `wanted`.
+pub const WANTED: usize = 640;
+/// Offset of the tending thread's bell.
+pub const TENDING_BELL: usize = 644;
+/// Offset of `tending_asleep`.
+pub const TENDING_ASLEEP: usize = 648;
 /// Offset of the entries.
 pub const ENTRIES_AT: usize = PAGE;
 /// Offset of the first slot.
@@ -59,12 +69,14 @@ pub struct Geometry {
     pub request_bytes: u32,
     /// Bytes of a response area; a power of two and a multiple of [`PAGE`].
     pub response_bytes: u32,
-    /// Serving threads of the worker.
+    /// Most serving threads of the worker.
     pub threads: u32,
+    /// Serving threads that it has at least, and begins with.
+    pub least_threads: u32,
 }
 
 impl Geometry {
-    /// A ring for `threads` serving threads with `look_ahead` entries beyond them, whose request area
+    /// A ring for up to `threads` serving threads with `look_ahead` entries beyond them, whose request area
     /// holds a head block and body of `request_bytes` together.
     pub fn new(threads: u32, look_ahead: u32, request_bytes: usize) -> Self {
         let request_bytes = (request_bytes + CONTROL).next_multiple_of(PAGE);
@@ -73,6 +85,7 @@ impl Geometry {
             request_bytes: u32::try_from(request_bytes).unwrap_or(u32::MAX),
             response_bytes: 64 * 1024,
             threads,
+            least_threads: threads,
         }
     }
 
@@ -86,6 +99,8 @@ impl Geometry {
             "between 1 and 256 slots"
         } else if self.threads == 0 || self.threads > self.slots {
             "at least one thread, and no more than slots"
+        } else if self.least_threads == 0 || self.least_threads > self.threads {
+            "between one and all of its threads from the beginning"
         } else if self.request_bytes == 0 || self.request_bytes % page != 0 {
             "the request area in whole pages"
         } else if self.request_bytes > 1 << 24 || self.response_bytes > 1 << 24 {
@@ -169,7 +184,13 @@ mod tests {
         assert_eq!(geometry.control_at(1), geometry.response_at(0) + geometry.response_bytes as usize);
         assert_eq!(geometry.total_bytes(), geometry.response_at(last) + geometry.response_bytes as usize);
         assert!(geometry.request_capacity() >= 100_000);
-        const { assert!(READY + READY_WORDS * 8 <= ENTRIES_AT && ENTRIES_AT + ENTRIES * 8 <= SLOTS_AT) };
+        const {
+            assert!(
+                READY + READY_WORDS * 8 <= PLACES
+                    && TENDING_ASLEEP + 4 <= ENTRIES_AT
+                    && ENTRIES_AT + ENTRIES * 8 <= SLOTS_AT
+            )
+        };
     }
 
     #[test]
@@ -179,6 +200,8 @@ mod tests {
         assert!(Geometry { slots: 0, ..good }.check().is_err());
         assert!(Geometry { slots: 257, ..good }.check().is_err());
         assert!(Geometry { threads: 100, ..good }.check().is_err());
+        assert!(Geometry { least_threads: 0, ..good }.check().is_err());
+        assert!(Geometry { least_threads: 2, ..good }.check().is_err());
         assert!(Geometry { response_bytes: 5000, ..good }.check().is_err());
         assert!(Geometry { request_bytes: 5000, ..good }.check().is_err());
     }

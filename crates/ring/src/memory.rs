@@ -13,9 +13,11 @@ use rustix::fs::{MemfdFlags, SealFlags};
 use crate::entry::Entries;
 use crate::layout::{
     Geometry, RingError, BELL, CANCELLED, COMPUTES, CONSUMED, CURSOR, ENTRIES, ENTRIES_AT, FRONT_ASLEEP,
-    LEFT, MAGIC, READY, READY_WORDS, REQUEST_TIMES, SLEEPERS, SPACE_BELL, SPACE_WANTED, VERSION, WRITTEN,
+    KEPT_BY, LEFT, MAGIC, PLACES, READY, READY_WORDS, REQUEST_TIMES, SLEEPERS, SPACE_BELL, SPACE_WANTED,
+    TENDING_ASLEEP, TENDING_BELL, VERSION, WANTED, WRITTEN,
 };
 use crate::mapping::Mapping;
+use crate::places::Places;
 use crate::ready::Ready;
 use crate::request_times::TIMES_WORDS;
 use crate::sleep::{Bell, FrontSleep};
@@ -66,6 +68,7 @@ impl Memory {
             request_bytes: u32_at(16),
             response_bytes: u32_at(20),
             threads: u32_at(24),
+            least_threads: u32_at(28),
         }
         .check()?;
         let size =
@@ -77,13 +80,13 @@ impl Memory {
     }
 
     fn write_header(&self) {
-        let Geometry { slots, request_bytes, response_bytes, threads } = self.geometry;
+        let Geometry { slots, request_bytes, response_bytes, threads, least_threads } = self.geometry;
         self.u64s(0, 1)[0].store(MAGIC, Ordering::Relaxed);
-        for (at, value) in
-            [(8, VERSION), (12, slots), (16, request_bytes), (20, response_bytes), (24, threads)]
-        {
-            self.u32(at).store(value, Ordering::Relaxed);
+        let header = [VERSION, slots, request_bytes, response_bytes, threads, least_threads];
+        for (number, value) in header.into_iter().enumerate() {
+            self.u32(8 + 4 * number).store(value, Ordering::Relaxed);
         }
+        self.u32(PLACES).store(least_threads, Ordering::Relaxed);
     }
 
     /// The ring's size.
@@ -114,6 +117,17 @@ impl Memory {
     /// The worker's published cursor.
     pub fn cursor(&self) -> &AtomicU64 {
         &self.u64s(CURSOR, 1)[0]
+    }
+
+    /// The worker's places.
+    pub fn places(&self) -> Places<'_> {
+        Places {
+            number: self.u32(PLACES),
+            kept_by: self.u32(KEPT_BY),
+            wanted: self.u32(WANTED),
+            bell: self.u32(TENDING_BELL),
+            asleep: self.u32(TENDING_ASLEEP),
+        }
     }
 
     /// Whether the worker's requests compute.
@@ -249,8 +263,7 @@ mod tests {
     use super::*;
 
     fn memory() -> Memory {
-        let geometry =
-            Geometry { slots: 2, request_bytes: 4096, response_bytes: 4096, threads: 1 }.check().unwrap();
+        let geometry = Geometry { response_bytes: 4096, ..Geometry::new(1, 1, 100) }.check().unwrap();
         let memory = Memory { mapping: Mapping::private(geometry.total_bytes()), geometry };
         memory.write_header();
         memory

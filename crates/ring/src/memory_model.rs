@@ -13,6 +13,7 @@ use rustix::fs::MemfdFlags;
 
 use crate::entry::Entries;
 use crate::layout::{Geometry, RingError, ENTRIES, READY_WORDS};
+use crate::places::Places;
 use crate::ready::Ready;
 use crate::request_times::TIMES_WORDS;
 use crate::sleep::{Bell, FrontSleep};
@@ -36,6 +37,8 @@ struct Shared {
     left: AtomicU32,
     request_times: Vec<AtomicU64>,
     front_asleep: AtomicU32,
+    /// Number, `kept_by`, `wanted`, bell, `asleep`.
+    places: [AtomicU32; 5],
     cursor: AtomicU64,
     slots: Vec<Slot>,
 }
@@ -78,6 +81,7 @@ impl Memory {
             left: AtomicU32::new(0),
             request_times: words(TIMES_WORDS),
             front_asleep: AtomicU32::new(0),
+            places: [geometry.least_threads, 0, 0, 0, 0].map(AtomicU32::new),
             cursor: AtomicU64::new(0),
             slots: (0..geometry.slots).map(|_| Slot::new(geometry)).collect(),
         });
@@ -113,6 +117,12 @@ impl Memory {
     /// The bell of the worker's threads.
     pub fn bell(&self) -> Bell<'_> {
         Bell { word: &self.shared.bell, sleepers: &self.shared.sleepers }
+    }
+
+    /// The worker's places.
+    pub fn places(&self) -> Places<'_> {
+        let [number, kept_by, wanted, bell, asleep] = &self.shared.places;
+        Places { number, kept_by, wanted, bell, asleep }
     }
 
     /// Whether the worker's requests compute.

@@ -8,6 +8,7 @@ use crate::descriptors;
 use crate::entry::{Claim, Ticket};
 use crate::layout::{Geometry, RingError};
 use crate::memory::Memory;
+use crate::places::KeptBy;
 use crate::request_times::RequestTimes;
 use crate::sync::Ordering;
 use crate::wake::{futex_wait, futex_wake, signal};
@@ -113,6 +114,64 @@ impl WorkerRing {
         if bell.should_ring() {
             futex_wake(bell.word, 1);
         }
+    }
+
+    /// The number of places.
+    pub fn places(&self) -> u32 {
+        self.memory.places().number.load(Ordering::Relaxed)
+    }
+
+    /// Changes the number of places: after a thread for another one has been started, or before a thread ends. Wakes the
+    /// front if it sleeps. Only one thread at a time may call this.
+    pub fn set_places(&self, number: u32) {
+        self.memory.places().number.store(number, Ordering::Release);
+        if self.memory.front_sleep().must_wake() {
+            signal(&self.wake_front);
+        }
+    }
+
+    /// Says what keeps the number of places from growing.
+    pub fn set_kept_by(&self, what: KeptBy) {
+        self.memory.places().kept_by.store(what as u32, Ordering::Relaxed);
+    }
+
+    /// Whether the front wants another place.
+    pub fn is_place_wanted(&self) -> bool {
+        self.memory.places().are_wanted()
+    }
+
+    /// Announces that the tending thread is about to sleep. `None`: another place is wanted. `Some`: call
+    /// [`WorkerRing::sleep_tending`] with it, then [`WorkerRing::awake_tending`].
+    pub fn announce_tending_sleep(&self) -> Option<u32> {
+        let places = self.memory.places();
+        let seen = places.announce();
+        if places.are_wanted() {
+            places.retract();
+            return None;
+        }
+        Some(seen)
+    }
+
+    /// What [`WorkerRing::sleep_tending`] sleeps on, for a pause that only an interrupt ends early.
+    pub fn tending_bell(&self) -> u32 {
+        self.memory.places().bell.load(Ordering::Acquire)
+    }
+
+    /// Sleeps until another place is wanted, an interrupt, or `timeout` has passed. May return early; look again.
+    pub fn sleep_tending(&self, seen: u32, timeout: Option<Duration>) {
+        futex_wait(self.memory.places().bell, seen, timeout);
+    }
+
+    /// The tending thread is awake again.
+    pub fn awake_tending(&self) {
+        self.memory.places().retract();
+    }
+
+    /// Ends the sleep of the tending thread. Safe to call from any thread and from a signal handler.
+    pub fn interrupt_tending(&self) {
+        let places = self.memory.places();
+        places.interrupt();
+        futex_wake(places.bell, u32::MAX);
     }
 
     /// Says whether requests compute nearly all of their time, so that one more thread would only wait for the GVL.

@@ -16,7 +16,8 @@ use proptest::prelude::*;
 use rustix::event::{poll, PollFd, PollFlags};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags};
 
-const GEOMETRY: Geometry = Geometry { slots: 6, request_bytes: 4096, response_bytes: 4096, threads: 3 };
+const GEOMETRY: Geometry =
+    Geometry { slots: 6, request_bytes: 4096, response_bytes: 4096, threads: 3, least_threads: 1 };
 /// What the front does in one run.
 const STEPS: usize = 40_000;
 /// Far more than a run takes: beyond it the front hangs.
@@ -238,6 +239,7 @@ impl Front {
             _ => self.turn_to_one(),
         }
         assert!(self.ring.sleepers() <= GEOMETRY.threads);
+        assert!((GEOMETRY.least_threads..=GEOMETRY.threads).contains(&self.ring.places()));
     }
 
     fn place(&mut self) {

@@ -21,7 +21,8 @@ const SLOT: u16 = 0;
 
 /// A ring whose requests have one byte.
 fn both_ends(slots: u32, response_bytes: u32) -> (FrontRing, Arc<WorkerRing>) {
-    let geometry = Geometry { slots, request_bytes: CONTROL as u32 + 1, response_bytes, threads: 1 };
+    let geometry =
+        Geometry { slots, request_bytes: CONTROL as u32 + 1, response_bytes, threads: 1, least_threads: 1 };
     let (front, fds) = create(geometry).unwrap();
     let worker = WorkerRing::open(fds.memory.as_fd(), fds.wake_front, fds.descriptors).unwrap();
     (front, Arc::new(worker))
@@ -403,5 +404,55 @@ fn a_slot_used_again_knows_nothing_of_the_answer_before() {
         }
         assert_eq!(second, b"bc");
         thread.join().unwrap();
+    });
+}
+
+/// Caught: `want` or `announce` without its fence; the sleeping thread is announced after the second look.
+#[test]
+fn a_wanted_place_wakes_the_tending_thread() {
+    loom::model(|| {
+        let (front, worker) = both_ends(1, 1);
+        let thread = {
+            let worker = Arc::clone(&worker);
+            thread::spawn(move || {
+                while !worker.is_place_wanted() {
+                    if let Some(seen) = worker.announce_tending_sleep() {
+                        worker.sleep_tending(seen, None);
+                        worker.awake_tending();
+                    }
+                }
+            })
+        };
+        front.want_place(true);
+        thread.join().unwrap();
+    });
+}
+
+/// The front sees the place, or is woken for it. Caught: `set_places` wakes nobody; the number is stored after that.
+#[test]
+fn a_place_that_is_added_wakes_the_front() {
+    loom::model(|| {
+        let geometry = Geometry {
+            slots: 2,
+            request_bytes: CONTROL as u32 + 1,
+            response_bytes: 1,
+            threads: 2,
+            least_threads: 1,
+        };
+        let (front, fds) = create(geometry).unwrap();
+        let worker = WorkerRing::open(fds.memory.as_fd(), fds.wake_front, fds.descriptors).unwrap();
+        let thread = thread::spawn(move || {
+            worker.set_places(2);
+            worker
+        });
+        while front.places() < 2 {
+            front.announce_sleep(1);
+            if front.places() < 2 {
+                wake::poll();
+                front.clear_wake();
+            }
+            front.retract_sleep();
+        }
+        drop(thread.join().unwrap());
     });
 }

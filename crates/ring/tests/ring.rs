@@ -15,7 +15,8 @@ use rustix::fs::{Mode, OFlags};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags};
 
 fn both_ends(slots: u32) -> (FrontRing, WorkerRing) {
-    let geometry = Geometry { slots, request_bytes: 4096, response_bytes: 4096, threads: 1 };
+    let geometry =
+        Geometry { slots, request_bytes: 4096, response_bytes: 4096, threads: 1, least_threads: 1 };
     let (front, fds) = create(geometry).unwrap();
     let worker = WorkerRing::open(fds.memory.as_fd(), fds.wake_front, fds.descriptors).unwrap();
     (front, worker)
@@ -57,7 +58,8 @@ fn a_request_goes_there_and_its_answer_comes_back() {
 
 #[test]
 fn a_ring_says_that_it_ends_long_before_it_does_and_never_places_beyond_its_end() {
-    let geometry = Geometry { slots: 4, request_bytes: 4096, response_bytes: 4096, threads: 1 };
+    let geometry =
+        Geometry { slots: 4, request_bytes: 4096, response_bytes: 4096, threads: 1, least_threads: 1 };
     for (first, before_end) in [(REPLACE_FROM - 1, false), (MAX_POSITION - 3, true)] {
         let (mut front, fds) = create_from(geometry, first).unwrap();
         let worker = WorkerRing::open(fds.memory.as_fd(), fds.wake_front, fds.descriptors).unwrap();

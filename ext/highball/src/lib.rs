@@ -4,7 +4,7 @@
 //! In reading order: [`ring`] (claim and env; how a method finds its ring), [`slot`] (what is kept of a request), [`env`] (a request becomes a
 //! Rack env), [`places`] and [`hijack`] (parts of it), [`answer`] (a Rack response becomes frames), [`sending`] (frames go into the ring), [`left`] (answers that do not end soon), [`own_process`]
 //! (the worker, and not what the app forks from it), [`nogvl`] (the one file that releases the GVL), [`turns`]
-//! (CPU-bound threads yield), [`request_clock`] (what requests do with their time), [`clock`], [`signals`] (in native threads), [`native`], [`allocator`] (where malloc
+//! (CPU-bound threads yield), [`tending`] (how many threads serve), [`request_clock`] (what requests do with their time), [`clock`], [`signals`] (in native threads), [`native`], [`allocator`] (where malloc
 //! puts things, in the mold and after a fork), [`pstore`] (whether a store's file has changed), [`ruby31`] (what Ruby 3.1 alone needs).
 //!
 //! Programs that use `highball/pstore` load this crate, too. So loading it changes nothing else in the process.
@@ -35,6 +35,7 @@ mod ruby31;
 mod sending;
 mod signals;
 mod slot;
+mod tending;
 mod turns;
 
 use magnus::{Error, Ruby};

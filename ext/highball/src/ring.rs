@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use highball_ring::frame::Kind;
 use highball_ring::request::{Fields, Fixed, BODY_INLINE, BODY_SPOOLED, FIXED_BYTES};
-use highball_ring::{RingError, Ticket, WorkerRing};
+use highball_ring::{KeptBy, RingError, Ticket, WorkerRing};
 use magnus::rb_sys::{AsRawValue, FromRawValue};
 use magnus::{function, method, prelude::*, Error, Fixnum, RArray, RHash, RModule, Ruby, Value};
 use rb_sys::VALUE;
@@ -32,6 +32,7 @@ use crate::overlap::Overlap;
 use crate::own_process::OwnProcess;
 use crate::request_clock::RequestClock;
 use crate::slot::{Slot, Stage};
+use crate::tending::Tending;
 use crate::turns::{Turns, Wait};
 pub(crate) use this::This;
 
@@ -53,7 +54,8 @@ pub(crate) struct Ring {
     serving: AtomicU32,
     overlap: Overlap,
     clock: RequestClock,
-    /// The watch over its threads' turns, if it has several.
+    tending: Tending,
+    /// The watch over its threads' turns, if it may have several.
     turns: RefCell<Option<Turns>>,
     stopped: Cell<bool>,
     /// Whether files that responses name are sent.
@@ -82,6 +84,8 @@ struct Seat {
     env: Cell<VALUE>,
     /// The kernel's number of the thread, while it serves.
     thread: Cell<Option<Pid>>,
+    /// Whether the last thread ended since it had no place any more.
+    is_withdrawn: Cell<bool>,
     /// What the template of its envs has.
     repeated: Repeated,
 }
@@ -130,7 +134,15 @@ pub(crate) fn define(ruby: &Ruby, highball: RModule) -> Result<(), Error> {
     class.define_method("foreign?", method!(Ring::is_foreign, 0))?;
     class.define_method("stop", method!(Ring::stop, 0))?;
     class.define_method("end_turns", method!(Ring::end_turns, 0))?;
-    class.define_method("threads", method!(Ring::threads, 0))?;
+    class.define_method("least_threads", method!(Ring::least_threads, 0))?;
+    class.define_method("most_threads", method!(Ring::most_threads, 0))?;
+    class.define_method("places", method!(Ring::places, 0))?;
+    class.define_method("all_serving?", method!(Ring::are_all_serving, 0))?;
+    class.define_method("await_shortage", method!(Ring::await_shortage, 0))?;
+    class.define_method("add_place", method!(Ring::add_place, 0))?;
+    class.define_method("take_place_back", method!(Ring::take_place_back, 0))?;
+    class.define_method("keep_places", method!(Ring::keep_places, 1))?;
+    class.define_method("withdrawn?", method!(Ring::is_withdrawn, 1))?;
     Ok(())
 }
 
@@ -162,6 +174,7 @@ impl Ring {
             serving: AtomicU32::new(0),
             overlap: Overlap::default(),
             clock: RequestClock::default(),
+            tending: Tending::default(),
             turns: RefCell::new(turns),
             stopped: Cell::new(false),
             sends_files: Cell::new(false),
@@ -184,7 +197,7 @@ impl Ring {
         let ring = this.ring;
         let seat = ring.seat(ruby, seat)?;
         seat.thread.set(seat.thread.get().or_else(|| Some(gettid())));
-        let Some(ticket) = ring.claim_next()? else { return Ok(None) };
+        let Some(ticket) = ring.claim_next(seat)? else { return Ok(None) };
         seat.ticket.set(ticket.pack());
         let now_us = microseconds(ClockId::Monotonic);
         ring.slot(ticket).timed.replace(ring.clock.begin(now_us, ring.serving_threads()));
@@ -216,7 +229,7 @@ impl Ring {
     /// `leave(seat) -> nil`: this serving thread ends. The request that it claimed last, if it is still open, is
     /// aborted. The next thread on this seat has another template.
     fn leave(&self, seat: usize) {
-        if let Some(seat) = self.seats.get(seat / ROW).and_then(OnceCell::get).map(|row| &row[seat % ROW]) {
+        if let Some(seat) = self.taken_seat(seat) {
             seat.repeated.forget();
             seat.env.set(0);
             seat.thread.set(None);
@@ -232,11 +245,15 @@ impl Ring {
         Ok(&row.get_or_init(Box::default)[at])
     }
 
+    fn taken_seat(&self, number: usize) -> Option<&Seat> {
+        self.seats.get(number / ROW).and_then(OnceCell::get).map(|row| &row[number % ROW])
+    }
+
     fn taken_seats(&self) -> impl Iterator<Item = &Seat> {
         self.seats.iter().map_while(OnceCell::get).flat_map(|row| row.iter())
     }
 
-    fn claim_next(&self) -> Result<Option<Ticket>, Error> {
+    fn claim_next(&self, seat: &Seat) -> Result<Option<Ticket>, Error> {
         // Other threads of this worker are in the middle of a request: one that was waiting for the
         // GVL goes first, or it would wait for as long as there is something to claim.
         if self.is_serving() {
@@ -244,6 +261,11 @@ impl Ring {
             nogvl::yield_gvl()?;
         }
         while !self.stopped.get() && self.worker.is_here() {
+            if self.tending.ends_thread() {
+                seat.is_withdrawn.set(true);
+                self.ring.pass_on();
+                break;
+            }
             if let Some(ticket) = self.ring.claim() {
                 return Ok(self.begin(ticket));
             }
@@ -306,7 +328,9 @@ impl Ring {
         let slot = self.slots.get(usize::from(ticket.slot))?;
         slot.begin(ticket.position);
         self.newest.set(ticket.position);
-        self.serving.store(self.serving.load(Relaxed) + 1, Relaxed);
+        let serving = self.serving.load(Relaxed) + 1;
+        self.serving.store(serving, Relaxed);
+        self.tending.note_serving(serving);
         Some(ticket)
     }
 
@@ -458,6 +482,7 @@ impl Ring {
     fn stop(&self) {
         self.stopped.set(true);
         self.ring.interrupt();
+        self.ring.interrupt_tending();
     }
 
     /// `end_turns -> nil`: no thread serves any more, and none waits for a turn. The process has one native thread
@@ -466,9 +491,58 @@ impl Ring {
         self.turns.take();
     }
 
-    /// `threads -> Integer`: serving threads this ring was made for.
-    fn threads(&self) -> u32 {
+    /// `least_threads -> Integer`: serving threads that the worker begins with.
+    fn least_threads(&self) -> u32 {
+        self.ring.geometry().least_threads
+    }
+
+    /// `most_threads -> Integer`: the most serving threads this ring was made for.
+    fn most_threads(&self) -> u32 {
         self.ring.geometry().threads
+    }
+
+    /// `places -> Integer`: serving threads that the front counts on.
+    fn places(&self) -> u32 {
+        self.ring.places()
+    }
+
+    /// `all_serving? -> bool`: whether each place has a request.
+    fn are_all_serving(&self) -> bool {
+        self.serving.load(Relaxed) >= self.ring.places()
+    }
+
+    /// `await_shortage -> bool`: waits until requests queue while all threads wait for something else than the GVL, and
+    /// meanwhile has idle threads beyond the least number end. `false` once the ring is stopped, and in a process that the
+    /// app has forked. One thread at a time calls this.
+    fn await_shortage(_ruby: &Ruby, this: This) -> Result<bool, Error> {
+        let ring = this.ring;
+        while !ring.stopped.get() && ring.worker.is_here() {
+            ring.tending.look(&ring.ring, ring.serving.load(Relaxed));
+            if ring.tending.wait(&ring.ring)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// `add_place -> nil`: there is a thread for one more place.
+    fn add_place(&self) {
+        self.ring.set_places((self.ring.places() + 1).min(self.most_threads()));
+    }
+
+    /// `take_place_back -> bool`: has a thread stay that was to end, if there is one.
+    fn take_place_back(&self) -> bool {
+        self.tending.take_back()
+    }
+
+    /// `keep_places(why) -> nil`: what has kept the worker from having one more (PROTOCOL.md of the ring, Places).
+    fn keep_places(&self, why: u32) {
+        self.tending.keep(&self.ring, KeptBy::of(why));
+    }
+
+    /// `withdrawn?(seat) -> bool`: whether the thread on this seat ended since it had no place any more. Asked once.
+    fn is_withdrawn(&self, seat: usize) -> bool {
+        self.taken_seat(seat).is_some_and(|seat| seat.is_withdrawn.take())
     }
 
     /// The slot of a ticket that was checked.

@@ -115,7 +115,13 @@ module Highball
         raise ArgumentError, "the largest number of threads must be at least 1" if counts.max < 1
 
         @options.update(min_threads: counts.min, max_threads: counts.max)
-        @file.set("threads", counts.max)
+        set_threads
+      end
+
+      # Beyond the others, for requests that wait.
+      def max_io_threads(count)
+        @options[:max_io_threads] = Integer(count)
+        set_threads
       end
 
       def workers(count)
@@ -234,6 +240,15 @@ module Highball
       def respond_to_missing?(*) = false
 
       private
+
+      # `threads` and `max_io_threads` together. Without `threads`, Puma has up to 5. With fewer than 3 at the beginning,
+      # short requests would wait for long computations, as these get no more threads.
+      def set_threads
+        puma_most = @options[:max_threads] || 5
+        least = (@options[:min_threads] || 0).clamp([3, puma_most].min, puma_most)
+        most = puma_most + @options.fetch(:max_io_threads, 0)
+        @file.set("threads", least == most ? most : "#{least}..#{most}")
+      end
 
       def remember(name, value)
         @options[name.to_s.delete_suffix("!").to_sym] = value.nil? || value

@@ -23,6 +23,7 @@ impl Dispatcher {
         let mut progress = false;
         for index in 0..self.workers.len() {
             let worker = &mut self.workers[index];
+            progress |= worker.has_grown();
             if worker.state == DispatchState::Broken || worker.in_flight == 0 || !worker.ring.any_ready() {
                 continue;
             }

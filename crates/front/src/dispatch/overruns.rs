@@ -43,7 +43,7 @@ impl Dispatcher {
                 waits: worker.is_overdue(),
                 // In development, one that is at a request may have come to a breakpoint, where all threads stop.
                 is_expected: gets_requests
-                    && busy < worker.threads
+                    && busy < worker.ring.places()
                     && !(is_development && busy > 0)
                     && !worker.is_suspect(), // a request that does not end explains it, and has its own limit
             };

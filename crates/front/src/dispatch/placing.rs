@@ -32,7 +32,7 @@ impl Dispatcher {
         while let Some(exchange) = self.queue.get(at) {
             let inner = exchange.borrow();
             let oldest = self.generations.oldest_after(inner.generation);
-            let spooled = matches!(inner.request.body, Body::Spooled(_));
+            let spooled = inner.request.is_spooled();
             let is_for_web_socket = inner.request.is_for_web_socket;
             drop(inner);
             if oldest >= full_from {
@@ -41,8 +41,8 @@ impl Dispatcher {
             }
             let exchange = Rc::clone(exchange);
             let chosen = match is_for_web_socket && !spooled {
-                true => self.choose_worker_for_web_socket(oldest),
-                false => self.choose_worker(oldest, spooled),
+                true => self.choose_worker_for_web_socket(&exchange, oldest),
+                false => self.choose_worker(&exchange, oldest, spooled),
             };
             match chosen.map_or(Placing::NoRoom, |index| self.place(index, &exchange)) {
                 Placing::Done => drop(self.queue.remove(at)),
@@ -62,28 +62,29 @@ impl Dispatcher {
     ///
     /// No worker older than generation `oldest`. Prefers older generations: a connection stays with a
     /// newer one, which has only one worker at the beginning of a restart.
-    fn choose_worker(&self, oldest: u32, spooled: bool) -> Option<usize> {
+    pub(super) fn choose_worker(&self, exchange: &Exchange, oldest: u32, spooled: bool) -> Option<usize> {
         let order =
             |worker: &Worker| (worker.is_suspect(), worker.rank(), worker.generation, worker.in_flight);
-        let least_busy = |look_ahead| self.first_with_room(oldest, look_ahead, order);
+        let least_busy = |look_ahead| self.first_with_room(exchange, oldest, look_ahead, order);
         least_busy(false).or_else(|| if spooled { None } else { least_busy(true) })
     }
 
     /// A WebSocket stays with its worker, long after the moment at which one is the least busy: so they are shared out by
     /// number. In a restart they go to workers that stay, as a client would soon have to connect again.
-    fn choose_worker_for_web_socket(&self, oldest: u32) -> Option<usize> {
+    fn choose_worker_for_web_socket(&self, exchange: &Exchange, oldest: u32) -> Option<usize> {
         let order = |worker: &Worker| {
             let goes = worker.generation != self.generations.newest;
             // Those that it is about to accept are among its requests.
             (worker.is_suspect(), worker.rank(), goes, worker.hijacked + worker.in_flight)
         };
-        let fewest = |look_ahead| self.first_with_room(oldest, look_ahead, order);
+        let fewest = |look_ahead| self.first_with_room(exchange, oldest, look_ahead, order);
         fewest(false).or_else(|| fewest(true))
     }
 
     /// Of the workers of generation `oldest` and later that have room, the first in this order.
     fn first_with_room<Key: Ord>(
         &self,
+        exchange: &Exchange,
         oldest: u32,
         look_ahead: bool,
         order: impl Fn(&Worker) -> Key,
@@ -93,6 +94,7 @@ impl Dispatcher {
                 && worker.generation >= oldest
                 && worker.in_flight < worker.capacity(look_ahead)
                 && worker.ring.has_room()
+                && worker.admits(exchange)
         };
         let workers = self.workers.iter().enumerate().filter(|(_, worker)| can_take(worker));
         workers.min_by_key(|(_, worker)| order(worker)).map(|(index, _)| index)
@@ -154,9 +156,11 @@ impl Dispatcher {
     pub(super) fn settle(&mut self) {
         self.take_back_overdue();
         self.place_waiting();
+        self.place_waiting_beside_crowd();
         if self.queue.is_empty() {
             self.share_out();
         }
+        self.want_no_needless_places();
         for worker in &mut self.workers {
             let is_stuck = worker.is_stuck();
             let has_finished =
@@ -209,7 +213,7 @@ impl Dispatcher {
         let mut asked = None;
         loop {
             let waits = |worker: &&mut Worker| {
-                let enough = if for_idle { 1 } else { worker.threads };
+                let enough = if for_idle { 1 } else { worker.ring.places() };
                 let more = worker.in_flight > enough && !worker.unclaimed.is_empty();
                 worker.generation <= generation
                     && more

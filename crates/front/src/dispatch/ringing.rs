@@ -21,7 +21,7 @@ impl Dispatcher {
                 left |= !worker.unclaimed.is_empty();
             }
         }
-        left
+        left || self.lacks_places()
     }
 
     /// Wakes the workers also for what their busy threads were expected to come back for, and did not; what a
@@ -36,6 +36,7 @@ impl Dispatcher {
             worker.ring_for_unclaimed(overdue);
         }
         self.settle();
+        self.want_places();
         self.ring_workers()
     }
 
@@ -43,7 +44,8 @@ impl Dispatcher {
     /// [`Dispatcher::ring_workers`] has returned. `false`: there is news after all.
     pub(crate) fn announce_sleep(&self) -> bool {
         self.busy().for_each(Worker::announce_sleep);
-        !self.busy().any(|worker| worker.state != DispatchState::Broken && worker.ring.any_ready())
+        let has_news = |worker: &Worker| worker.ring.any_ready() || worker.has_grown();
+        !self.busy().any(|worker| worker.state != DispatchState::Broken && has_news(worker))
     }
 
     /// The ring of the only request that is under way, if its worker is fast.

@@ -5,14 +5,16 @@ use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use highball_link::{NewWorker, WorkerRing};
-use highball_ring::{FrontRing, Ticket};
+use highball_link::NewWorker;
+use highball_ring::{FrontRing, Geometry, Ticket};
 use tokio::io::unix::AsyncFd;
 
+use super::geometry::common_places;
 use super::overrun::Overruns;
 use super::service_time::ServiceTime;
 use super::silence::Silence;
 use super::stall::Stall;
+use crate::clock::now_ms;
 use crate::exchange::spool::SpoolFile;
 use crate::exchange::Exchange;
 use crate::refusals::failure::method_and_path;
@@ -57,7 +59,6 @@ pub(crate) struct Worker {
     pub(crate) number: u32,
     /// Which release of the application it runs; a later one has a larger number.
     pub(crate) generation: u32,
-    pub(crate) threads: u32,
     pub(crate) ring: FrontRing,
     pub(crate) state: DispatchState,
     /// The requests in the ring, by slot.
@@ -65,6 +66,10 @@ pub(crate) struct Worker {
     /// The spool files of their bodies: the worker has each open until its request has ended, even if the client has
     /// gone.
     bodies: Vec<Option<Rc<SpoolFile>>>,
+    /// When each was placed.
+    pub(super) placed_ms: Vec<u64>,
+    /// How many places are for all kinds of requests.
+    pub(super) common_places: u32,
     /// Their number.
     pub(crate) in_flight: u32,
     /// Those of them for which no client waits any more.
@@ -75,6 +80,8 @@ pub(crate) struct Worker {
     pub(super) offers: u32,
     /// Those whose answers have left their places, and go on.
     pub(super) streams: Vec<Rc<Exchange>>,
+    /// The number of its places when it learned that requests wait for another one; `None`: none does.
+    pub(super) wanted_beyond: Option<u32>,
     /// Those that the worker has not begun, as far as is known, in order.
     pub(crate) unclaimed: VecDeque<Ticket>,
     /// Threads that were woken since the last request was begun.
@@ -103,21 +110,24 @@ pub(crate) struct Worker {
 
 impl Worker {
     pub(crate) fn new(new: NewWorker, state: DispatchState, wake: AsyncFd<OwnedFd>) -> Self {
-        let NewWorker { worker: number, generation, ring: WorkerRing { threads, end: ring } } = new;
-        let slots = ring.geometry().slots as usize;
+        let NewWorker { worker: number, generation, ring } = new;
+        let Geometry { slots, threads, least_threads, .. } = ring.geometry();
+        let slots = slots as usize;
         Worker {
             number,
             generation,
-            threads: u32::from(threads),
             ring,
             state,
             slots: (0..slots).map(|_| None).collect(),
             bodies: (0..slots).map(|_| None).collect(),
+            placed_ms: vec![0; slots],
+            common_places: common_places(least_threads, threads),
             in_flight: 0,
             overruns: Overruns::default(),
             hijacked: 0,
             offers: 0,
             streams: Vec::new(),
+            wanted_beyond: None,
             unclaimed: VecDeque::new(),
             rung: 0,
             oldest: (0, 0),
@@ -190,7 +200,7 @@ impl Worker {
     /// How many requests it may have at a time.
     pub(crate) fn capacity(&self, look_ahead: bool) -> u32 {
         let ahead = if look_ahead && self.unresponsive == 0 { self.time.look_ahead() } else { 0 };
-        (self.threads + ahead).min(self.slots.len() as u32)
+        (self.ring.places() + ahead).min(self.slots.len() as u32)
     }
 
     /// Notes that `exchange` was placed.
@@ -200,6 +210,7 @@ impl Worker {
         }
         self.slots[usize::from(ticket.slot)] = Some(exchange);
         self.bodies[usize::from(ticket.slot)] = body;
+        self.placed_ms[usize::from(ticket.slot)] = now_ms();
         self.unclaimed.push_back(ticket);
         self.is_on_trial = false;
         self.in_flight += 1;
@@ -265,7 +276,7 @@ impl Worker {
             self.rung = 0;
         }
         let comes_back = self.time.is_fast() || self.ring.computes();
-        let free = self.threads.saturating_sub(self.busy_threads());
+        let free = self.ring.places().saturating_sub(self.busy_threads());
         let useful = free.min(self.unclaimed.len() as u32);
         let wanted = match (self.busy_threads(), comes_back && !overdue) {
             (0, true) => useful.min(1),

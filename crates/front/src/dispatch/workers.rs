@@ -15,7 +15,7 @@ use crate::message::refusal::Refusal;
 impl Dispatcher {
     /// Adds a worker. `false`: it cannot be used, and the supervisor knows.
     pub(crate) fn add_worker(&mut self, new: NewWorker, state: DispatchState) -> bool {
-        match wake::watch(&new.ring.end) {
+        match wake::watch(&new.ring) {
             Ok(wake) => self.workers.push(Worker::new(new, state, wake)),
             Err(error) => {
                 let why = format!("its ring cannot be watched: {error}");

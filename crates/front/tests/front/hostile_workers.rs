@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
 use crate::support::{frame, head, head_payload, FakeWorker, Front, Job};
-use highball_link::{AppCommand, FrontAppEvent, NewWorker, WorkerRing};
+use highball_link::{AppCommand, FrontAppEvent, NewWorker};
 use highball_ring::entry::{EntryState, Word};
 use highball_ring::frame::{Kind, IS_FILE};
 use highball_ring::layout::{ENTRIES_AT, FRONT_ASLEEP, READY, WRITTEN};
@@ -260,10 +260,10 @@ fn a_worker_that_cries_wolf_does_not_hold_up_the_others() {
 #[test]
 fn a_worker_without_its_descriptor_socket_is_broken_and_the_body_goes_elsewhere() {
     let front = Front::start();
-    let geometry = highball_front::geometry(&front.settings.limits, 1);
+    let geometry = highball_front::geometry(&front.settings.limits, Threads::fixed(1));
     let (ring, fds) = highball_ring::create(geometry).unwrap();
     drop(fds);
-    let new = NewWorker { worker: 100, generation: 1, ring: WorkerRing { threads: 1, end: ring } };
+    let new = NewWorker { worker: 100, generation: 1, ring };
     front.tell_app(AppCommand::AddWorker(new));
     let mut client = front.connect();
     client.post("/", &[b'x'; 200_000]);

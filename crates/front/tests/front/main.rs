@@ -8,6 +8,7 @@ mod greedy_workers;
 mod hostile_workers;
 mod leaving;
 mod many_apps;
+mod places;
 mod serving;
 mod streaming;
 #[path = "../support/mod.rs"]

@@ -13,12 +13,10 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use highball_config::{App, AppId, Bind, Invocation, Settings};
+use highball_config::{App, AppId, Bind, Invocation, Settings, Threads};
 use highball_front::developer_key::DeveloperKey;
 use highball_front::{Developers, DevelopmentPages, Listener, Opening};
-use highball_link::{
-    AppCommand, FrontAppEvent, FrontCommand, FrontEvent, FrontReport, NewWorker, WorkerRing,
-};
+use highball_link::{AppCommand, FrontAppEvent, FrontCommand, FrontEvent, FrontReport, NewWorker};
 use tokio::sync::{mpsc, oneshot};
 
 pub(crate) use client::{Answer, Client};
@@ -154,6 +152,13 @@ impl Front {
         worker
     }
 
+    /// Adds a worker that has between these numbers of threads.
+    pub(crate) fn worker_of_range(&self, least: u16, most: u16) -> FakeWorker {
+        let (worker, new) = self.new_worker_from(1, 1, Threads { least, ..Threads::fixed(most) });
+        self.tell_app(AppCommand::AddWorker(new));
+        worker
+    }
+
     /// Adds a worker of the application with this index in the settings.
     pub(crate) fn worker_for(&self, app: usize, threads: u16) -> FakeWorker {
         let (worker, new) = self.new_worker(1, threads);
@@ -169,24 +174,21 @@ impl Front {
     }
 
     fn new_worker(&self, generation: u32, threads: u16) -> (FakeWorker, NewWorker) {
-        self.new_worker_from(1, generation, threads)
+        self.new_worker_from(1, generation, Threads::fixed(threads))
     }
 
     /// Adds a worker with one thread whose ring begins at this position.
     pub(crate) fn worker_from(&self, position: u64) -> FakeWorker {
-        let (worker, new) = self.new_worker_from(position, 1, 1);
+        let (worker, new) = self.new_worker_from(position, 1, Threads::fixed(1));
         self.tell_app(AppCommand::AddWorker(new));
         worker
     }
 
-    fn new_worker_from(&self, position: u64, generation: u32, threads: u16) -> (FakeWorker, NewWorker) {
+    fn new_worker_from(&self, position: u64, generation: u32, threads: Threads) -> (FakeWorker, NewWorker) {
         let worker = self.workers.fetch_add(1, Ordering::Relaxed) + 1;
         let geometry = highball_front::geometry(&self.settings.limits, threads);
         let (ring, fds) = highball_ring::create_from(geometry, position).unwrap();
-        (
-            FakeWorker::new(worker, fds),
-            NewWorker { worker, generation, ring: WorkerRing { threads, end: ring } },
-        )
+        (FakeWorker::new(worker, fds), NewWorker { worker, generation, ring })
     }
 
     pub(crate) fn retire(&self, worker: &FakeWorker) {

@@ -150,6 +150,10 @@ fn load(text: &mut Exposition, front: &FrontReport, apps: &[App<'_>]) {
     each(text, "highball_threads", "gauge", help, apps, |load| {
         load.workers.iter().filter(|worker| worker.serves).map(|worker| worker.threads as f64).sum()
     });
+    let help = "The largest number of serving threads that these workers may have.";
+    each(text, "highball_threads_limit", "gauge", help, apps, |load| {
+        load.workers.iter().filter(|worker| worker.serves).map(|worker| worker.threads_most as f64).sum()
+    });
     let help = "Time since the application last had a free thread, or ended an answer.";
     each(text, "highball_busy_seconds", "gauge", help, apps, |load| load.busy_for.as_secs_f64());
     text.one("highball_connections", "gauge", "Open connections of clients.", front.server.connections);

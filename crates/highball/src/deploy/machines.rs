@@ -116,7 +116,7 @@ pub(crate) fn values(
         ("boot_checks", text(boot_seconds.div_ceil(LOOK_SECONDS))),
         ("boot_seconds", text(boot_seconds)),
         ("workers", text(app.workers.into())),
-        ("threads", text(app.threads.into())),
+        ("threads", text(app.threads.least.into())),
         ("cpu_mhz", text(1000 * u64::from(app.workers))),
         ("memory_mib", text(mib)),
         // Half as much again: for what grows after the measurement, and for a rolling restart's further processes.

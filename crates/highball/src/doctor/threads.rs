@@ -9,7 +9,7 @@ use super::check::{Check, CheckState};
 use crate::control::finding::Instance;
 use crate::control::selection::is_selected;
 use highball_config::{App, AppSelector};
-use highball_link::RequestTimesReport;
+use highball_link::{RequestTimesReport, WorkerReport};
 use std::fmt;
 
 const NAME: &str = "threads";
@@ -59,12 +59,45 @@ pub(crate) fn check(app: &App, selector: &AppSelector, running: &[Instance]) -> 
     }
     let apps = running.iter().flat_map(|instance| &instance.status.apps);
     let apps = apps.filter(|one| is_selected(selector, one) && one.environment == app.environment);
-    let (mut times, mut threads) = (RequestTimesReport::default(), None);
+    let (mut times, mut threads, mut growing) = (RequestTimesReport::default(), None, Vec::new());
     for status in apps {
         times = times + status.requests.request_times;
         threads = threads.max(status.workers.iter().map(|worker| worker.process.threads).max());
+        growing.extend(status.workers.iter().filter(|worker| worker.requests.threads_kept_by.is_some()));
     }
-    threads.map(|threads| advice(&times, threads.into()))
+    match growing.is_empty() {
+        true => threads.map(|threads| advice(&times, threads.into())),
+        false => Some(of_range(&growing)),
+    }
+}
+
+/// What the doctor says where the number follows the requests: what keeps it from growing.
+fn of_range(workers: &[&WorkerReport]) -> Check {
+    let kept_by =
+        |what: &str| workers.iter().any(|worker| worker.requests.threads_kept_by.as_deref() == Some(what));
+    let now = workers.iter().map(|worker| worker.process.threads).max().unwrap_or_default();
+    let range = &workers[0].requests;
+    let what = format!("{now} of {}..{}", range.threads_least, range.threads_most);
+    if kept_by("pool") || kept_by("pool_wait") {
+        return warning(
+            format!("{what}: requests queue, and a pool has no connections for more threads"),
+            format!("Set RAILS_MAX_THREADS={0}, or `pool: {0}` in config/database.yml, if the database allows it.", range.threads_most),
+        );
+    }
+    if kept_by("system") {
+        let remedy = "Raise the limit on processes and threads (ulimit -u, TasksMax= in systemd, pids.max).";
+        return warning(format!("{what}: the system refuses to start more threads"), remedy.into());
+    }
+    Check::ok(
+        NAME,
+        if kept_by("limit") {
+            format!("{what}: some workers have all that they may have")
+        } else if kept_by("computing") {
+            format!("{what}: requests compute, so more threads would only wait for each other")
+        } else {
+            what
+        },
+    )
 }
 
 fn advice(times: &RequestTimesReport, threads: u64) -> Check {

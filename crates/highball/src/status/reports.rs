@@ -48,6 +48,9 @@ pub(crate) fn worker(process: &WorkerProcess, requests: &[WorkerRequests]) -> Wo
     if process.state == "serving" && requests.is_stuck {
         process.state = "stuck".into();
     }
+    if requests.threads > 0 {
+        process.threads = u16::try_from(requests.threads).unwrap_or(u16::MAX);
+    }
     WorkerReport { process, requests }
 }
 

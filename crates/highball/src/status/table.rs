@@ -4,7 +4,7 @@ use super::page::{duration, Page, View};
 use highball_link::{
     AppProcesses, AppReport, CacheReport, CrashLoopReport, DomainReport, KernelLimitsReport, MemoryReport,
     MoldReport, OverrunReport, ReforkReport, RestartReport, ServerReport, ServerRequests, SizingReport,
-    TlsReport, UpgradeReport, WorkerReport,
+    TlsReport, UpgradeReport, WorkerReport, WorkerRequests,
 };
 use std::fmt::Write as _;
 use std::time::SystemTime;
@@ -200,7 +200,7 @@ fn app_facts(page: &mut Page, app: &AppReport) {
         return;
     }
     page.line(&format!(
-        "\n  {:>6}  {:>3}  {:>7}  {:<9}  {:>7}  {:>4}  {:>9}  {:>9}  {:>7}",
+        "\n  {:>6}  {:>3}  {:>7}  {:<9}  {:>8}  {:>4}  {:>9}  {:>9}  {:>7}",
         "worker", "gen", "pid", "state", "threads", "busy", "served", "memory", "up"
     ));
     app.workers.iter().for_each(|worker| page.line(&row(worker)));
@@ -405,15 +405,24 @@ fn ago(seconds: Option<u64>) -> String {
     seconds.map(|seconds| format!(", {} ago", duration(seconds))).unwrap_or_default()
 }
 
+/// Its serving threads, and between which numbers that follows the requests.
+fn threads(worker: &WorkerReport) -> String {
+    let WorkerRequests { threads_least, threads_most, .. } = worker.requests;
+    match threads_least < threads_most {
+        true => format!("{}/{threads_least}..{threads_most}", worker.process.threads),
+        false => worker.process.threads.to_string(),
+    }
+}
+
 fn row(worker: &WorkerReport) -> String {
     let pid = worker.process.pid.map_or("-".into(), |pid| pid.to_string());
     format!(
-        "  {:>6}  {:>3}  {:>7}  {:<9}  {:>7}  {:>4}  {:>9}  {:>9}  {:>7}",
+        "  {:>6}  {:>3}  {:>7}  {:<9}  {:>8}  {:>4}  {:>9}  {:>9}  {:>7}",
         worker.process.worker,
         worker.process.generation,
         pid,
         worker.process.state,
-        worker.process.threads,
+        threads(worker),
         worker.requests.in_flight,
         worker.requests.served,
         worker.process.memory_bytes.map_or("-".into(), mib),

@@ -114,7 +114,6 @@ mod tests {
         let (reader, _writer) = rustix::pipe::pipe().unwrap();
         let order = ToMold::Fork {
             worker: 1,
-            threads: 2,
             log_format: Form::Human,
             development: true,
             early_hints: false,

@@ -19,8 +19,6 @@ pub(crate) enum ToMold<'a> {
     Fork {
         /// The worker's number.
         worker: u32,
-        /// Its serving threads.
-        threads: u16,
         /// How it writes events to the log.
         log_format: Form,
         /// Whether the worker reports exceptions to the front.
@@ -158,7 +156,6 @@ mod tests {
     fn orders_have_the_form_of_the_protocol() {
         let fork = ToMold::Fork {
             worker: 3,
-            threads: 5,
             log_format: Form::Json,
             development: false,
             early_hints: true,
@@ -168,7 +165,7 @@ mod tests {
         };
         assert_eq!(
             serde_json::to_string(&fork).unwrap(),
-            r#"{"type":"fork","worker":3,"threads":5,"log_format":"json","development":false,"early_hints":true,"timeout_header":null,"sendfile":[{"prefix":null,"folder":"storage"}],"may_refork":true}"#
+            r#"{"type":"fork","worker":3,"log_format":"json","development":false,"early_hints":true,"timeout_header":null,"sendfile":[{"prefix":null,"folder":"storage"}],"may_refork":true}"#
         );
         let drain = serde_json::to_string(&ToWorker::Drain).unwrap();
         assert_eq!(drain, r#"{"type":"drain"}"#);

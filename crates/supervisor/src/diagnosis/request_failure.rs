@@ -153,7 +153,7 @@ fn queue_full(load: &QueueLoad, app: &App) -> Account {
     }
     let remedy =
         "Find out why the running requests take so long. If that is expected, add workers or threads, or let more requests wait (--max-queue).";
-    let more = format!("highball --workers {} --threads {}", count.max(1) * 2, threads + 2);
+    let more = format!("highball --workers {} --threads {}", count.max(1) * 2, threads.most + 2);
     Account::of_ours("queue_full", message, remedy.into()).with_command(&more)
 }
 
@@ -162,7 +162,7 @@ fn timed_out(worker: Option<u32>, threads: &[ThreadPlace], app: &App) -> Account
     let Some(worker) = worker else {
         let message = format!("no thread was free for this request within {limit:?} (request_timeout)");
         let remedy = "Find out what keeps all threads busy, or add workers or threads.";
-        let more = format!("highball --workers {} --threads {}", app.workers * 2, app.threads + 2);
+        let more = format!("highball --workers {} --threads {}", app.workers * 2, app.threads.most + 2);
         return Account::of_ours("request_timeout", message, remedy.into()).with_command(&more);
     };
     let message = format!(

@@ -66,7 +66,7 @@ impl Child {
         let library = boot_file.parent().unwrap_or(Path::new(""));
         let options = tuning::tune(&mut environment, app, library);
         if examine {
-            environment.insert("HIGHBALL_EXAMINE".into(), app.threads.to_string().into());
+            environment.insert("HIGHBALL_EXAMINE".into(), app.threads.least.to_string().into());
         }
         let file = app.file.iter().map(OsString::from);
         Child {

@@ -143,7 +143,6 @@ impl MoldHandle {
     ) -> io::Result<()> {
         let order = ToMold::Fork {
             worker,
-            threads: app.threads,
             log_format: log_format.into(),
             development: app.is_development(),
             early_hints: app.early_hints,

@@ -27,7 +27,7 @@ use crate::shell::event::{Discovery, Found, Launch, Plan, Planned};
 use crate::watch::restart_file::{RestartFiles, Watched};
 use crate::{checkpoint, Notice};
 use highball_config::{App, Settings};
-use highball_link::{AppCommand, FrontCommand, WorkerRing, DETAIL};
+use highball_link::{AppCommand, FrontCommand, DETAIL};
 use highball_ring::Geometry;
 use highball_tenant::TenantFolder;
 use highball_text::visible_path;
@@ -448,11 +448,7 @@ impl AppSupervisor {
 
     /// Tells the front. The front outlives the supervisor; if it is gone, the run is ending.
     async fn notify(&mut self, command: AppCommand<()>) {
-        let threads = self.app.threads;
-        let ring = |worker| {
-            let end = self.workers.get_mut(&worker)?.take_ring()?;
-            Some(WorkerRing { threads, end })
-        };
+        let ring = |worker| self.workers.get_mut(&worker)?.take_ring();
         let Some(command) = command.with_ring(ring) else { return };
         if self.notices.send(Notice::ToFront(FrontCommand::ToApp(self.app.id, command))).await.is_err() {
             debug!("the front does not listen to notices any more");

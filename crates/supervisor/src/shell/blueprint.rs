@@ -74,7 +74,7 @@ pub(super) fn config(app: &App, source: &MoldSource, may_fail: bool, settings: &
         is_development: app.is_development(),
         workers: app.workers,
         pool: app.pool,
-        threads: app.threads,
+        threads: app.threads.most,
         prestart: app.prestart,
         preload: app.process.preload,
         boot_timeout: app.process.boot_timeout,

@@ -44,7 +44,7 @@ impl AppSupervisor {
             pid: self.pid_of_worker(worker),
             state: state.state.name().into(),
             replaced_for: state.replacement.map(|replacement| replacement.cause.name()),
-            threads: self.app.threads,
+            threads: self.app.threads.least,
             memory_bytes: memory.bytes_of_worker(self.app.id, worker),
             uptime_seconds: (now - state.forked_at).as_secs(),
         });

@@ -5,7 +5,7 @@
 //! gets a login's variables and those of a short list: what else stands in the environment of root may be a secret, or
 //! lead to what is root's.
 
-use highball_config::{App, STARTED_IN};
+use highball_config::{App, Threads, STARTED_IN};
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -87,6 +87,11 @@ const OF_A_SESSION: [&str; 11] = [
 /// What a shell sets for itself.
 const OF_A_SHELL: [&str; 5] = ["OLDPWD", "PWD", "SHLVL", "TERM", "_"];
 
+/// The variable by which `config/database.yml` of a Rails application knows how many connections it needs, and the number that
+/// stands there for an application without it.
+const RAILS_POOL: &str = "RAILS_MAX_THREADS";
+const USUAL_POOL: u16 = 5;
+
 /// What Bundler keeps beside each variable that it changes.
 const BUNDLERS_COPY: &str = "BUNDLER_ORIG_";
 /// The copy of a variable that was not there.
@@ -106,7 +111,17 @@ pub(crate) fn of_app(app: &App, folder: &Path, server: Environment) -> Environme
     for name in ["RAILS_ENV", "RACK_ENV", "APP_ENV"] {
         environment.insert(name.into(), app.environment.clone().into());
     }
+    if let Some(size) = pool_size(app.threads) {
+        environment.entry(RAILS_POOL.into()).or_insert_with(|| size.to_string().into());
+    }
     environment
+}
+
+/// The database pool for these threads, where they need a larger one than Rails has by default. Without a range that somebody has
+/// chosen, the pool stays as it is: all workers together might otherwise need more connections than the database has.
+fn pool_size(threads: Threads) -> Option<u16> {
+    let is_chosen = threads.are_range() && !threads.are_default;
+    (is_chosen && threads.most > USUAL_POOL).then_some(threads.most)
 }
 
 /// What comes from Highball's environment and from the user's login: Ruby is looked for by this.

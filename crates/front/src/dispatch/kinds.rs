@@ -1,0 +1,82 @@
+//! Kinds of requests: those that wait for long do not get the last places.
+//!
+//! However many threads a worker may have, there may be more requests that wait, such as those of a page that asks a language
+//! model. So a worker with a range of threads keeps the last few places from kinds of requests that crowd it: that have a
+//! quarter of its places, or have had one for a quarter of a second. Other requests get these places, and pass those that wait.
+
+use std::rc::Rc;
+
+use super::placing::Placing;
+use super::worker::Worker;
+use super::Dispatcher;
+use crate::clock::now_ms;
+use crate::exchange::{Exchange, Place};
+
+/// The part of the places with which a kind crowds a worker.
+const CROWD_PART: u32 = 4;
+/// The time after which a request waits for long.
+const LONG_MS: u64 = 250;
+/// The most waiting requests that are looked at for the last places.
+const MOST_LOOKED_AT: usize = 1024;
+
+impl Worker {
+    /// Whether a place that is free is for a request of this kind, too.
+    pub(super) fn admits(&self, exchange: &Exchange) -> bool {
+        self.in_flight < self.common_places || !self.is_crowded_by(exchange.kind())
+    }
+
+    fn is_crowded_by(&self, kind: u64) -> bool {
+        let crowd = self.ring.geometry().threads / CROWD_PART;
+        let now_ms = now_ms();
+        let mut number = 0;
+        self.slots.iter().zip(&self.placed_ms).any(|(exchange, placed_ms)| {
+            let is_same = exchange.as_ref().is_some_and(|exchange| exchange.kind() == kind);
+            number += u32::from(is_same);
+            is_same && (number >= crowd.max(1) || now_ms.saturating_sub(*placed_ms) > LONG_MS)
+        })
+    }
+
+    /// Whether only the places that are not for all kinds are left.
+    fn has_reserved_left(&self) -> bool {
+        self.in_flight >= self.common_places && self.can_begin()
+    }
+}
+
+impl Dispatcher {
+    /// A request has come, and waits behind others: it may get one of the last places.
+    pub(super) fn place_beside_crowd(&mut self, exchange: &Rc<Exchange>) {
+        let is_queued = exchange.borrow().place == Place::Queue;
+        if is_queued && self.workers.iter().any(|worker| worker.common_places != u32::MAX) {
+            self.waits_beside_crowd |= !self.place_reserved(exchange);
+        }
+    }
+
+    /// Gives the last places to requests that wait behind a crowd.
+    pub(super) fn place_waiting_beside_crowd(&mut self) {
+        if !self.waits_beside_crowd || !self.workers.iter().any(Worker::has_reserved_left) {
+            return;
+        }
+        let waiting: Vec<_> = self.queue.iter().take(MOST_LOOKED_AT).cloned().collect();
+        self.waits_beside_crowd = waiting.len() == MOST_LOOKED_AT;
+        for exchange in waiting {
+            self.waits_beside_crowd |= !self.place_reserved(&exchange);
+        }
+    }
+
+    /// `false`: a request that may get one of the last places waits for it.
+    fn place_reserved(&mut self, exchange: &Rc<Exchange>) -> bool {
+        let (oldest, is_spooled) = {
+            let inner = exchange.borrow();
+            (self.generations.oldest_after(inner.generation), inner.request.is_spooled())
+        };
+        let kind = exchange.kind();
+        if self.workers.iter().all(|worker| worker.is_crowded_by(kind)) {
+            return true;
+        }
+        let Some(index) = self.choose_worker(exchange, oldest, is_spooled) else { return false };
+        if self.place(index, exchange) == Placing::Done {
+            self.queue.retain(|waiting| !Rc::ptr_eq(waiting, exchange));
+        }
+        true
+    }
+}
