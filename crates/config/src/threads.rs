@@ -7,9 +7,9 @@ use std::fmt;
 /// The smallest number by default, and the only one in development. With a single thread, a response that streams keeps all
 /// others waiting.
 pub(crate) const USUAL: u16 = 3;
-/// The largest number by default: measured with requests that wait, a worker with that many idle threads more takes 3 to 8 MiB.
+/// The largest number by default.
 const MOST: u16 = 32;
-/// What an extra thread takes, rounded up from that measurement,
+/// What an extra thread counts for,
 const THREAD_BYTES: u64 = 256 * 1024;
 /// and which part of the memory all of them may take by default.
 const PART_OF_MEMORY: u64 = 16;
