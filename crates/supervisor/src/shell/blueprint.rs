@@ -6,7 +6,7 @@ use crate::core::server::TURN;
 use crate::core::{AppConfig, Source};
 use crate::process::launcher::Launcher;
 use crate::process::mold::MoldSource;
-use highball_config::{App, Settings};
+use highball_config::{App, Settings, Threads};
 use highball_ring::Geometry;
 use std::num::NonZero;
 use std::sync::Arc;
@@ -59,6 +59,15 @@ impl AppBlueprint {
     }
 }
 
+/// How many threads a worker counts for where the number of workers follows the load. Of the default range it is the smaller
+/// number: a small database pool may keep a worker from growing, and too few workers would make requests queue.
+fn counted_threads(threads: Threads) -> u16 {
+    match threads.are_default {
+        true => threads.least,
+        false => threads.most,
+    }
+}
+
 /// What the core knows of an application's configuration.
 pub(super) fn config(app: &App, source: &MoldSource, may_fail: bool, settings: &Settings) -> AppConfig {
     AppConfig {
@@ -74,7 +83,7 @@ pub(super) fn config(app: &App, source: &MoldSource, may_fail: bool, settings: &
         is_development: app.is_development(),
         workers: app.workers,
         pool: app.pool,
-        threads: app.threads.most,
+        threads: counted_threads(app.threads),
         prestart: app.prestart,
         preload: app.process.preload,
         boot_timeout: app.process.boot_timeout,
