@@ -241,8 +241,8 @@ module Highball
 
       private
 
-      # `threads` and `max_io_threads` together. Without `threads`, Puma has up to 5. With fewer than 3 at the beginning,
-      # short requests would wait for long computations, as these get no more threads.
+      # `threads` and `max_io_threads` together. Without `threads`, Puma has up to 5. With fewer than 3 at the
+      # beginning, short requests would wait for long computations, as these get no more threads.
       def set_threads
         puma_most = @options[:max_threads] || 5
         least = (@options[:min_threads] || 0).clamp([3, puma_most].min, puma_most)
