@@ -13,6 +13,10 @@ module Highball
     POOL_WAIT = 3
     SYSTEM = 4
 
+    # Connections of each pool that are for no serving thread: an application may have other threads, and a request may
+    # need a second connection.
+    SPARE = 2
+
     # The largest number of connections, nil for no limit, and the number of threads that wait for one.
     Pool = Struct.new(:name, :most, :waiting, keyword_init: true)
 
@@ -47,8 +51,9 @@ module Highball
       # More threads would wait for a connection, too. That is no wait for the database.
       return POOL_WAIT if pools.any? { |pool| pool.waiting.positive? }
 
-      small = pools.find { |pool| pool.most && pool.most <= @ring.places } or return NOTHING
-      log_once("the worker gets no more threads: a pool has no connections for them", "#{small.name}, #{small.most}")
+      small = pools.find { |pool| pool.most && pool.most - SPARE <= @ring.places } or return NOTHING
+      log_once("the worker gets no more threads: a pool has no connections for them",
+               "#{small.name}: #{small.most}, of which #{SPARE} are for other threads of the application")
       POOL
     rescue StandardError => e # a pool of another release of its library
       log_once("the worker gets no more threads: a pool cannot be looked at", e.message)

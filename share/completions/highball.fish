@@ -69,7 +69,7 @@ complete -c highball -n "__fish_highball_needs_command" -l boot-cache -d 'Keep t
 complete -c highball -n "__fish_highball_needs_command" -s w -l workers -d 'Number of worker processes [default: auto; in development 1] [env: WEB_CONCURRENCY]' -r
 complete -c highball -n "__fish_highball_needs_command" -l min-workers -d 'Smallest number of workers with `workers = auto` [default: 1]' -r
 complete -c highball -n "__fish_highball_needs_command" -l max-workers -d 'Largest number of workers with `workers = auto` [default: auto]' -r
-complete -c highball -n "__fish_highball_needs_command" -s t -l threads -d 'Threads in each worker [default: 3] [env: RAILS_MAX_THREADS] [env: PUMA_MAX_THREADS] [env: MAX_THREADS]' -r
+complete -c highball -n "__fish_highball_needs_command" -s t -l threads -d 'Threads in each worker [default: auto] [env: RAILS_MAX_THREADS] [env: PUMA_MAX_THREADS] [env: MAX_THREADS]' -r
 complete -c highball -n "__fish_highball_needs_command" -l refork-after -d 'Number of requests after which all workers are forked again, from a warm worker [default: auto; in development off]' -r
 complete -c highball -n "__fish_highball_needs_command" -l rest-mold-after -d 'Time after which the mold ends if there is only one worker [default: 10s; in development none]' -r
 complete -c highball -n "__fish_highball_needs_command" -l memory-limit -d 'Memory of a worker above which Highball replaces it [default: none]' -r
@@ -209,7 +209,7 @@ complete -c highball -n "__fish_highball_using_subcommand serve" -l boot-cache -
 complete -c highball -n "__fish_highball_using_subcommand serve" -s w -l workers -d 'Number of worker processes [default: auto; in development 1] [env: WEB_CONCURRENCY]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l min-workers -d 'Smallest number of workers with `workers = auto` [default: 1]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l max-workers -d 'Largest number of workers with `workers = auto` [default: auto]' -r
-complete -c highball -n "__fish_highball_using_subcommand serve" -s t -l threads -d 'Threads in each worker [default: 3] [env: RAILS_MAX_THREADS] [env: PUMA_MAX_THREADS] [env: MAX_THREADS]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -s t -l threads -d 'Threads in each worker [default: auto] [env: RAILS_MAX_THREADS] [env: PUMA_MAX_THREADS] [env: MAX_THREADS]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l refork-after -d 'Number of requests after which all workers are forked again, from a warm worker [default: auto; in development off]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l rest-mold-after -d 'Time after which the mold ends if there is only one worker [default: 10s; in development none]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l memory-limit -d 'Memory of a worker above which Highball replaces it [default: none]' -r
@@ -335,7 +335,7 @@ complete -c highball -n "__fish_highball_using_subcommand doctor" -l boot-cache 
 complete -c highball -n "__fish_highball_using_subcommand doctor" -s w -l workers -d 'Number of worker processes [default: auto; in development 1] [env: WEB_CONCURRENCY]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l min-workers -d 'Smallest number of workers with `workers = auto` [default: 1]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l max-workers -d 'Largest number of workers with `workers = auto` [default: auto]' -r
-complete -c highball -n "__fish_highball_using_subcommand doctor" -s t -l threads -d 'Threads in each worker [default: 3] [env: RAILS_MAX_THREADS] [env: PUMA_MAX_THREADS] [env: MAX_THREADS]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -s t -l threads -d 'Threads in each worker [default: auto] [env: RAILS_MAX_THREADS] [env: PUMA_MAX_THREADS] [env: MAX_THREADS]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l refork-after -d 'Number of requests after which all workers are forked again, from a warm worker [default: auto; in development off]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l rest-mold-after -d 'Time after which the mold ends if there is only one worker [default: 10s; in development none]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l memory-limit -d 'Memory of a worker above which Highball replaces it [default: none]' -r
@@ -462,7 +462,7 @@ complete -c highball -n "__fish_highball_using_subcommand config" -l boot-cache 
 complete -c highball -n "__fish_highball_using_subcommand config" -s w -l workers -d 'Number of worker processes [default: auto; in development 1] [env: WEB_CONCURRENCY]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l min-workers -d 'Smallest number of workers with `workers = auto` [default: 1]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l max-workers -d 'Largest number of workers with `workers = auto` [default: auto]' -r
-complete -c highball -n "__fish_highball_using_subcommand config" -s t -l threads -d 'Threads in each worker [default: 3] [env: RAILS_MAX_THREADS] [env: PUMA_MAX_THREADS] [env: MAX_THREADS]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -s t -l threads -d 'Threads in each worker [default: auto] [env: RAILS_MAX_THREADS] [env: PUMA_MAX_THREADS] [env: MAX_THREADS]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l refork-after -d 'Number of requests after which all workers are forked again, from a warm worker [default: auto; in development off]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l rest-mold-after -d 'Time after which the mold ends if there is only one worker [default: 10s; in development none]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l memory-limit -d 'Memory of a worker above which Highball replaces it [default: none]' -r

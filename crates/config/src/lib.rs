@@ -83,7 +83,7 @@ pub use settings::{
     ShowDiagnosis, StaticFiles, TlsSettings,
 };
 pub use spelling::did_you_mean;
-pub use threads::Threads;
+pub use threads::{Threads, MOST_THREADS};
 pub use value::utf_8;
 
 /// Whether an authority could issue a certificate for this name, in small letters.

@@ -7,6 +7,8 @@ use std::fmt;
 /// The smallest number by default, and the only one in development. With a single thread, a response that streams keeps all
 /// others waiting.
 pub(crate) const USUAL: u16 = 3;
+/// The largest number that can be chosen.
+pub const MOST_THREADS: u16 = 256;
 /// The largest number by default.
 const MOST: u16 = 32;
 /// What an extra thread counts for,
@@ -21,7 +23,7 @@ pub struct Threads {
     pub least: u16,
     /// It never has more.
     pub most: u16,
-    /// Whether the numbers are the default: then the application's database pool is left as it is.
+    /// Whether the numbers are the default: then all workers together get no more connections than databases usually allow.
     pub are_default: bool,
 }
 

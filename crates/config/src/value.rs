@@ -16,7 +16,7 @@ use rustix::fs::{access, Access};
 
 use crate::settings::{Bind, BindAddress, BindProtocol, MemoryBound, PathTimeout, ReforkAfter, SentFolder};
 use crate::spelling::guess;
-use crate::threads::{Threads, USUAL};
+use crate::threads::{Threads, MOST_THREADS, USUAL};
 
 /// The longest host name, in bytes (RFC 1035 section 2.3.4).
 const HOST_BYTES: usize = 253;
@@ -161,15 +161,15 @@ pub(crate) fn count<T: Display + FromStr + PartialOrd>(
 /// A number of threads, or a range such as `3..32`; `1:5` is how Puma writes one.
 pub(crate) fn threads(text: &str) -> Result<Threads, String> {
     let of_range = |problem: String| format!("in the range `{text}`, {problem}");
-    let number = |text: &str| count(text, &(1..=256)).map_err(of_range);
+    let number = |text: &str| count(text, &(1..=MOST_THREADS)).map_err(of_range);
     let (least, most) = if let Some((least, most)) = text.split_once("..") {
         (number(least)?, number(most)?)
     } else if let Some((least, most)) = text.split_once(':') {
         // Puma's smaller number may be 0. With fewer than 3, short requests would wait for long computations here.
-        let (least, most) = (count(least, &(0..=256)).map_err(of_range)?, number(most)?);
+        let (least, most) = (count(least, &(0..=MOST_THREADS)).map_err(of_range)?, number(most)?);
         (least.max(USUAL.min(most)), most)
     } else {
-        return count(text, &(1..=256)).map(Threads::fixed);
+        return count(text, &(1..=MOST_THREADS)).map(Threads::fixed);
     };
     if least > most {
         return Err(format!("the range `{text}` begins above its end: write `{most}..{least}`"));

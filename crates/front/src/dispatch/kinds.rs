@@ -4,6 +4,7 @@
 //! model. So a worker with a range of threads keeps the last few places from kinds of requests that crowd it: that have a
 //! quarter of its places, or have had one for a quarter of a second. Other requests get these places, and pass those that wait.
 
+use std::collections::HashMap;
 use std::rc::Rc;
 
 use super::placing::Placing;
@@ -18,6 +19,24 @@ const CROWD_PART: u32 = 4;
 const LONG_MS: u64 = 250;
 /// The most waiting requests that are looked at for the last places.
 const MOST_LOOKED_AT: usize = 1024;
+
+/// What decides which worker a request may get a place of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct About {
+    kind: u64,
+    oldest: u32,
+    is_spooled: bool,
+}
+
+/// Who gets a request that waits behind others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Chosen {
+    Worker(usize),
+    /// None has room for it.
+    Waits,
+    /// It belongs to the crowd, and waits for its turn.
+    Crowd,
+}
 
 impl Worker {
     /// Whether a place that is free is for a request of this kind, too.
@@ -51,32 +70,68 @@ impl Dispatcher {
         }
     }
 
-    /// Gives the last places to requests that wait behind a crowd.
+    /// Gives the last places to requests that wait behind a crowd. It looks at a bounded number of them, and at requests of one
+    /// kind once for each place that it gives.
     pub(super) fn place_waiting_beside_crowd(&mut self) {
-        if !self.waits_beside_crowd || !self.workers.iter().any(Worker::has_reserved_left) {
+        if !self.waits_beside_crowd || !self.has_reserved_left() {
             return;
         }
-        let waiting: Vec<_> = self.queue.iter().take(MOST_LOOKED_AT).cloned().collect();
-        self.waits_beside_crowd = waiting.len() == MOST_LOOKED_AT;
-        for exchange in waiting {
-            self.waits_beside_crowd |= !self.place_reserved(&exchange);
+        let mut known = HashMap::new();
+        let mut at = 0;
+        let mut waits = false;
+        while at < MOST_LOOKED_AT {
+            let Some(exchange) = self.queue.get(at) else { break };
+            let about = self.about(exchange);
+            let chosen = *known.entry(about).or_insert_with(|| self.choose_reserved(exchange, about));
+            at += 1;
+            let Chosen::Worker(index) = chosen else {
+                waits |= chosen == Chosen::Waits;
+                continue;
+            };
+            let exchange = Rc::clone(exchange);
+            if self.place_from_queue(index, &exchange) {
+                at -= 1;
+            }
+            known.clear();
+            if !self.has_reserved_left() {
+                return;
+            }
         }
+        self.waits_beside_crowd = waits || self.queue.len() > at;
+    }
+
+    fn has_reserved_left(&self) -> bool {
+        self.workers.iter().any(Worker::has_reserved_left)
     }
 
     /// `false`: a request that may get one of the last places waits for it.
     fn place_reserved(&mut self, exchange: &Rc<Exchange>) -> bool {
-        let (oldest, is_spooled) = {
-            let inner = exchange.borrow();
-            (self.generations.oldest_after(inner.generation), inner.request.is_spooled())
-        };
-        let kind = exchange.kind();
-        if self.workers.iter().all(|worker| worker.is_crowded_by(kind)) {
-            return true;
+        match self.choose_reserved(exchange, self.about(exchange)) {
+            Chosen::Crowd => true,
+            Chosen::Waits => false,
+            Chosen::Worker(index) => self.place_from_queue(index, exchange),
         }
-        let Some(index) = self.choose_worker(exchange, oldest, is_spooled) else { return false };
-        if self.place(index, exchange) == Placing::Done {
+    }
+
+    fn about(&self, exchange: &Exchange) -> About {
+        let kind = exchange.kind();
+        let inner = exchange.borrow();
+        let oldest = self.generations.oldest_after(inner.generation);
+        About { kind, oldest, is_spooled: inner.request.is_spooled() }
+    }
+
+    fn choose_reserved(&self, exchange: &Exchange, about: About) -> Chosen {
+        if self.workers.iter().all(|worker| worker.is_crowded_by(about.kind)) {
+            return Chosen::Crowd;
+        }
+        self.choose_worker(exchange, about.oldest, about.is_spooled).map_or(Chosen::Waits, Chosen::Worker)
+    }
+
+    fn place_from_queue(&mut self, index: usize, exchange: &Rc<Exchange>) -> bool {
+        let is_done = self.place(index, exchange) == Placing::Done;
+        if is_done {
             self.queue.retain(|waiting| !Rc::ptr_eq(waiting, exchange));
         }
-        true
+        is_done
     }
 }

@@ -81,7 +81,10 @@ fn of_range(workers: &[&WorkerReport]) -> Check {
     if kept_by("pool") || kept_by("pool_wait") {
         return warning(
             format!("{what}: requests queue, and a pool has no connections for more threads"),
-            format!("Set RAILS_MAX_THREADS={0}, or `pool: {0}` in config/database.yml, if the database allows it.", range.threads_most),
+            format!(
+                "Set `pool: {}` in config/database.yml, if the database allows it: two more than threads, for other threads of the application.",
+                range.threads_most + 2
+            ),
         );
     }
     if kept_by("system") {

@@ -3,7 +3,7 @@
 
 use crate::facts::boot_failure::Account;
 use crate::facts::ending::Ending;
-use highball_config::App;
+use highball_config::{App, Threads, MOST_THREADS};
 use highball_link::{FailureCause, QueueLoad, RequestFailure, RubyError, ThreadPlace};
 use std::collections::VecDeque;
 use std::fmt::Write as _;
@@ -151,10 +151,21 @@ fn queue_full(load: &QueueLoad, app: &App) -> Account {
     for (worker, requests) in workers {
         let _ = write!(message, "\nworker {worker} is handling: {}", requests.join(", "));
     }
-    let remedy =
-        "Find out why the running requests take so long. If that is expected, add workers or threads, or let more requests wait (--max-queue).";
-    let more = format!("highball --workers {} --threads {}", count.max(1) * 2, threads.most + 2);
+    let remedy = if threads.are_range() {
+        "Find out why the running requests take so long. `highball status` shows how many threads each worker has, and what keeps it from having more. If that is expected, add workers, allow more threads, or let more requests wait (--max-queue)."
+    } else {
+        "Find out why the running requests take so long. If that is expected, add workers or threads, or let more requests wait (--max-queue)."
+    };
+    let more = format!("highball --workers {} --threads {}", count.max(1) * 2, more_threads(threads));
     Account::of_ours("queue_full", message, remedy.into()).with_command(&more)
+}
+
+/// A few more than these; of a range, the larger number is what its worker lacks.
+fn more_threads(threads: Threads) -> Threads {
+    match threads.are_range() {
+        true => Threads { most: threads.most.saturating_mul(2).min(MOST_THREADS), ..threads },
+        false => Threads::fixed(threads.most.saturating_add(2).min(MOST_THREADS)),
+    }
 }
 
 fn timed_out(worker: Option<u32>, threads: &[ThreadPlace], app: &App) -> Account {
@@ -162,7 +173,7 @@ fn timed_out(worker: Option<u32>, threads: &[ThreadPlace], app: &App) -> Account
     let Some(worker) = worker else {
         let message = format!("no thread was free for this request within {limit:?} (request_timeout)");
         let remedy = "Find out what keeps all threads busy, or add workers or threads.";
-        let more = format!("highball --workers {} --threads {}", app.workers * 2, app.threads.most + 2);
+        let more = format!("highball --workers {} --threads {}", app.workers * 2, more_threads(app.threads));
         return Account::of_ours("request_timeout", message, remedy.into()).with_command(&more);
     };
     let message = format!(

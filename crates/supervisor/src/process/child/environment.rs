@@ -5,7 +5,7 @@
 //! gets a login's variables and those of a short list: what else stands in the environment of root may be a secret, or
 //! lead to what is root's.
 
-use highball_config::{App, Threads, STARTED_IN};
+use highball_config::{App, STARTED_IN};
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -91,6 +91,11 @@ const OF_A_SHELL: [&str; 5] = ["OLDPWD", "PWD", "SHLVL", "TERM", "_"];
 /// stands there for an application without it.
 const RAILS_POOL: &str = "RAILS_MAX_THREADS";
 const USUAL_POOL: u16 = 5;
+/// What a pool needs beyond the serving threads, for other threads of the application (ThreadPlaces::SPARE, in Ruby).
+const SPARE_CONNECTIONS: u16 = 2;
+/// How many connections the workers of an application may take together by default: PostgreSQL has 100
+/// by default, and consoles, jobs and workers of another release need some.
+const USUAL_CONNECTIONS: u16 = 64;
 
 /// What Bundler keeps beside each variable that it changes.
 const BUNDLERS_COPY: &str = "BUNDLER_ORIG_";
@@ -111,17 +116,19 @@ pub(crate) fn of_app(app: &App, folder: &Path, server: Environment) -> Environme
     for name in ["RAILS_ENV", "RACK_ENV", "APP_ENV"] {
         environment.insert(name.into(), app.environment.clone().into());
     }
-    if let Some(size) = pool_size(app.threads) {
+    if let Some(size) = pool_size(app) {
         environment.entry(RAILS_POOL.into()).or_insert_with(|| size.to_string().into());
     }
     environment
 }
 
-/// The database pool for these threads, where they need a larger one than Rails has by default. Without a range that somebody has
-/// chosen, the pool stays as it is: all workers together might otherwise need more connections than the database has.
-fn pool_size(threads: Threads) -> Option<u16> {
-    let is_chosen = threads.are_range() && !threads.are_default;
-    (is_chosen && threads.most > USUAL_POOL).then_some(threads.most)
+/// The database pool for a range of threads, where they need a larger one than Rails has by default.
+fn pool_size(app: &App) -> Option<u16> {
+    let threads = app.threads;
+    let workers = app.pool.map_or(app.workers, |pool| pool.max).max(1);
+    let wanted = threads.most + SPARE_CONNECTIONS;
+    let size = if threads.are_default { wanted.min(USUAL_CONNECTIONS / workers) } else { wanted };
+    (threads.are_range() && size > USUAL_POOL).then_some(size)
 }
 
 /// What comes from Highball's environment and from the user's login: Ruby is looked for by this.
@@ -217,7 +224,7 @@ fn undo_in_rubyopt(environment: &mut Environment) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use highball_config::RunsAs;
+    use highball_config::{RunsAs, Threads};
     use highball_users::User;
 
     fn app(user: Option<&str>, passed: &[&str]) -> App {
@@ -313,6 +320,22 @@ mod tests {
         ("BUNDLER_ORIG_RUBYLIB", WAS_NOT_THERE),
         ("BUNDLER_ORIG_PATH", "/bin"),
     ];
+
+    #[test]
+    fn a_range_of_threads_gets_a_pool_of_connections() {
+        let size = |least, most, are_default, workers| {
+            let threads = Threads { least, most, are_default };
+            pool_size(&App { threads, workers, pool: None, ..app(None, &[]) })
+        };
+        assert_eq!(
+            [size(3, 32, false, 16), size(5, 5, false, 1), size(1, 3, false, 1)],
+            [Some(34), None, None]
+        );
+        assert_eq!(
+            [1, 2, 4, 8, 16].map(|workers| size(3, 32, true, workers)),
+            [Some(34), Some(32), Some(16), Some(8), None]
+        );
+    }
 
     #[test]
     fn bundle_exec_for_another_gemfile_is_undone() {
