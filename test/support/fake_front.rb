@@ -10,7 +10,7 @@ require_relative "deadline"
 # has no futex): threads that wait in the ring are woken as by an interrupt, and look again.
 class FakeFront
   MAGIC = "HBRING\0\x01".b
-  VERSION = 8
+  VERSION = 9
   ENTRIES_AT = 4096
   SLOTS_AT = 8192
   REQUEST_BYTES = 64 * 1024

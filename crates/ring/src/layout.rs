@@ -5,7 +5,7 @@ use thiserror::Error;
 /// The first eight bytes of every ring.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"HBRING\0\x01");
 /// The protocol version, raised by every change that the other side could notice.
-pub const VERSION: u32 = 8;
+pub const VERSION: u32 = 9;
 
 /// Bytes in a page; every area begins on a page.
 pub const PAGE: usize = 4096;
