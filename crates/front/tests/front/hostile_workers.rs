@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
 use crate::support::{frame, head, head_payload, FakeWorker, Front, Job};
+use highball_config::Threads;
 use highball_link::{AppCommand, FrontAppEvent, NewWorker};
 use highball_ring::entry::{EntryState, Word};
 use highball_ring::frame::{Kind, IS_FILE};
