@@ -11,6 +11,8 @@ module Highball
   class Answer
     # The most bytes of a body that the ring sends whole.
     LARGE = 48 * 1024
+    # Of a file that is copied.
+    PIECE = 64 * 1024
 
     # What stands in the place of a file that must not be sent.
     NOT_FOUND = [404, { "content-type" => "text/plain", "content-length" => "10" }.freeze,
@@ -142,11 +144,26 @@ module Highball
     end
 
     def send_file(file)
+      return copy(file) if @ring.left?(@ticket)
+
       is_whole = @status == 200 && file.whole_under?(@headers)
       wanted = is_whole ? @ring.head_of_file(@ticket, @status, file.describe(@headers)) : head
       return if !wanted || file.size.zero? || @ring.head_request?(@ticket)
 
       @ring.file(@ticket, file.fileno, 0, file.size)
+    ensure
+      file.close
+    end
+
+    # A request on a fiber cannot hand a file over.
+    def copy(file)
+      return head if @ring.head_request?(@ticket)
+
+      @headers["content-length"] ||= file.size.to_s unless @headers.keys.any? { |name| name.casecmp?("content-length") }
+      return unless head
+
+      source = IO.for_fd(file.fileno, "rb", autoclose: false)
+      nil while (piece = source.read(PIECE)) && @ring.write(@ticket, piece)
     ensure
       file.close
     end

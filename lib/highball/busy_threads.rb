@@ -15,10 +15,20 @@ module Highball
       serving = server.threads
       busy = serving.each_with_index.select { |thread, _| thread&.alive? && !idle?(thread) }
       places = busy.first(MOST).map { |thread, number| describe(thread, server.ticket(number)) }
+      places.concat(fibers(server.fibers).first(MOST - places.size)) if server.fibers
       return places unless all
 
       others = (Thread.list - serving.compact - [Thread.current]).map { |thread| describe(thread, 0) }
       (places + others.reject { |place| place[:backtrace].empty? }).first(MOST) # Highball's own have none
+    end
+
+    def self.fibers(fibers)
+      fibers.to_enum(:each_backtrace).map do |backtrace, ticket, runs|
+        calls = Calls.new(backtrace, App::FOLDER)
+        file, line = calls.place
+        { name: "fiber", ticket: ticket, tid: fibers.native_thread_id, state: runs ? "run" : "sleep",
+          file: file, line: line, backtrace: calls.first(LINES) }
+      end
     end
 
     def self.describe(thread, ticket)
@@ -40,6 +50,6 @@ module Highball
       innermost.nil? || innermost.base_label == "claim"
     end
 
-    private_class_method :describe, :state, :idle?
+    private_class_method :describe, :fibers, :state, :idle?
   end
 end

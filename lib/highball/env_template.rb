@@ -26,6 +26,13 @@ module Highball
       @env = roomy_hash.merge!(common(multithread), self.class.rack3? ? rack3 : rack2, others)
     end
 
+    # For a request that goes on beside the others of its thread: its env gets separate callbacks.
+    def separate(env)
+      own = dup
+      own.enter(env)
+      own
+    end
+
     # Whether the last request left files or callbacks. Every request asks this, so it is one question.
     def used?
       !(@files.empty? && @response_finished.empty? && @after_reply.empty?)
@@ -54,6 +61,15 @@ module Highball
       def initialize = super("".b.freeze)
       def close = nil
       def close_read = nil
+    end
+
+    protected
+
+    def enter(env)
+      @files = []
+      env["rack.after_reply"] = @after_reply = []
+      @response_finished = []
+      env["rack.response_finished"] = @response_finished if self.class.rack3?
     end
 
     private

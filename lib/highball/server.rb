@@ -8,6 +8,7 @@ require_relative "env_template"
 require_relative "exception_words"
 require_relative "hijack"
 require_relative "log"
+require_relative "request_fibers"
 require_relative "request_log"
 require_relative "request_secrets"
 require_relative "thread_places"
@@ -45,9 +46,12 @@ module Highball
     # early_hints:: whether the app may send early hints.
     # timeout_header:: the env key by which the app gets what is left of the time for its answer, or nil.
     # sendfile:: the Sendfile for headers of the app that name files, or nil.
+    # fibers:: whether some requests run on fibers.
+    # fiber_scheduler:: the name of the class that schedules them, or nil: Highball's.
     # collector:: the Collector that chooses when garbage is collected, or nil.
     def initialize(app, ring, name: "worker", log: Log.new, development: false,
-                   early_hints: false, timeout_header: nil, sendfile: nil, collector: nil)
+                   early_hints: false, timeout_header: nil, sendfile: nil, collector: nil, fibers: false,
+                   fiber_scheduler: nil)
       @app = app
       @ring = Hijack.ring = ring
       @name = name
@@ -55,9 +59,10 @@ module Highball
       @development = development
       @early_hints = early_hints
       @timeout_header = timeout_header
-      @adds_entries = early_hints || !timeout_header.nil?
+      @prepares = early_hints || fibers || !timeout_header.nil?
       @sendfile = sendfile
       @collector = collector
+      @fibers = (fibers_with(fiber_scheduler) if fibers)
       ring.send_files if sendfile
       @threads = [] # by seat; nil: none
       @left = [] # by seat: whether its request has left its place
@@ -75,6 +80,7 @@ module Highball
 
     # Starts the serving threads and returns.
     def start
+      @fibers&.start
       @mutex.synchronize { @ring.least_threads.times { |number| start_thread(number) } }
       start_tending if @places
     end
@@ -84,6 +90,7 @@ module Highball
       while (thread = [*threads, @tending].find { |one| one&.alive? })
         thread.join
       end
+      @fibers&.finish
       @ring.end_turns
     end
 
@@ -119,19 +126,25 @@ module Highball
     def tickets = Array.new(@threads.size) { |number| @ring.ticket(number) }
 
     # Whether a request is not answered yet.
-    def busy? = tickets.any? { |ticket| @ring.open?(ticket) }
+    def busy? = tickets.any? { |ticket| @ring.open?(ticket) } || @fibers&.busy? || false
+
+    # The RequestFibers, or nil.
+    attr_reader :fibers
 
     # Raises RequestTimeout in the thread that is at this request, if one still is.
     def interrupt(ticket)
-      number = tickets.index(ticket) or return
-      threads[number]&.raise(RequestTimeout, "the request has exceeded its time limit") if @ring.open?(ticket)
+      return unless @ring.open?(ticket)
+
+      error = RequestTimeout.new("the request has exceeded its time limit")
+      number = tickets.index(ticket)
+      number ? threads[number]&.raise(error) : @fibers&.interrupt(ticket, error)
     end
 
     private
 
     # Entries that options ask for.
-    def add_what_is_asked_for(env, number)
-      env["rack.early_hints"] = EarlyHints.new(@ring, @ring.ticket(number)) if @early_hints
+    def add_what_is_asked_for(env, ticket)
+      env["rack.early_hints"] = EarlyHints.new(@ring, ticket) if @early_hints
       note_time_left(env) if @timeout_header
     end
 
@@ -235,11 +248,12 @@ module Highball
     # The life of one request, and the wait for it. Returns whether there may be another one.
     def serve(number, template)
       env = @ring.claim(number, template.env, template.files) or return
-      add_what_is_asked_for(env, number) if @adds_entries
+      return answered = true if @prepares && taken_by_fiber?(env, @ring.ticket(number), template)
+
       status, headers, body = @app.call(env)
-      @ring.note_logged(@ring.ticket(number)) if @development && env[RequestLog::LOGGED]
+      note_logged(env, @ring.ticket(number)) if @development
       # Most responses are an Array of Strings under a Hash of Strings: one call writes them whole.
-      @ring.reply(number, status, headers, body) or answer(number, env, status, headers, body)
+      @ring.reply(number, status, headers, body) or answer(@ring.ticket(number), env, status, headers, body)
       answered = true
     rescue Exception => e # rubocop:disable Lint/RescueException -- `exit` and NoMemoryError end a request, never a worker
       ticket = @ring.ticket(number)
@@ -254,10 +268,46 @@ module Highball
       finished(template, env, status, headers, e) if template.used?
     end
 
+    def note_logged(env, ticket)
+      @ring.note_logged(ticket) if env[RequestLog::LOGGED]
+    end
+
+    def fibers_with(scheduler)
+      RequestFibers.new(scheduler: scheduler, name: "#{@name} fibers", log: @log) do |*request|
+        serve_on_fiber(*request)
+      end
+    end
+
+    # Adds what options ask for. The front marks requests that are to run on fibers; their connections cannot be taken
+    # over.
+    def taken_by_fiber?(env, ticket, template)
+      add_what_is_asked_for(env, ticket)
+      return false unless @fibers && @ring.take_to_fiber(ticket)
+
+      env["rack.hijack?"] = false
+      env.delete("rack.hijack")
+      @fibers.take(ticket, env, template.separate(env))
+      true
+    end
+
+    # The life of a request on a fiber.
+    def serve_on_fiber(ticket, env, template)
+      status, headers, body = @app.call(env)
+      note_logged(env, ticket) if @development
+      answer(ticket, env, status, headers, body)
+      answered = true
+    rescue Exception => e # rubocop:disable Lint/RescueException -- as for a request on a thread
+      raise if @ring.foreign?
+
+      failed(ticket, env, e)
+    ensure
+      @ring.abort(ticket) unless answered
+      finished(template, env, status, headers, e) if template.used?
+    end
+
     # Sends any other response.
-    def answer(number, env, status, headers, body)
+    def answer(ticket, env, status, headers, body)
       reveal_exception(env, body) if status.to_i >= 500 && env.key?(PROBE)
-      ticket = @ring.ticket(number)
       return if @ring.answer(ticket, status, headers, body)
 
       Answer.send(@ring, ticket, env, status, headers, body, sendfile: @sendfile) do |why|

@@ -27,7 +27,7 @@ module Highball
     def initialize(message, descriptors, app, found = nil, state = nil)
       @number = message[:worker]
       @log_format = message[:log_format]
-      @serving = message.slice(:development, :early_hints, :timeout_header)
+      @serving = message.slice(:development, :early_hints, :timeout_header, :fibers, :fiber_scheduler)
       @sendfile = message[:sendfile]
       *@ring_descriptors, control = descriptors
       @control = ControlSocket.new(control)

@@ -11,7 +11,7 @@ use crate::access_format::{self, LineFormat};
 use crate::error::{ConfigError, Origin};
 use crate::network::{networks, Network};
 use crate::ownership::Starter;
-use crate::settings::{MemoryBound, PathTimeout, ReforkAfter, RunsAs, SentFolder};
+use crate::settings::{MemoryBound, PathPattern, PathTimeout, ReforkAfter, RunsAs, SentFolder};
 use crate::spelling::guess;
 use crate::threads::Threads;
 use crate::value::{self, duration_text, size_text, Address};
@@ -196,6 +196,11 @@ pub(crate) const VARIABLE_NAME: Text<String> =
 /// A time for requests to some paths.
 pub(crate) const PATH_TIMEOUT: Text<PathTimeout> = text("PATH=TIME", value::path_timeout)
     .range("`PATH=TIME`; `*` may stand at the end of the path, and `none` in the place of a time");
+/// Some paths.
+pub(crate) const PATH_PATTERN: Text<PathPattern> =
+    text("PATH", value::path_pattern).range("paths; `*` may stand at the end");
+/// The name of a Ruby class.
+pub(crate) const CLASS: Text<String> = text("CLASS", value::class_name).range("the name of a Ruby class");
 /// A folder of files that an application sends.
 pub(crate) const SENT_FOLDER: Text<SentFolder> =
     text("PATH", value::sent_folder).range("`FOLDER`, or `PREFIX=FOLDER` for URIs that begin with `PREFIX`");

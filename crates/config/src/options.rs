@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use crate::fields::{Stored, Value};
 use crate::form::{
-    at_most, several, table, Count, Notation, OneOf, OrAuto, OrNone, Size, Time, CPUS, DOMAIN, EMAIL,
+    at_most, several, table, Count, Notation, OneOf, OrAuto, OrNone, Size, Time, CLASS, CPUS, DOMAIN, EMAIL,
     ENVIRONMENT, FLAG, HEADER, HOST, LINE_FORMAT, LISTEN, LOG_FILE, MEMORY, MEMORY_OR_AUTO, NETWORKS, PATH,
-    PATH_TIMEOUT, PREFIX, PROGRAM, QUOTABLE, REFORK, SENT_FOLDER, SHARE, SWITCH, THREADS, URL_PATH, USER,
-    VARIABLE, VARIABLE_NAME, WORD, WRITABLE_FOLDER,
+    PATH_PATTERN, PATH_TIMEOUT, PREFIX, PROGRAM, QUOTABLE, REFORK, SENT_FOLDER, SHARE, SWITCH, THREADS,
+    URL_PATH, USER, VARIABLE, VARIABLE_NAME, WORD, WRITABLE_FOLDER,
 };
 use crate::settings::{Allocator, Jit, LogFormat, ShowDiagnosis};
-use crate::value::{PATH_TIMEOUTS, SENT_FOLDERS};
+use crate::value::{PATHS, SENT_FOLDERS};
 use OtherName::{Letter, Variable};
 
 /// One option of `highball serve`.
@@ -888,7 +888,7 @@ static TIMES: &[Opt] = &[
     Opt {
         name: "request_timeouts",
         scope: Scope::App(Applies::AtOnce),
-        value: &Value(table(PATH_TIMEOUTS, "paths", PATH_TIMEOUT), |f| &mut f.app.limits.request_timeouts),
+        value: &Value(table(PATHS, "paths", PATH_TIMEOUT), |f| &mut f.app.limits.request_timeouts),
         default: Default::Without("none"),
         example: "/reports/*=5m",
         doc: "A different `request_timeout` for some paths. A path that ends with `*` matches all paths that begin with the \
@@ -1041,6 +1041,33 @@ static SIZES: &[Opt] = &[
         doc: "Most streaming responses of each worker outside of its `threads`: each has a thread for itself. With 0, or \
               with `threads = 1`, they take one of its `threads` until they end. At the limit, a Rack 3 `call(stream)` body gets 503 with `Retry-After`; \
               other bodies keep their thread, and end at their next write once requests wait for it. See [streaming.md](streaming.md).",
+    },
+    Opt {
+        name: "fibers",
+        scope: Scope::App(Applies::WithNewProcesses),
+        value: &Value(at_most(PATHS, "paths", PATH_PATTERN), |f| &mut f.app.fibers),
+        default: Default::Without("none"),
+        example: "/chat/*",
+        doc: "Paths whose requests run on fibers: while one waits for a socket, the database or a time, the others of its worker \
+              go on, and it takes no thread. With `/*`, all requests do. `max_fibers` limits their number. The \
+              application and its libraries must be made for fibers. You can repeat it. See [streaming.md](streaming.md#fibers).",
+    },
+    Opt {
+        name: "max_fibers",
+        scope: Scope::App(Applies::AtOnce),
+        value: &Value(Count(1..=100_000_u32), |f| &mut f.app.limits.fibers),
+        default: Default::Is("5000"),
+        example: "20000",
+        doc: "Most requests of each worker that run on `fibers` at a time. Further ones get 503 with `Retry-After`.",
+    },
+    Opt {
+        name: "fiber_scheduler",
+        scope: Scope::App(Applies::WithNewProcesses),
+        value: &Value(OrNone(CLASS), |f| &mut f.app.fiber_scheduler),
+        default: Default::Is("none"),
+        example: "Async::Scheduler",
+        doc: "Ruby class that schedules the fibers of `fibers`, instead of Highball's scheduler. The application must have loaded \
+              it. Its `new` gets no arguments.",
     },
     Opt {
         name: "spool_dir",

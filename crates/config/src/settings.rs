@@ -187,6 +187,10 @@ pub struct App {
     pub threads: Threads,
     /// Whether it may send early hints (status 103).
     pub early_hints: bool,
+    /// Requests that run on fibers.
+    pub fibers: Vec<PathPattern>,
+    /// The class whose instance schedules them, in the place of Highball's.
+    pub fiber_scheduler: Option<String>,
     /// The env key by which it gets what is left of the time for the answer, such as `HTTP_X_REQUEST_TIMEOUT`.
     pub timeout_header: Option<String>,
     /// The path below its prefix at which the front says whether it should get requests.
@@ -367,6 +371,8 @@ pub struct AppLimits {
     pub queue: usize,
     /// Most answers of a worker that go on without a place in its pool; 0: none does.
     pub streams: u32,
+    /// Most requests of a worker that run on fibers.
+    pub fibers: u32,
     /// Longest pause in which nothing of such an answer comes from the application; then it is cut off. `None`: no limit.
     pub stream_idle_timeout: Option<Duration>,
     /// Time for a worker to begin its answer; beyond it 504. `None`: no limit (development).
@@ -384,18 +390,23 @@ pub struct AppLimits {
 /// The time for answers to requests for some paths.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PathTimeout {
-    /// The path, or its beginning with `*` after it.
-    pub pattern: String,
+    /// The paths.
+    pub pattern: PathPattern,
     /// `None`: no limit.
     pub limit: Option<Duration>,
 }
 
-impl PathTimeout {
+/// A path, or the beginning of paths with `*` after it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct PathPattern(pub String);
+
+impl PathPattern {
     /// How exactly it is about this path; `None`: it is about others. A whole path is more exact than any beginning.
-    fn fits(&self, path: &[u8]) -> Option<usize> {
-        match self.pattern.strip_suffix('*') {
+    pub fn fits(&self, path: &[u8]) -> Option<usize> {
+        match self.0.strip_suffix('*') {
             Some(beginning) => path.starts_with(beginning.as_bytes()).then_some(beginning.len()),
-            None => (path == self.pattern.as_bytes()).then_some(usize::MAX),
+            None => (path == self.0.as_bytes()).then_some(usize::MAX),
         }
     }
 }
@@ -411,7 +422,8 @@ impl AppLimits {
 
     #[inline(never)]
     fn time_for_path(&self, path: &[u8]) -> Option<Duration> {
-        let fitting = self.request_timeouts.iter().filter_map(|entry| Some((entry.fits(path)?, entry.limit)));
+        let fitting =
+            self.request_timeouts.iter().filter_map(|entry| Some((entry.pattern.fits(path)?, entry.limit)));
         fitting.max_by_key(|(length, _)| *length).map_or(self.request_timeout, |(_, limit)| limit)
     }
 }

@@ -14,7 +14,9 @@ use highball_cgroups::CpuMax;
 use highball_text::{is_hidden, visible_path};
 use rustix::fs::{access, Access};
 
-use crate::settings::{Bind, BindAddress, BindProtocol, MemoryBound, PathTimeout, ReforkAfter, SentFolder};
+use crate::settings::{
+    Bind, BindAddress, BindProtocol, MemoryBound, PathPattern, PathTimeout, ReforkAfter, SentFolder,
+};
 use crate::spelling::guess;
 use crate::threads::{Threads, MOST_THREADS, USUAL};
 
@@ -382,24 +384,42 @@ pub(crate) fn sent_folder(text: &str) -> Result<SentFolder, String> {
     Ok(SentFolder { prefix, folder: folder.to_owned() })
 }
 
-/// The most paths with times.
-pub(crate) const PATH_TIMEOUTS: usize = 64;
+/// The most paths with times, or of fibers.
+pub(crate) const PATHS: usize = 64;
 const PATH_BYTES: usize = 1024;
 
 /// `/reports/*=5m`: the time for answers to requests for some paths.
 pub(crate) fn path_timeout(text: &str) -> Result<PathTimeout, String> {
     let wrong = || format!("`{text}` is not a path with a time; write one such as /reports/*=5m");
     let (pattern, time) = text.rsplit_once('=').ok_or_else(wrong)?;
-    let path = pattern.strip_suffix('*').unwrap_or(pattern);
-    let is_path = |byte: u8| byte.is_ascii_graphic() && !b"*?#".contains(&byte);
-    if !path.starts_with('/') || !path.bytes().all(is_path) || path.len() > PATH_BYTES {
-        return Err(wrong());
-    }
+    let pattern = path_pattern(pattern).map_err(|_| wrong())?;
     let limit = match time {
         "none" => None,
         time => Some(duration(time, &(Duration::from_millis(1)..=Duration::from_secs(366 * 86_400)))?),
     };
-    Ok(PathTimeout { pattern: pattern.to_owned(), limit })
+    Ok(PathTimeout { pattern, limit })
+}
+
+/// `/chat/*`: a path, or the beginning of paths.
+pub(crate) fn path_pattern(text: &str) -> Result<PathPattern, String> {
+    let path = text.strip_suffix('*').unwrap_or(text);
+    let is_path = |byte: u8| byte.is_ascii_graphic() && !b"*?#".contains(&byte);
+    if !path.starts_with('/') || !path.bytes().all(is_path) || path.len() > PATH_BYTES {
+        return Err(format!("`{text}` is not a path; write one such as /chat/*"));
+    }
+    Ok(PathPattern(text.to_owned()))
+}
+
+/// `Async::Scheduler`: the name of a class.
+pub(crate) fn class_name(text: &str) -> Result<String, String> {
+    let is_constant = |name: &str| {
+        name.starts_with(|first: char| first.is_ascii_uppercase())
+            && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+    };
+    if text.len() > PATH_BYTES || !text.split("::").all(is_constant) {
+        return Err(format!("`{text}` is not the name of a Ruby class; write one such as Async::Scheduler"));
+    }
+    Ok(text.to_owned())
 }
 
 /// The env key of a header field.
@@ -637,7 +657,7 @@ mod tests {
 
     #[test]
     fn times_of_paths() {
-        let of = |pattern: &str, limit| Ok(PathTimeout { pattern: pattern.into(), limit });
+        let of = |pattern: &str, limit| Ok(PathTimeout { pattern: PathPattern(pattern.into()), limit });
         assert_eq!(path_timeout("/reports/*=5m"), of("/reports/*", Some(Duration::from_secs(300))));
         assert_eq!(path_timeout("/a=b=none"), of("/a=b", None));
         for text in ["", "/a", "a=5m", "/a*b=5m", "/a?b=5m", "/a b=5m", "/a=", "/a=5 parsecs", "/a=0s", "=5m"]

@@ -62,6 +62,8 @@ pub(crate) struct Dispatcher {
     queue_limit: usize,
     /// Answers of each worker that may go on without a place.
     max_streams: u32,
+    /// Requests of each worker that may run on fibers.
+    max_fibers: u32,
     /// Bodies may be under way that ought to give their places back.
     has_bodies: bool,
     stream_log: Seldom,
@@ -94,6 +96,7 @@ impl Dispatcher {
             queue: VecDeque::new(),
             queue_limit: app.limits.queue,
             max_streams: app.limits.streams,
+            max_fibers: app.limits.fibers,
             has_bodies: false,
             stream_log: Seldom::default(),
             response_buffer_bytes: limits.response_buffer_bytes,
@@ -114,6 +117,7 @@ impl Dispatcher {
     pub(crate) fn set_limits(&mut self, app: &App) {
         self.queue_limit = app.limits.queue;
         self.max_streams = app.limits.streams;
+        self.max_fibers = app.limits.fibers;
     }
 
     /// Requests that wait for a worker.
@@ -287,7 +291,8 @@ impl Dispatcher {
         }
         match place {
             Place::Connection => {}
-            Place::Stream(..) => {
+            Place::Stream(number, ticket) => {
+                self.note_overrun_of_fiber(exchange, number, ticket);
                 exchange.borrow().response.discard();
                 self.end_stream(exchange);
             }

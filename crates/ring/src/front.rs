@@ -140,7 +140,8 @@ impl FrontRing {
     }
 
     /// Places a request: `head` block and inline `body` (together at most
-    /// [`Geometry::request_capacity`]), with the open file of a spooled body. `Ok(None)`: there is no
+    /// [`Geometry::request_capacity`]), with the open file of a spooled body, or the socket for the answer of a request that
+    /// runs on a fiber. `Ok(None)`: there is no
     /// room now. The worker is woken by [`FrontRing::ring`].
     ///
     /// # Errors
@@ -243,6 +244,11 @@ impl FrontRing {
     /// How many of the worker's answers have left their places and not ended, by what it says.
     pub fn left(&self) -> u32 {
         self.memory.left().load(Ordering::Relaxed)
+    }
+
+    /// How many of those are of requests that run on fibers.
+    pub fn on_fibers(&self) -> u32 {
+        self.memory.on_fibers().load(Ordering::Relaxed).min(self.left())
     }
 
     /// What requests did with their time, by what the worker says.
@@ -405,14 +411,23 @@ impl FrontRing {
     /// [`RingError::System`]: there is no room for the pair. A breach: the worker has closed its descriptor socket.
     pub fn offer(&self, slot: u16, buffer_bytes: usize) -> Result<Option<OwnedFd>, RingError> {
         let ticket = Ticket { position: self.slots[usize::from(slot)].position, slot };
-        let (ours, theirs) = descriptors::pair()?;
-        rustix::net::sockopt::set_socket_send_buffer_size(&theirs, buffer_bytes)
-            .map_err(|e| RingError::system("limit a socket's buffer", e))?;
+        let (ours, theirs) = Self::answer_pair(buffer_bytes)?;
         match descriptors::send(&self.descriptors, ticket, theirs.as_fd()) {
             Ok(true) => Ok(Some(ours)),
             Ok(false) => Ok(None),
             Err(_) => Err(RingError::Breach("a closed descriptor socket")),
         }
+    }
+
+    /// The front's end and the worker's of a socket for an answer. About `buffer_bytes` wait in it.
+    ///
+    /// # Errors
+    /// What the system refused.
+    pub fn answer_pair(buffer_bytes: usize) -> Result<(OwnedFd, OwnedFd), RingError> {
+        let (ours, theirs) = descriptors::pair()?;
+        rustix::net::sockopt::set_socket_send_buffer_size(&theirs, buffer_bytes)
+            .map_err(|e| RingError::system("limit a socket's buffer", e))?;
+        Ok((ours, theirs))
     }
 
     fn send_socket(&self, slot: u16) -> Result<OwnedFd, RingError> {

@@ -28,6 +28,8 @@ pub const COMPUTES: usize = 144;
 pub const REQUEST_TIMES: usize = 152;
 /// Offset of `left`.
 pub const LEFT: usize = 192;
+/// Offset of `on_fibers`.
+pub const ON_FIBERS: usize = 196;
 /// Offset of `front_asleep`.
 pub const FRONT_ASLEEP: usize = 256;
 /// Offset of the `ready` bits.

@@ -13,8 +13,8 @@ use rustix::fs::{MemfdFlags, SealFlags};
 use crate::entry::Entries;
 use crate::layout::{
     Geometry, RingError, BELL, CANCELLED, COMPUTES, CONSUMED, CURSOR, ENTRIES, ENTRIES_AT, FRONT_ASLEEP,
-    KEPT_BY, LEFT, MAGIC, PLACES, READY, READY_WORDS, REQUEST_TIMES, SLEEPERS, SPACE_BELL, SPACE_WANTED,
-    TENDING_ASLEEP, TENDING_BELL, VERSION, WANTED, WRITTEN,
+    KEPT_BY, LEFT, MAGIC, ON_FIBERS, PLACES, READY, READY_WORDS, REQUEST_TIMES, SLEEPERS, SPACE_BELL,
+    SPACE_WANTED, TENDING_ASLEEP, TENDING_BELL, VERSION, WANTED, WRITTEN,
 };
 use crate::mapping::Mapping;
 use crate::places::Places;
@@ -138,6 +138,11 @@ impl Memory {
     /// The number of the worker's answers that have left their places and not ended.
     pub fn left(&self) -> &AtomicU32 {
         self.u32(LEFT)
+    }
+
+    /// How many of those are of requests that run on fibers.
+    pub fn on_fibers(&self) -> &AtomicU32 {
+        self.u32(ON_FIBERS)
     }
 
     /// What the worker tells of the times of its requests.

@@ -35,6 +35,7 @@ struct Shared {
     sleepers: AtomicU32,
     computes: AtomicU32,
     left: AtomicU32,
+    on_fibers: AtomicU32,
     request_times: Vec<AtomicU64>,
     front_asleep: AtomicU32,
     /// Number, `kept_by`, `wanted`, bell, `asleep`.
@@ -79,6 +80,7 @@ impl Memory {
             sleepers: AtomicU32::new(0),
             computes: AtomicU32::new(0),
             left: AtomicU32::new(0),
+            on_fibers: AtomicU32::new(0),
             request_times: words(TIMES_WORDS),
             front_asleep: AtomicU32::new(0),
             places: [geometry.least_threads, 0, 0, 0, 0].map(AtomicU32::new),
@@ -133,6 +135,11 @@ impl Memory {
     /// The number of the worker's answers that have left their places and not ended.
     pub fn left(&self) -> &AtomicU32 {
         &self.shared.left
+    }
+
+    /// How many of those are of requests that run on fibers.
+    pub fn on_fibers(&self) -> &AtomicU32 {
+        &self.shared.on_fibers
     }
 
     /// What the worker tells of the times of its requests.

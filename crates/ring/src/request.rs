@@ -17,6 +17,8 @@ pub const HTTP_1_0: u32 = 8;
 pub const HEAD_METHOD: u32 = 16;
 /// Flag: the application cannot take the connection over as it is, because it is a web server's (FastCGI, LSAPI).
 pub const NO_TAKEOVER: u32 = 32;
+/// Flag: the request runs on a fiber; the socket of its answer comes with it.
+pub const ON_FIBER: u32 = 64;
 
 /// The fixed part of a head block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

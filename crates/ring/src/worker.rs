@@ -180,7 +180,9 @@ impl WorkerRing {
     }
 
     /// Says how many answers have left their places and not ended.
-    pub fn set_left(&self, answers: u32) {
+    /// Of these, `on_fibers` are of requests that run on fibers.
+    pub fn set_left(&self, answers: u32, on_fibers: u32) {
+        self.memory.on_fibers().store(on_fibers, Ordering::Relaxed);
         self.memory.left().store(answers, Ordering::Relaxed);
     }
 

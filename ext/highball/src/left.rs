@@ -2,7 +2,7 @@
 //! has offered. A frame is a packet, so that none is half written, whatever ends a thread; a socket that is closed without the
 //! frame `END` cuts the answer off.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -24,17 +24,59 @@ pub(crate) enum Left {
     Connection(Option<OwnedFd>),
 }
 
+impl Left {
+    fn is_of_fiber(&self) -> bool {
+        matches!(self, Left::Stream(socket) if socket.is_of_fiber)
+    }
+}
+
 /// The worker's end of a socket that an answer goes over.
 #[derive(Debug)]
 pub(crate) struct Socket {
     socket: OwnedFd,
     /// The last frame was written: another thread of the application may still want to write.
     has_ended: AtomicBool,
+    /// Whether the head was written, when the answer left or since.
+    has_head: AtomicBool,
+    /// Whether its request runs on a fiber.
+    is_of_fiber: bool,
+    /// Whether the client's method is HEAD.
+    pub(crate) is_for_head: bool,
+    /// Whether the application writes a line about this request itself.
+    pub(crate) is_logged: AtomicBool,
 }
 
 impl Socket {
-    pub(crate) fn new(socket: OwnedFd) -> Self {
-        Socket { socket, has_ended: AtomicBool::new(false) }
+    /// Of an answer whose body is under way.
+    pub(crate) fn for_rest(socket: OwnedFd) -> Self {
+        Socket {
+            socket,
+            has_ended: AtomicBool::new(false),
+            has_head: AtomicBool::new(true),
+            is_of_fiber: false,
+            is_for_head: false,
+            is_logged: AtomicBool::new(false),
+        }
+    }
+
+    /// Of an answer that has not begun, of a request that runs on a fiber.
+    pub(crate) fn for_whole(socket: OwnedFd, is_for_head: bool) -> Self {
+        Socket {
+            has_head: AtomicBool::new(false),
+            is_of_fiber: true,
+            is_for_head,
+            ..Socket::for_rest(socket)
+        }
+    }
+
+    /// Whether the head was written.
+    pub(crate) fn has_head(&self) -> bool {
+        self.has_head.load(Relaxed)
+    }
+
+    /// The head is to be written next, here alone.
+    pub(crate) fn takes_head(&self) -> bool {
+        !self.has_head.swap(true, Relaxed)
     }
 
     /// Sends one frame, and waits until there is room, with the GVL released. `false`: the client has gone, or the front has
@@ -46,17 +88,22 @@ impl Socket {
         let mut packet = Vec::with_capacity(HEADER_BYTES + payload.len());
         packet.extend_from_slice(&Header { kind, length: payload.len() }.encode());
         packet.extend_from_slice(payload);
+        self.send_packet(ruby, &packet, kind == Kind::End)
+    }
+
+    /// Sends whole frames, with the last one of the answer or not. As `send`.
+    pub(crate) fn send_packet(&self, ruby: &Ruby, packet: &[u8], ends: bool) -> Result<bool, Error> {
         loop {
             if self.has_ended.load(Relaxed) {
                 let why = "the answer to this request has ended already";
                 return Err(Error::new(ruby.exception_io_error(), why));
             }
-            match send(&self.socket, &packet, SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
+            match send(&self.socket, packet, SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
                 Ok(_) => {
-                    self.has_ended.store(kind == Kind::End, Relaxed);
+                    self.has_ended.store(ends, Relaxed);
                     return Ok(true);
                 }
-                Err(Errno::AGAIN | Errno::NOBUFS) => nogvl::wait_writable(self.socket.as_fd())?,
+                Err(Errno::AGAIN | Errno::NOBUFS) => nogvl::wait_writable(ruby, self.socket.as_fd())?,
                 Err(Errno::INTR) => {}
                 Err(_) => return Ok(false),
             }
@@ -75,25 +122,30 @@ impl Socket {
 
 /// The answers of a worker that have left and not ended, by ticket.
 #[derive(Debug, Default)]
-pub(crate) struct LeftAnswers(RefCell<HashMap<u64, Left>>);
+pub(crate) struct LeftAnswers {
+    answers: RefCell<HashMap<u64, Left>>,
+    on_fibers: Cell<u32>,
+}
 
 impl LeftAnswers {
     pub(crate) fn add(&self, ticket: u64, left: Left) {
-        self.0.borrow_mut().insert(ticket, left);
+        self.on_fibers.set(self.on_fibers.get() + u32::from(left.is_of_fiber()));
+        self.answers.borrow_mut().insert(ticket, left);
     }
 
-    pub(crate) fn len(&self) -> u32 {
-        self.0.borrow().len() as u32
+    /// How many there are, and how many of those are of requests that run on fibers.
+    pub(crate) fn counts(&self) -> (u32, u32) {
+        (self.answers.borrow().len() as u32, self.on_fibers.get())
     }
 
     pub(crate) fn has(&self, ticket: u64) -> bool {
-        let answers = self.0.borrow();
+        let answers = self.answers.borrow();
         !answers.is_empty() && answers.contains_key(&ticket)
     }
 
     /// The socket that the answer with this ticket goes over, if it has left so.
     pub(crate) fn socket(&self, ticket: u64) -> Option<Arc<Socket>> {
-        match self.0.borrow().get(&ticket) {
+        match self.answers.borrow().get(&ticket) {
             Some(Left::Stream(socket)) => Some(Arc::clone(socket)),
             Some(Left::Connection(_)) | None => None,
         }
@@ -101,7 +153,7 @@ impl LeftAnswers {
 
     /// The socket of a connection that the application has taken over, if it had not received it when its answer left; once.
     pub(crate) fn take_connection(&self, ticket: u64) -> Option<OwnedFd> {
-        match self.0.borrow_mut().get_mut(&ticket) {
+        match self.answers.borrow_mut().get_mut(&ticket) {
             Some(Left::Connection(socket)) => socket.take(),
             Some(Left::Stream(_)) | None => None,
         }
@@ -109,7 +161,7 @@ impl LeftAnswers {
 
     /// Whether the application has the connection of this request.
     pub(crate) fn is_connection(&self, ticket: u64) -> bool {
-        matches!(self.0.borrow().get(&ticket), Some(Left::Connection(_)))
+        matches!(self.answers.borrow().get(&ticket), Some(Left::Connection(_)))
     }
 
     /// Whether the client of this answer has gone.
@@ -119,8 +171,15 @@ impl LeftAnswers {
 
     /// The answer has ended. `false`: it had before, or has not left.
     pub(crate) fn end(&self, ticket: u64) -> bool {
-        let ended = self.0.borrow_mut().remove(&ticket);
+        let ended = self.answers.borrow_mut().remove(&ticket);
         if let Some(Left::Stream(socket)) = &ended {
+            self.on_fibers.set(self.on_fibers.get() - u32::from(socket.is_of_fiber));
+            if socket.takes_head() {
+                // The front answers in its place. There is room: nothing was sent.
+                let abort = Header { kind: Kind::Abort, length: 0 }.encode();
+                let _ = send(&socket.socket, &abort, SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
+                // or it has gone
+            }
             socket.has_ended.store(true, Relaxed);
             // Processes that the application has forked may have it, too, and another thread may wait for room in it.
             let _ = shutdown(&socket.socket, Shutdown::Both); // the front may have closed its end

@@ -32,6 +32,7 @@ mod pstore;
 mod request_clock;
 mod ring;
 mod ruby31;
+mod selector;
 mod sending;
 mod signals;
 mod slot;
@@ -44,5 +45,6 @@ use magnus::{Error, Ruby};
 fn init(ruby: &Ruby) -> Result<(), Error> {
     let highball = ruby.define_module("Highball")?;
     native::define(highball)?;
+    selector::define(ruby, highball)?;
     ring::define(ruby, highball)
 }

@@ -2,10 +2,13 @@
 #![allow(unsafe_code)]
 
 use std::ffi::c_void;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 use std::ptr::from_ref;
 
-use magnus::Error;
+use magnus::rb_sys::AsRawValue;
+use magnus::value::ReprValue;
+use magnus::{Error, KwArgs, Ruby, Value};
+use rb_sys::VALUE;
 
 /// Runs `wait` with the GVL released, so that other Ruby threads run meanwhile. `interrupt` is called
 /// from another thread, possibly at once, when this thread has to stop waiting (`Thread#kill`, `Timeout`,
@@ -58,11 +61,29 @@ pub(crate) fn step_aside<W: Fn()>(wait: &W) {
 ///
 /// # Errors
 /// As for [`without_gvl`].
-pub(crate) fn wait_writable(socket: BorrowedFd<'_>) -> Result<(), Error> {
-    let socket = socket.as_raw_fd();
+pub(crate) fn wait_writable(ruby: &Ruby, socket: BorrowedFd<'_>) -> Result<(), Error> {
+    let descriptor = socket.as_raw_fd();
+    // SAFETY: called with the GVL held, on a Ruby thread.
+    let scheduler = unsafe { rb_sys::rb_fiber_scheduler_current() };
+    if scheduler != rb_sys::Qnil as VALUE {
+        return wait_in_fiber(ruby, scheduler, descriptor);
+    }
     magnus::rb_sys::protect(|| {
-        // SAFETY: called with the GVL held, on a Ruby thread. The descriptor is open until this returns: its owner is borrowed.
-        unsafe { rb_sys::rb_thread_fd_writable(socket) };
+        // SAFETY: as above. The descriptor is open until this returns: its owner is borrowed.
+        unsafe { rb_sys::rb_thread_fd_writable(descriptor) };
+        rb_sys::Qnil.into()
+    })
+    .map(drop)
+}
+
+/// The other fibers of this thread run meanwhile.
+fn wait_in_fiber(ruby: &Ruby, scheduler: VALUE, descriptor: RawFd) -> Result<(), Error> {
+    let not_closed = ruby.hash_new();
+    not_closed.aset(ruby.to_symbol("autoclose"), false)?;
+    let io: Value = ruby.class_io().funcall("for_fd", (descriptor, "w", KwArgs(not_closed)))?;
+    magnus::rb_sys::protect(|| {
+        // SAFETY: called with the GVL held; both are live: one is the thread's, the other on this stack.
+        unsafe { rb_sys::rb_fiber_scheduler_io_wait_writable(scheduler, io.as_raw()) };
         rb_sys::Qnil.into()
     })
     .map(drop)

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use highball_ring::frame::Kind;
-use highball_ring::request::{Fields, Fixed, BODY_INLINE, BODY_SPOOLED, FIXED_BYTES};
+use highball_ring::request::{Fields, Fixed, BODY_INLINE, BODY_SPOOLED, FIXED_BYTES, HEAD_METHOD, ON_FIBER};
 use highball_ring::{KeptBy, RingError, Ticket, WorkerRing};
 use magnus::rb_sys::{AsRawValue, FromRawValue};
 use magnus::{function, method, prelude::*, Error, Fixnum, RArray, RHash, RModule, Ruby, Value};
@@ -129,6 +129,7 @@ pub(crate) fn define(ruby: &Ruby, highball: RModule) -> Result<(), Error> {
     class.define_method("hijacked?", method!(Ring::is_hijacked, 1))?;
     class.define_method("receive_offers", method!(Ring::receive_offers, 0))?;
     class.define_method("leave_place", method!(Ring::leave_place, 1))?;
+    class.define_method("take_to_fiber", method!(Ring::take_to_fiber, 1))?;
     class.define_method("left?", method!(Ring::has_left, 1))?;
     class.define_method("unread?", method!(Ring::is_unread, 1))?;
     class.define_method("foreign?", method!(Ring::is_foreign, 0))?;
@@ -366,6 +367,9 @@ impl Ring {
 
     /// `head_request?(ticket) -> bool`: whether the client's method is HEAD, whatever the app has made of its env.
     fn is_head_request(ruby: &Ruby, this: &Self, ticket: u64) -> Result<bool, Error> {
+        if let Some(socket) = this.left.socket(ticket) {
+            return Ok(socket.is_for_head);
+        }
         let ticket = this.checked(ruby, ticket)?;
         // SAFETY: as in `env`.
         let (_, fields, _) = parts(unsafe { this.ring.request(ticket.slot) });
@@ -427,7 +431,7 @@ impl Ring {
         }
         let socket = this.received_descriptor(ruby, ticket)?;
         let (left, kind) = match (this.slot(ticket).stage.get(), socket) {
-            (Stage::Body, Some(socket)) => (Left::Stream(Arc::new(Socket::new(socket))), Kind::Stream),
+            (Stage::Body, Some(socket)) => (Left::Stream(Arc::new(Socket::for_rest(socket))), Kind::Stream),
             (Stage::Upgraded | Stage::Hijacked, socket) => (Left::Connection(socket), Kind::End),
             _ => return Ok(None),
         };
@@ -440,9 +444,34 @@ impl Ring {
         Ok(Some(true))
     }
 
+    /// `take_to_fiber(ticket) -> true | nil`: the request runs on a fiber: its answer leaves before it begins, over the socket
+    /// that came with it, and its slot is free. `nil`: it is one for this thread.
+    fn take_to_fiber(ruby: &Ruby, this: &Self, ticket: u64) -> Result<Option<bool>, Error> {
+        let number = ticket;
+        let ticket = this.checked(ruby, ticket)?;
+        // SAFETY: the slot is claimed and its answer not ended.
+        let (fixed, _, _) = parts(unsafe { this.ring.request(ticket.slot) });
+        if fixed.flags & ON_FIBER == 0 {
+            return Ok(None);
+        }
+        let is_for_head = fixed.flags & HEAD_METHOD != 0;
+        let missing =
+            || Error::new(ruby.exception_io_error(), "the socket for the request's answer is missing");
+        let socket = this.received_descriptor(ruby, ticket)?.ok_or_else(missing)?;
+        this.left.add(number, Left::Stream(Arc::new(Socket::for_whole(socket, is_for_head))));
+        if let Some(seat) = this.taken_seats().find(|seat| seat.ticket.get() == number) {
+            seat.ticket.set(0); // its thread has done with it
+            seat.env.set(0);
+        }
+        this.tell_left();
+        this.append_end(ticket, Kind::Stream);
+        Ok(Some(true))
+    }
+
     /// Lets the front know how many answers have left.
     pub(crate) fn tell_left(&self) {
-        self.ring.set_left(self.left.len());
+        let (answers, on_fibers) = self.left.counts();
+        self.ring.set_left(answers, on_fibers);
     }
 
     /// `left?(ticket) -> bool`: whether its answer goes on without its place.

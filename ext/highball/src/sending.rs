@@ -8,6 +8,8 @@
 
 use std::os::fd::{BorrowedFd, IntoRawFd, OwnedFd, RawFd};
 
+use std::sync::atomic::Ordering::Relaxed;
+
 use highball_ring::frame::{
     Header, Kind, FILE_PAYLOAD, HEADER_BYTES, HIJACK_FOLLOWS, IS_FILE, LOGGED_BY_APP, MAX_FAILURE, STREAMS,
 };
@@ -17,6 +19,7 @@ use magnus::rb_sys::AsRawValue;
 use magnus::{prelude::*, Error, Fixnum, RString, Ruby, Value};
 
 use crate::answer::{self, Form, Unusual};
+use crate::left::Socket;
 use crate::nogvl;
 use crate::ring::{broken, Ring, This};
 use crate::slot::Stage;
@@ -28,6 +31,8 @@ const WHOLE_BODY_BYTES: usize = 48 * 1024;
 const FRAME_BYTES: usize = 16 * 1024;
 /// Room that only the end of an answer may take.
 const END_BYTES: usize = HEADER_BYTES;
+/// The most bytes of a packet, over the socket of an answer that has left.
+const PACKET_BYTES: usize = 32 * 1024;
 
 impl Ring {
     /// `answer(ticket, status, headers, body) -> true | nil`: the whole answer at once, and its end. `nil`: one of the
@@ -40,8 +45,8 @@ impl Ring {
         headers: Value,
         body: Value,
     ) -> Result<Option<bool>, Error> {
-        if this.left.has(ticket) {
-            return Ok(None);
+        if let Some(socket) = this.left.socket(ticket).filter(|_| !this.is_foreign()) {
+            return this.answer_left(ruby, ticket, &socket, status, headers, body);
         }
         let ticket = this.checked(ruby, ticket)?;
         this.answer_whole(ruby, ticket, status, headers, body)
@@ -98,6 +103,45 @@ impl Ring {
         result
     }
 
+    /// The same for an answer that has left before it began, in one packet. `None`: as for `answer`.
+    fn answer_left(
+        &self,
+        ruby: &Ruby,
+        ticket: u64,
+        socket: &Socket,
+        status: Value,
+        headers: Value,
+        body: Value,
+    ) -> Result<Option<bool>, Error> {
+        // SAFETY: with the GVL held; Ruby keeps the arguments alive.
+        let is_plain_array = unsafe { answer::is_plain_array(body.as_raw()) };
+        let Some(status) = Fixnum::from_value(status).filter(|_| is_plain_array) else { return Ok(None) };
+        let status = final_status(ruby, status.to_i64())?;
+        let mut packet = Vec::new();
+        // SAFETY: as above.
+        let encoded = unsafe {
+            answer::head(status, self.form_left(socket, 0), headers.as_raw(), &mut packet)
+                .and_then(|()| answer::body(body.as_raw(), FRAME_BYTES, &mut packet))
+        };
+        match encoded {
+            Ok(()) if packet.len() + END_BYTES <= PACKET_BYTES => {}
+            Ok(()) | Err(Unusual::Shape) => return Ok(None),
+            Err(Unusual::Illegal(why)) => return Err(Error::new(ruby.exception_arg_error(), why)),
+        }
+        if !socket.takes_head() {
+            return Err(Error::new(ruby.exception_io_error(), "the answer has begun already"));
+        }
+        packet.extend_from_slice(&Header { kind: Kind::End, length: 0 }.encode());
+        socket.send_packet(ruby, &packet, true)?; // if the front has closed it, the client has gone
+        self.end_left(ticket);
+        Ok(Some(true))
+    }
+
+    fn form_left(&self, socket: &Socket, flags: u8) -> Form {
+        let logged = if socket.is_logged.load(Relaxed) { LOGGED_BY_APP } else { 0 };
+        Form { flags: flags | logged, most: PACKET_BYTES, sends_files: self.sends_files.get() }
+    }
+
     /// `frames`: all but the end.
     fn send_whole(&self, ruby: &Ruby, ticket: Ticket, frames: &mut Vec<u8>) -> Result<bool, Error> {
         // There is room: only early hints can have been written before.
@@ -115,6 +159,10 @@ impl Ring {
     /// `note_logged(ticket) -> nil`: the application writes a line about this request into the terminal itself. To be
     /// called before the head of the answer is sent.
     pub(crate) fn note_logged(ruby: &Ruby, this: &Self, ticket: u64) -> Result<(), Error> {
+        if let Some(socket) = this.left.socket(ticket) {
+            socket.is_logged.store(true, Relaxed);
+            return Ok(());
+        }
         let ticket = this.checked(ruby, ticket)?;
         this.slot(ticket).is_logged.set(true);
         Ok(())
@@ -141,11 +189,8 @@ impl Ring {
         headers: Value,
         hijack: bool,
     ) -> Result<bool, Error> {
-        let ticket = this.checked(ruby, ticket)?;
         let flags = if hijack { HIJACK_FOLLOWS } else { 0 };
-        let wanted = this.append_head(ruby, ticket, final_status(ruby, status)?, headers, flags)?;
-        this.publish(ticket);
-        Ok(wanted)
+        this.send_head(ruby, ticket, final_status(ruby, status)?, headers, flags)
     }
 
     /// `head_of_stream(ticket, status, headers) -> true | false`: the head of an answer whose body leaves its place at once.
@@ -156,10 +201,8 @@ impl Ring {
         status: i64,
         headers: Value,
     ) -> Result<bool, Error> {
-        let ticket = this.checked(ruby, ticket)?;
-        let wanted = this.append_head(ruby, ticket, final_status(ruby, status)?, headers, STREAMS)?;
-        this.publish(ticket);
-        Ok(wanted)
+        let flags = if this.left.has(ticket) { 0 } else { STREAMS };
+        this.send_head(ruby, ticket, final_status(ruby, status)?, headers, flags)
     }
 
     /// `head_of_file(ticket, status, headers) -> true | false`: the head of an answer whose body is one whole file, of
@@ -171,10 +214,7 @@ impl Ring {
         status: i64,
         headers: Value,
     ) -> Result<bool, Error> {
-        let ticket = this.checked(ruby, ticket)?;
-        let wanted = this.append_head(ruby, ticket, final_status(ruby, status)?, headers, IS_FILE)?;
-        this.publish(ticket);
-        Ok(wanted)
+        this.send_head(ruby, ticket, final_status(ruby, status)?, headers, IS_FILE)
     }
 
     /// `begin(ticket, status, headers, string) -> true | false`: the head, and with it the first piece of the body.
@@ -187,6 +227,10 @@ impl Ring {
         chunk: Value,
     ) -> Result<bool, Error> {
         let chunk = string(ruby, chunk)?;
+        if this.left.has(ticket) {
+            let wanted = this.send_head(ruby, ticket, final_status(ruby, status)?, headers, 0)?;
+            return Ok(wanted && this.send_left(ruby, ticket, chunk, 0)?);
+        }
         let ticket = this.checked(ruby, ticket)?;
         let wanted = this.append_head(ruby, ticket, final_status(ruby, status)?, headers, 0)?;
         if chunk.is_empty() {
@@ -197,13 +241,54 @@ impl Ring {
 
     /// `early_hints(ticket, headers) -> true | false`: an interim answer (103). `false`: it is too late for one.
     pub(crate) fn early_hints(ruby: &Ruby, this: &Self, ticket: u64, headers: Value) -> Result<bool, Error> {
-        let ticket = this.checked(ruby, ticket)?;
-        if this.slot(ticket).stage.get() != Stage::Waiting {
+        if this.left.socket(ticket).is_some_and(|socket| socket.has_head()) {
             return Ok(false);
         }
-        let sent = this.append_head(ruby, ticket, 103, headers, 0)?;
-        this.publish(ticket);
-        Ok(sent)
+        if !this.left.has(ticket) && this.slot(this.checked(ruby, ticket)?).stage.get() != Stage::Waiting {
+            return Ok(false);
+        }
+        this.send_head(ruby, ticket, 103, headers, 0)
+    }
+
+    /// Sends the head of an answer, wherever that goes. `false`: it is not wanted.
+    fn send_head(
+        &self,
+        ruby: &Ruby,
+        ticket: u64,
+        status: u16,
+        headers: Value,
+        flags: u8,
+    ) -> Result<bool, Error> {
+        if let Some(socket) = self.left.socket(ticket).filter(|_| !self.is_foreign()) {
+            return self.send_head_left(ruby, &socket, status, headers, flags);
+        }
+        let ticket = self.checked(ruby, ticket)?;
+        let wanted = self.append_head(ruby, ticket, status, headers, flags)?;
+        self.publish(ticket);
+        Ok(wanted)
+    }
+
+    fn send_head_left(
+        &self,
+        ruby: &Ruby,
+        socket: &Socket,
+        status: u16,
+        headers: Value,
+        flags: u8,
+    ) -> Result<bool, Error> {
+        if flags & (HIJACK_FOLLOWS | IS_FILE) != 0 {
+            let why = "a connection that is taken over, or a file that is handed over, needs a thread: this request runs on a fiber";
+            return Err(Error::new(ruby.exception_io_error(), why));
+        }
+        let mut frame = Vec::new();
+        // SAFETY: with the GVL held; Ruby keeps the argument alive.
+        unsafe { answer::head(status, self.form_left(socket, flags), headers.as_raw(), &mut frame) }
+            .map_err(|unusual| Error::new(ruby.exception_arg_error(), unusual.to_string()))?;
+        let is_final = status >= 200 || status == 101;
+        if is_final && !socket.takes_head() {
+            return Err(Error::new(ruby.exception_io_error(), "the answer has begun already"));
+        }
+        socket.send_packet(ruby, &frame, false)
     }
 
     fn append_head(
@@ -381,7 +466,9 @@ impl Ring {
     pub(crate) fn finish(ruby: &Ruby, this: &Self, ticket: u64) -> Result<Option<bool>, Error> {
         if this.left.has(ticket) && !this.is_foreign() {
             if let Some(socket) = this.left.socket(ticket) {
-                socket.send(ruby, Kind::End, b"")?; // if the front has closed it, nothing is missing
+                // Without a head, it is not complete.
+                let kind = if socket.has_head() { Kind::End } else { Kind::Abort };
+                socket.send(ruby, kind, b"")?; // if the front has closed it, nothing is missing
             }
             return Ok(this.end_left(ticket));
         }
@@ -403,6 +490,9 @@ impl Ring {
     /// `fail(ticket, string) -> true | nil`: there is no answer, because the application has raised an exception; the
     /// string says which, or is empty. `nil`: the answer has begun or ended, or was cancelled.
     pub(crate) fn fail(ruby: &Ruby, this: &Self, ticket: u64, words: RString) -> Result<Option<bool>, Error> {
+        if let Some(socket) = this.left.socket(ticket).filter(|_| !this.is_foreign()) {
+            return this.fail_left(ruby, ticket, &socket, words);
+        }
         let ticket = Ticket::unpack(ticket);
         let is_open = || this.is_current(ticket) && this.slot(ticket).stage.get() == Stage::Waiting;
         // SAFETY: with the GVL held; only the length is used.
@@ -418,6 +508,23 @@ impl Ring {
         this.append(ticket, &Header { kind: Kind::Failure, length: bytes.len() }.encode());
         this.append(ticket, bytes);
         Ok(this.end(ticket))
+    }
+
+    fn fail_left(
+        &self,
+        ruby: &Ruby,
+        ticket: u64,
+        socket: &Socket,
+        words: RString,
+    ) -> Result<Option<bool>, Error> {
+        if !socket.takes_head() {
+            return Ok(None);
+        }
+        // SAFETY: with the GVL held, and copied before Ruby runs again.
+        let bytes = unsafe { answer::string_bytes(words.as_raw()) };
+        let words = if bytes.len() <= PACKET_BYTES - HEADER_BYTES { bytes } else { b"" };
+        socket.send(ruby, Kind::Failure, words)?;
+        Ok(self.end_left(ticket))
     }
 
     /// Ends the answer. Never waits, raises or lets Ruby run: a thread that is being killed gets this done too.

@@ -158,22 +158,28 @@ impl Connection {
 
     #[cold]
     fn take_from_stream(&mut self, context: &mut Context<'_>, app: &AppState) -> Result<bool, End> {
+        let has_begun = self.request.exchange.borrow().response.progress() != Progress::Waiting;
         // The client of a stream that has ended its side is taken to have left: one that is still there shows only when
         // something is sent, which may take hours.
-        if self.client_side != ClientSide::Open {
+        if has_begun && self.client_side != ClientSide::Open {
             return Err(End::Gone);
         }
         let idle_timeout = app.settings().limits.stream_idle_timeout;
         if self.request.exchange.borrow().stream.as_ref().is_some_and(|stream| stream.is_new()) {
             self.stream.keep_looking_for_peer();
-            self.counted.deadline.set(idle_timeout);
+            if has_begun {
+                self.counted.deadline.set(idle_timeout);
+            }
         }
         let news = self.request.exchange.poll_stream(context, &mut self.shared.scratch.borrow_mut());
+        let has_begun = self.request.exchange.borrow().response.progress() != Progress::Waiting;
         match news {
             StreamNews::Ended => app.dispatcher.borrow_mut().end_stream(&self.request.exchange),
-            StreamNews::Some => self.counted.deadline.set(idle_timeout),
-            StreamNews::None if self.counted.deadline.has_passed(context) => return Err(End::CutOff),
-            StreamNews::None => {}
+            StreamNews::Some if has_begun => self.counted.deadline.set(idle_timeout),
+            StreamNews::None if has_begun && self.counted.deadline.has_passed(context) => {
+                return Err(End::CutOff)
+            }
+            StreamNews::Some | StreamNews::None => {}
         }
         Ok(news != StreamNews::None)
     }

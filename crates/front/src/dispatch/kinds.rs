@@ -25,7 +25,7 @@ const MOST_LOOKED_AT: usize = 1024;
 struct About {
     kind: u64,
     oldest: u32,
-    is_spooled: bool,
+    stays: bool,
 }
 
 /// Who gets a request that waits behind others.
@@ -117,14 +117,14 @@ impl Dispatcher {
         let kind = exchange.kind();
         let inner = exchange.borrow();
         let oldest = self.generations.oldest_after(inner.generation);
-        About { kind, oldest, is_spooled: inner.request.is_spooled() }
+        About { kind, oldest, stays: inner.request.stays() }
     }
 
     fn choose_reserved(&self, exchange: &Exchange, about: About) -> Chosen {
         if self.workers.iter().all(|worker| worker.is_crowded_by(about.kind)) {
             return Chosen::Crowd;
         }
-        self.choose_worker(exchange, about.oldest, about.is_spooled).map_or(Chosen::Waits, Chosen::Worker)
+        self.choose_worker(exchange, about.oldest, about.stays).map_or(Chosen::Waits, Chosen::Worker)
     }
 
     fn place_from_queue(&mut self, index: usize, exchange: &Rc<Exchange>) -> bool {

@@ -31,6 +31,18 @@ impl Dispatcher {
         }
     }
 
+    /// The answer of a request that runs on a fiber has not begun, and no client waits for it: its time may be over. It holds no
+    /// place, so nothing else need be watched.
+    pub(super) fn note_overrun_of_fiber(&self, exchange: &Rc<Exchange>, worker: u32, ticket: Ticket) {
+        let inner = exchange.borrow();
+        let is_over = inner.limit_ms.is_some_and(|limit_ms| now_ms() >= limit_ms);
+        let has_begun = inner.response.progress() != Progress::Waiting;
+        drop(inner);
+        if is_over && !has_begun {
+            self.events.send(FrontAppEvent::RequestTimedOut(timed_out(worker, ticket, Some(exchange))));
+        }
+    }
+
     /// Reports workers that do not begin what they are given, or show no sign of life. Requests of this application may wait for `limit_ms`.
     pub(crate) fn report_stalls(&mut self, limit_ms: Option<u64>, is_development: bool) {
         let now_ms = self.loop_time.tick(now_ms());

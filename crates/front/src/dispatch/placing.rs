@@ -10,7 +10,7 @@ use super::{fail, Dispatcher};
 use crate::clock::now_us;
 use crate::exchange::{Body, Exchange, Place};
 use crate::message::refusal::Refusal;
-use crate::message::request_head::patch_body;
+use crate::message::request_head::{patch_body, patch_fiber};
 
 /// What became of an attempt to place a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,7 +32,7 @@ impl Dispatcher {
         while let Some(exchange) = self.queue.get(at) {
             let inner = exchange.borrow();
             let oldest = self.generations.oldest_after(inner.generation);
-            let spooled = inner.request.is_spooled();
+            let stays = inner.request.stays();
             let is_for_web_socket = inner.request.is_for_web_socket;
             drop(inner);
             if oldest >= full_from {
@@ -40,9 +40,9 @@ impl Dispatcher {
                 continue;
             }
             let exchange = Rc::clone(exchange);
-            let chosen = match is_for_web_socket && !spooled {
+            let chosen = match is_for_web_socket && !stays {
                 true => self.choose_worker_for_web_socket(&exchange, oldest),
-                false => self.choose_worker(&exchange, oldest, spooled),
+                false => self.choose_worker(&exchange, oldest, stays),
             };
             match chosen.map_or(Placing::NoRoom, |index| self.place(index, &exchange)) {
                 Placing::Done => drop(self.queue.remove(at)),
@@ -58,15 +58,15 @@ impl Dispatcher {
     }
 
     /// The least busy worker with a thread free; failing that, the one with the fewest requests among those
-    /// that may be given some ahead. (Not a spooled body: its file has gone already when it is taken back.)
+    /// that may be given some ahead: not one that stays where it is placed.
     ///
     /// No worker older than generation `oldest`. Prefers older generations: a connection stays with a
     /// newer one, which has only one worker at the beginning of a restart.
-    pub(super) fn choose_worker(&self, exchange: &Exchange, oldest: u32, spooled: bool) -> Option<usize> {
+    pub(super) fn choose_worker(&self, exchange: &Exchange, oldest: u32, stays: bool) -> Option<usize> {
         let order =
             |worker: &Worker| (worker.is_suspect(), worker.rank(), worker.generation, worker.in_flight);
         let least_busy = |look_ahead| self.first_with_room(exchange, oldest, look_ahead, order);
-        least_busy(false).or_else(|| if spooled { None } else { least_busy(true) })
+        least_busy(false).or_else(|| if stays { None } else { least_busy(true) })
     }
 
     /// A WebSocket stays with its worker, long after the moment at which one is the least busy: so they are shared out by
@@ -102,14 +102,27 @@ impl Dispatcher {
 
     /// Puts a request into a worker's ring.
     pub(super) fn place(&mut self, index: usize, exchange: &Rc<Exchange>) -> Placing {
-        let worker = &mut self.workers[index];
         let mut inner = exchange.borrow();
+        let on_fiber = inner.request.on_fiber && !matches!(inner.request.body, Body::Spooled(_));
+        let sockets = match on_fiber.then(|| self.sockets_of_fiber(index)).transpose() {
+            Ok(sockets) => sockets,
+            Err(refusal) => {
+                drop(inner);
+                fail(exchange, refusal);
+                return Placing::Done;
+            }
+        };
+        let worker = &mut self.workers[index];
         let request = &mut inner.request;
+        if request.on_fiber {
+            patch_fiber(&mut request.head, sockets.is_some());
+        }
+        let socket = sockets.as_ref().map(|(_, theirs)| theirs.as_fd());
         let ticket = match &request.body {
-            Body::None => worker.ring.place(&request.head, b"", None),
+            Body::None => worker.ring.place(&request.head, b"", socket),
             Body::Memory(bytes) => {
                 patch_body(&mut request.head, highball_ring::request::BODY_INLINE, bytes.len() as u64);
-                worker.ring.place(&request.head, bytes, None)
+                worker.ring.place(&request.head, bytes, socket)
             }
             Body::Spooled(file) => {
                 patch_body(&mut request.head, highball_ring::request::BODY_SPOOLED, file.length());
@@ -127,6 +140,8 @@ impl Dispatcher {
             Ok(Some(ticket)) => {
                 inner.place = Place::Worker(worker.number, ticket);
                 inner.moments.worker = worker.number;
+                inner.response.runs_on_fiber(sockets.is_some());
+                inner.offered = sockets.map(|(ours, _)| ours);
                 if inner.moments.are_measured {
                     inner.moments.placed_us = now_us();
                 }
@@ -236,6 +251,7 @@ impl Dispatcher {
         }
         inner.response.restart();
         inner.place = Place::Queue;
+        inner.offered = None;
         drop(inner);
         self.queue.push_front(exchange);
     }

@@ -3,17 +3,19 @@
 //! writes the rest into the socket ([`crate::exchange::answer_stream`]). Of a connection that the application has taken over
 //! nothing is left to be written.
 
+use std::os::fd::OwnedFd;
 use std::rc::Rc;
 
 use highball_link::FrontAppEvent;
-use highball_ring::{RingError, Ticket};
+use highball_ring::{FrontRing, RingError, Ticket};
 
 use super::worker::{DispatchState, Worker};
 use super::Dispatcher;
 use crate::clock::now_ms;
 use crate::exchange::answer_stream::{AnswerStream, STREAM_BUFFER};
-use crate::exchange::response::Progress;
+use crate::exchange::response::RETRY_STREAM_SECONDS;
 use crate::exchange::{Exchange, Inner, Place};
+use crate::message::refusal::Refusal;
 
 /// How long nothing of a body comes before its answer leaves, while requests wait for a place.
 const PAUSE_MS: u64 = 10;
@@ -89,6 +91,27 @@ impl Dispatcher {
         Ok(())
     }
 
+    /// The front's end and the worker's of a socket for the answer of a request that runs on a fiber.
+    ///
+    /// # Errors
+    /// The worker has as many streams as it may have, or this process has no room for the sockets.
+    pub(super) fn sockets_of_fiber(&mut self, index: usize) -> Result<(OwnedFd, OwnedFd), Refusal> {
+        let most = self.max_fibers;
+        if self.workers[index].ring.on_fibers() >= most {
+            if self.stream_log.is_due(LOG_MS) {
+                let worker = self.workers[index].number;
+                tracing::warn!(worker, most, "a request that would run on a fiber is refused: the worker has as many as max_fibers allows");
+            }
+            return Err(Refusal::TooManyStreams { retry_after_seconds: RETRY_STREAM_SECONDS });
+        }
+        FrontRing::answer_pair(STREAM_BUFFER).map_err(|error| {
+            if self.stream_log.is_due(LOG_MS) {
+                tracing::error!(%error, "a request is refused: it could not get the socket for its answer. If files have run out, raise the limit (ulimit -n)");
+            }
+            Refusal::TooManyStreams { retry_after_seconds: RETRY_STREAM_SECONDS }
+        })
+    }
+
     /// There are as many streams as there may be, and requests wait for this one's place.
     #[cold]
     fn end_surplus(&mut self, index: usize, slot: u16, exchange: &Exchange) {
@@ -136,7 +159,7 @@ impl Worker {
     pub(super) fn leave(&mut self, exchange: &Rc<Exchange>, inner: &mut Inner, ticket: Ticket) {
         self.offers -= u32::from(std::mem::take(&mut inner.is_to_leave));
         // It may have ended before it could leave, or its client has gone.
-        let goes_on = inner.response.has_left() && inner.response.progress() == Progress::Streaming;
+        let goes_on = inner.response.goes_on_elsewhere();
         if let Some(socket) = inner.offered.take().filter(|_| goes_on) {
             inner.response.go_on();
             inner.stream = Some(Box::new(AnswerStream::new(socket, self.number)));
@@ -157,7 +180,8 @@ impl Worker {
     /// Whether another answer may leave its place.
     pub(super) fn has_room_for_stream(&self, max_streams: u32) -> bool {
         // The worker may say any number.
-        self.stream_count().saturating_add(self.offers) < self.most_streams(max_streams)
+        let on_threads = self.stream_count() - self.ring.on_fibers();
+        on_threads.saturating_add(self.offers) < self.most_streams(max_streams)
     }
 }
 

@@ -31,7 +31,7 @@ const MAX_FILES: u32 = 16;
 const FREE_BYTES: usize = 16 * 1024;
 
 /// The Retry-After of a refused stream, in seconds.
-const RETRY_STREAM_SECONDS: u32 = 5;
+pub(crate) const RETRY_STREAM_SECONDS: u32 = 5;
 
 /// Where the rest of an answer goes while the client is too slow.
 #[derive(Debug)]
@@ -147,6 +147,8 @@ pub struct Response {
     streams_at_once: bool,
     /// Whether the worker has freed its place, and the rest comes over a socket.
     has_left: bool,
+    /// Whether it is one of a fiber, which frees its place before it begins.
+    is_of_fiber: bool,
     /// What the worker says of the exception that the application has raised, if it has and says so.
     pub exception: Vec<u8>,
 }
@@ -185,6 +187,7 @@ impl Response {
             handed_over: false,
             streams_at_once: false,
             has_left: false,
+            is_of_fiber: false,
             exception: Vec::new(),
         }
     }
@@ -253,6 +256,7 @@ impl Response {
         self.handed_over = false;
         self.streams_at_once = false;
         self.has_left = false;
+        self.is_of_fiber = false;
         self.exception = Vec::new();
     }
 
@@ -383,6 +387,21 @@ impl Response {
     /// Whether the worker has freed its place, and the rest comes over a socket.
     pub(crate) fn has_left(&self) -> bool {
         self.has_left
+    }
+
+    /// Whether its worker is to free its place before the answer begins.
+    pub(crate) fn runs_on_fiber(&mut self, does: bool) {
+        self.is_of_fiber = does;
+    }
+
+    /// Whether it has left its place, and is wanted.
+    pub(crate) fn goes_on_elsewhere(&self) -> bool {
+        let is_wanted = match self.progress {
+            Progress::Streaming => true,
+            Progress::Waiting => self.is_of_fiber,
+            _ => false,
+        };
+        self.has_left && is_wanted
     }
 
     /// What follows is the rest of the answer, which has left its place.
@@ -761,7 +780,7 @@ impl Response {
     /// The worker has freed the place of an answer that goes on.
     #[cold]
     fn leave(&mut self) -> Result<(), RingError> {
-        if self.progress == Progress::Waiting
+        if (self.progress == Progress::Waiting && !self.is_of_fiber)
             || self.handed_over
             || std::mem::replace(&mut self.has_left, true)
         {

@@ -17,7 +17,8 @@ use target::KnownHost;
 pub use field_names::{known_key, FieldKey};
 pub(crate) use ring::append_field;
 pub use ring::{
-    append_content_length, append_mark_of_probe, patch_body, patch_limit, patch_wait, RingContext,
+    append_content_length, append_mark_of_probe, patch_body, patch_fiber, patch_limit, patch_wait,
+    RingContext,
 };
 pub use target::Host;
 

@@ -187,7 +187,7 @@ fn a_worker_that_claims_to_have_countless_streams_gets_no_more_and_serves() {
     let mut offered = worker.claim();
     offered.raw(&frame(Kind::Head, &head_payload(200, STREAMS, &[])));
     assert_eq!(first.answer_head().status, 200);
-    worker.ring.set_left(u32::MAX);
+    worker.ring.set_left(u32::MAX, 0);
     let mut announced = front.get("/announced");
     let mut job = worker.claim();
     job.raw(&frame(Kind::Head, &head_payload(200, STREAMS, &[])));

@@ -119,6 +119,8 @@ mod tests {
             early_hints: false,
             timeout_header: None,
             sendfile: &[],
+            fibers: false,
+            fiber_scheduler: None,
             may_refork: false,
         };
         ours.send(&order, &[reader.as_fd(), reader.as_fd()]).unwrap();

@@ -29,6 +29,10 @@ pub(crate) enum ToMold<'a> {
         timeout_header: Option<&'a str>,
         /// The folders of files that the application may name in a header field.
         sendfile: &'a [SentFolder],
+        /// Whether some requests run on fibers.
+        fibers: bool,
+        /// The class that schedules them, in the place of Highball's.
+        fiber_scheduler: Option<&'a str>,
         /// Whether Highball may promote the worker by itself: it then remembers what it begins with.
         may_refork: bool,
     },
@@ -161,11 +165,13 @@ mod tests {
             early_hints: true,
             timeout_header: None,
             sendfile: &[SentFolder { prefix: None, folder: "storage".into() }],
+            fibers: true,
+            fiber_scheduler: None,
             may_refork: true,
         };
         assert_eq!(
             serde_json::to_string(&fork).unwrap(),
-            r#"{"type":"fork","worker":3,"log_format":"json","development":false,"early_hints":true,"timeout_header":null,"sendfile":[{"prefix":null,"folder":"storage"}],"may_refork":true}"#
+            r#"{"type":"fork","worker":3,"log_format":"json","development":false,"early_hints":true,"timeout_header":null,"sendfile":[{"prefix":null,"folder":"storage"}],"fibers":true,"fiber_scheduler":null,"may_refork":true}"#
         );
         let drain = serde_json::to_string(&ToWorker::Drain).unwrap();
         assert_eq!(drain, r#"{"type":"drain"}"#);

@@ -148,6 +148,8 @@ impl MoldHandle {
             early_hints: app.early_hints,
             timeout_header: app.timeout_header.as_deref(),
             sendfile: &app.sendfile,
+            fibers: !app.fibers.is_empty(),
+            fiber_scheduler: app.fiber_scheduler.as_deref(),
             may_refork: app.process.may_refork_by_itself(),
         };
         self.control.send(&order, descriptors)

@@ -3,7 +3,9 @@
 
 use std::collections::HashMap;
 
-use highball_ring::request::{Fixed, FIELD_BYTES, FIXED_BYTES, HEAD_METHOD, HTTPS, HTTP_1_0, NO_TAKEOVER};
+use highball_ring::request::{
+    Fixed, FIELD_BYTES, FIXED_BYTES, HEAD_METHOD, HTTPS, HTTP_1_0, NO_TAKEOVER, ON_FIBER,
+};
 
 use super::field_names::{env_byte, known_key, FieldKey, KEY_DROPPED, KEY_OTHER};
 use super::{BodyFraming, Method, RequestHead, Version};
@@ -233,6 +235,12 @@ pub fn patch_body(block: &mut [u8], flag: u32, body_length: u64) {
     let flags = u32::from_le_bytes([block[8], block[9], block[10], block[11]]) | flag;
     block[8..12].copy_from_slice(&flags.to_le_bytes());
     block[16..24].copy_from_slice(&body_length.to_le_bytes());
+}
+
+/// Sets whether the request runs on a fiber.
+pub fn patch_fiber(block: &mut [u8], on_fiber: bool) {
+    let flags = u32::from_le_bytes([block[8], block[9], block[10], block[11]]) & !ON_FIBER;
+    block[8..12].copy_from_slice(&(flags | if on_fiber { ON_FIBER } else { 0 }).to_le_bytes());
 }
 
 /// Adds the time for the answer to begin, from when the request was received, in ms.

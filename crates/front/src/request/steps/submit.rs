@@ -106,7 +106,19 @@ pub(super) fn ring_context<'a>(
 pub(crate) fn submit(transaction: &mut Transaction, app: &Rc<AppState>) -> Result<(), Refusal> {
     timing::begin_wait(transaction, app);
     begin_limit(transaction, app);
+    choose_fiber(transaction, app);
     app.submit(&transaction.exchange, transaction.audience)
+}
+
+/// Its path may be of those that run on fibers. (A WebSocket's application gets the connection itself.)
+fn choose_fiber(transaction: &Transaction, app: &AppState) {
+    let settings = app.settings();
+    let mut inner = transaction.exchange.borrow();
+    let request = &mut inner.request;
+    request.on_fiber = !settings.fibers.is_empty() && !request.is_for_web_socket && {
+        let path = path(&request.head);
+        settings.fibers.iter().any(|pattern| pattern.fits(&path).is_some())
+    };
 }
 
 /// The time for the answer begins: how long it is depends on the path.

@@ -1,0 +1,117 @@
+# frozen_string_literal: true
+
+require_relative "fiber_checks"
+require_relative "fiber_scheduler"
+require_relative "ruby31/select_in_fibers" if RUBY_VERSION < "3.2"
+
+module Highball
+  # Requests of a worker that run on fibers, all of them in one thread: while one waits, the others go on.
+  class RequestFibers
+    # A fiber that computes for as long keeps all others waiting: the log names it.
+    LONG_TURN = 0.5
+
+    # scheduler:: the name of the class that schedules the fibers, or nil: Highball's.
+    # name:: of the thread.
+    # serve:: is called in a fiber with each request that #take was given.
+    def initialize(scheduler:, name:, log:, &serve)
+      IO.singleton_class.prepend(SelectInFibers) if defined?(SelectInFibers)
+      @class = scheduler ? Object.const_get(scheduler) : FiberScheduler
+      @name = name
+      @log = log
+      @serve = serve
+      @arrived = Thread::Queue.new
+      @begun = Thread::Queue.new # has something while fibers are open
+      @open = {} # fibers by ticket: changed by the fibers' thread
+      @stopping = false
+    end
+
+    def start
+      FiberChecks.problems.each { |problem| @log.error("fibers: #{problem}") } unless @thread
+      @thread = Thread.new { run }
+      @thread.name = @name
+      @thread.report_on_exception = false
+      @watch = Thread.new { watch } if @class == FiberScheduler
+      # They end before the worker is forked from.
+      [@thread, @watch].compact.each { |thread| thread.thread_variable_set(:fork_safe, true) }
+    end
+
+    # Of a thread that serves.
+    def take(ticket, *request) = @arrived << [ticket, *request]
+
+    # After the last #take. Returns when all requests are answered.
+    def finish
+      @stopping = true
+      @arrived << nil
+      @thread.join while @thread.alive? # another one may have replaced it
+      @watch&.kill&.join
+    end
+
+    def busy? = !(@open.empty? && @arrived.empty?)
+
+    # Raises an exception in the fiber of a request. Other schedulers than Highball's cannot do it from another thread.
+    def interrupt(ticket, error)
+      fiber = @open[ticket] or return
+      @scheduler.raise_in(fiber, error) if @scheduler.respond_to?(:raise_in)
+    end
+
+    # Yields the backtrace of each request's fiber, its ticket, and whether it runs.
+    def each_backtrace
+      running = @scheduler.turn_of if @scheduler.respond_to?(:turn_of) && @scheduler.turn_began
+      @open.to_a.each do |ticket, fiber|
+        runs = fiber.equal?(running)
+        yield (runs ? @thread.backtrace : fiber.backtrace) || [], ticket, runs
+      end
+    end
+
+    def native_thread_id = @thread.native_thread_id
+
+    private
+
+    def run
+      Highball.hooks.run(:thread_start)
+      @scheduler = @class.new
+      Fiber.set_scheduler(@scheduler)
+      Fiber.schedule { accept }
+      Fiber.set_scheduler(nil) # runs the fibers, until there is none
+    rescue Exception => e # rubocop:disable Lint/RescueException -- the scheduler may be the application's
+      @log.error("the fibers' thread has ended: its requests are cut off", **ExceptionWords.new(e).facts.compact)
+    ensure
+      start unless @stopping || !Thread.main.alive?
+    end
+
+    def accept
+      while (ticket, *request = @arrived.pop)
+        begin_fiber(ticket, request)
+      end
+    end
+
+    def begin_fiber(ticket, request)
+      Fiber.schedule do
+        @begun << true if @open.empty?
+        @open[ticket] = Fiber.current
+        @serve.call(ticket, *request)
+      ensure
+        @open.delete(ticket)
+      end
+    end
+
+    # Looks for a fiber that computes and does not let the others run. It sees a turn once.
+    def watch
+      seen = nil
+      loop do
+        @open.empty? ? @begun.pop : sleep(LONG_TURN)
+        began = @scheduler&.turn_began or next
+        next if began == seen || Timers.now - began < LONG_TURN
+
+        seen = began
+        report_turn(Timers.now - began)
+      end
+    end
+
+    def report_turn(seconds)
+      place = Calls.new(@thread.backtrace || [], App::FOLDER).place
+      @log.error("a request on a fiber computes, or waits in a way that keeps the worker's other fibers waiting",
+                 seconds: seconds.round(1), at: place&.join(":"), waiting: @open.size - 1)
+    end
+  end
+end
