@@ -145,6 +145,7 @@ class PStoreBench
     @folder = folder
     @roots = roots
     @bytes = bytes
+    @processes = []
     @names = Array.new(ROOTS.max) { |root| "root#{root}" }
   end
 
@@ -205,6 +206,8 @@ class PStoreBench
       writes, made = sums(writing)
       lost = 1 - kept(path).fdiv(made) if load.several_writers?
       [reads, writes * (1 - (lost || 0)), lost]
+    ensure
+      end_processes
     end
   end
 
@@ -256,12 +259,18 @@ class PStoreBench
 
   def process
     reader, writer = IO.pipe
-    fork do
+    @processes << fork do
       yield.each { |rate| writer.puts(rate.join(" ")) }
       exit!(0)
     end
     writer.close
     reader
+  end
+
+  # After an interrupt, they would still write into a folder that is being removed.
+  def end_processes
+    @processes.each { |pid| Process.kill(:KILL, pid) }
+    Process.wait(@processes.shift) until @processes.empty?
   end
 
   # Transactions per second, and how many. (The clock is not read for each, which would be a part of a fast one's time.)

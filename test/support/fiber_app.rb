@@ -9,10 +9,29 @@
 # /on/large:: a megabyte
 # /on/file:: this file; /on/named:: by X-Sendfile
 # /on/raise, /on/exit, /on/throw, /on/hijack
+# /garbage:: writes to the sockets that its process has for answers
 # /state:: what has become of them
 module FiberApp
   CONFIG = <<~'RUBY'
     require "json"
+    require "socket"
+
+    # Sockets of this process that carry packets, but for those that it had before.
+    def packet_sockets
+      Dir.children("/proc/self/fd").map(&:to_i).select do |number|
+        socket = Socket.for_fd(number).tap { |one| one.autoclose = false }
+        socket.getsockopt(:SOCKET, :TYPE).int == Socket::SOCK_SEQPACKET
+      rescue SystemCallError
+        false
+      end
+    end
+
+    def write_garbage
+      (packet_sockets - $own).each do |number|
+        Socket.for_fd(number).tap { |one| one.autoclose = false }.sendmsg_nonblock("\xFFgarbage", 0)
+      end
+      "garbage"
+    end
 
     STATE = Hash.new(0)
     Lines = Struct.new(:count) do
@@ -39,6 +58,7 @@ module FiberApp
     end
 
     def answer(env)
+      $own ||= packet_sockets # the worker's, at its first request
       query = env["QUERY_STRING"]
       case env["PATH_INFO"].delete_prefix("/on")
       when "/where" then where(env)
@@ -55,6 +75,7 @@ module FiberApp
       when "/echo" then env["rack.input"].read
       when "/after" then (env["rack.after_reply"] << -> { STATE["after_reply"] += 1 }) && "after"
       when "/large_head" then { "x-large" => "x" * 40_000 }
+      when "/garbage" then write_garbage
       when "/raise" then raise "of the application"
       when "/exit" then exit
       when "/throw" then throw :nothing

@@ -120,6 +120,19 @@ class FibersTest < E2ETest
     assert_equal "computed", slow.read_response.body
   end
 
+  # What an application writes to its sockets concerns the answers of these sockets alone.
+  def test_garbage_ends_its_own_answers
+    start
+    @server.get("/hello")
+    sleeping = Array.new(3) { request("/on/sleep?1") }
+    wait_for("them to run") { open_fibers == 3 }
+    assert_equal "garbage", @server.get("/garbage").body
+    later = request("/on/sleep?0.5")
+    assert_equal [502], sleeping.map { |connection| connection.read_response.status }.uniq
+    assert_equal "slept", later.read_response.body
+    assert_includes @server.log, "is not of Highball's protocol"
+  end
+
   def test_a_killed_worker
     start
     sleeping = Array.new(10) { request("/on/sleep?30") }

@@ -237,11 +237,11 @@ class SlowDisksTest < ManyAppsTestCase
     skip "this system mounts no file system for a test: #{e.message}"
   end
 
-  # The same, with spool files on another disk.
+  # The same, with spool files on another disk. (A response whose application takes long leaves the pool, and uses none.)
   def with_spool_disk
     folder = OwnProcesses.let_use(folder_with)
     FuseFolder.mounted(folder, {}) do |disk|
-      yield serve_with({ "bad" => "", "good" => "" }, "spool_dir = '#{folder}'\nmax_spool = '1g'"), disk
+      yield serve_with({ "bad" => "max_streams = 0", "good" => "" }, "spool_dir = '#{folder}'\nmax_spool = '1g'"), disk
     end
   rescue FuseFolder::Unavailable => e
     skip "this system mounts no file system for a test: #{e.message}"
