@@ -4,6 +4,7 @@
 # token is lost or out of order, and how long other requests take beside them.
 #
 #     ruby bench/streams.rb [CLIENTS [SECONDS]] [-- OPTIONS OF HIGHBALL]
+#     STREAM_PATHS=each ruby bench/streams.rb 2000 120 -- --fibers "/each"
 #
 # STREAM_PATHS=each,call,live chooses the forms of examples/chat-model. Needs Debian's packages ruby-rails and
 # ruby-nio4r.
@@ -71,11 +72,11 @@ class StreamsBench
     before = memory
     alone = percentiles(hello(3))
     open_all("/#{form}?tokens=#{@tokens}&per_second=#{PER_SECOND}")
-    reader = Thread.new { read_all }
-    sleep 1 until all.all? { |client| client.tokens.positive? || client.problem }
+    results = start_reading
+    results.gets # when each client has a token
     beside = percentiles(hello(10))
     during = memory
-    reader.join
+    @results = Marshal.load(results.read) # rubocop:disable Security/MarshalLoad -- of a process that this one has forked
     report(form, before, during, alone, beside)
   ensure
     @server&.finish
@@ -90,6 +91,25 @@ class StreamsBench
     @all = @clients.times.each_slice(AT_A_TIME).flat_map do |some|
       some.map { TokenClient.new(@server.port, path) }.each { |client| client.socket.wait_readable(30) }
     end
+  end
+
+  # In a separate process, so that it does not keep the one that measures waiting. Returns what it writes: a line once
+  # each client has a token, and then the tokens and the problem of each.
+  def start_reading
+    reader, writer = IO.pipe
+    fork do
+      Thread.new do
+        sleep 0.2 until all.all? { |client| client.tokens.positive? || client.problem }
+        writer.puts
+      end
+      read_all
+      writer.write(Marshal.dump(all.map { |client| [client.tokens, client.problem] }))
+      writer.close
+      exit!(0)
+    end
+    all.each { |client| client.socket.close }
+    writer.close
+    reader
   end
 
   def read_all
@@ -129,9 +149,9 @@ class StreamsBench
   def report(form, before, during, alone, beside)
     wait_for_threads
     after = memory
-    lost = all.count { |client| client.problem || client.tokens != @tokens }
+    lost = @results.count { |tokens, problem| problem || tokens != @tokens }
     puts "#{form}: #{@clients} clients, #{@tokens} tokens each, #{lost} with lost or reordered tokens"
-    all.filter_map(&:problem).tally.each { |problem, count| puts "  #{count}: #{problem}" }
+    @results.filter_map(&:last).tally.each { |problem, count| puts "  #{count}: #{problem}" }
     puts "  memory: #{before / 1024} MiB before, #{during / 1024} with them, #{after / 1024} #{WAIT_AFTER} s after; " \
          "#{(during - before) / @clients} KiB each"
     puts "  hello, ms (median, p99, most): #{alone.join(', ')} alone; #{beside.join(', ')} beside them"

@@ -53,6 +53,7 @@ fn frames(pieces: &[&[u8]]) -> Vec<Option<(u8, Vec<u8>)>> {
                     Frame::End => (5, Vec::new()),
                     Frame::Abort => (6, Vec::new()),
                     Frame::Failure(payload) => (7, payload.to_vec()),
+                    Frame::Stream => (8, Vec::new()),
                 };
                 match read.last_mut() {
                     Some(Some((2, body))) if kind == 2 => body.extend(payload),

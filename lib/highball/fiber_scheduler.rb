@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "../highball"
+require_relative "descriptor_waits"
 require_relative "timers"
 
 module Highball
@@ -12,10 +13,11 @@ module Highball
   class FiberScheduler
     # Descriptors that are closed while fibers wait for them are looked for as often. (epoll forgets them.)
     CLOSED_EVERY = 1.0
+    # Other threads get the GVL as often, though many fibers are ready.
+    PASS_AFTER = 0.002
     EAGAIN = -Errno::EAGAIN::Errno
 
-    # A fiber that waits for events of an IO, and those that have come.
-    Wait = Struct.new(:fiber, :io, :events, :come)
+    Wait = DescriptorWaits::Wait
     private_constant :Wait
 
     # When the fiber that runs now began to: seconds of the monotonic clock. nil while none does.
@@ -31,7 +33,7 @@ module Highball
       @ready = [] # fibers that go on
       @exceptions = {}.compare_by_identity # what is raised in a fiber when it goes on
       @unblocked = [] # fibers, by other threads: Array#push and #shift are atomic
-      @waits = {} # by descriptor
+      @waits = DescriptorWaits.new(@selector)
       @process = Process.pid
       @closed = false
     end
@@ -90,13 +92,13 @@ module Highball
     # Returns the events that have come, or false once the time is over.
     def io_wait(io, events, seconds = nil)
       wait = Wait.new(Fiber.current, io, events, 0)
-      return events unless watch(wait)
+      return events unless @waits.watch(wait)
 
       begin
         suspend(seconds)
         wait.come.zero? ? false : wait.come
       ensure
-        forget(wait)
+        @waits.forget(wait)
       end
     end
 
@@ -229,8 +231,8 @@ module Highball
       return if @suspended.empty? && @ready.empty?
 
       events = @selector.select(rest)
-      events.each_slice(2) { |descriptor, come| note(descriptor, come) }
-      drop_closed
+      events.each_slice(2) { |descriptor, come| @waits.note(descriptor, come) { |fiber| make_ready(fiber) } }
+      end_closed
     end
 
     # How long nothing is to do.
@@ -242,9 +244,14 @@ module Highball
 
     # Fibers that become ready meanwhile have their turn after the next look at descriptors.
     def run_ready
+      pass_at = Timers.now + PASS_AFTER
       @ready.size.times do
         fiber, how = @ready.shift
         go_on(fiber, how)
+        next if (now = Timers.now) < pass_at
+
+        Thread.pass
+        pass_at = now + PASS_AFTER
       end
     end
 
@@ -257,63 +264,21 @@ module Highball
 
     # --- Descriptors
 
-    # Returns false if the IO is always ready.
-    def watch(wait)
-      descriptor = wait.io.fileno
-      waits = (@waits[descriptor] ||= [])
-      end_closed(waits)
-      waits << wait
-      is_watched = @selector.watch(descriptor, waits.inject(0) { |events, one| events | one.events })
-    ensure
-      forget(wait) unless is_watched
-    end
-
-    def forget(wait)
-      descriptor = if wait.io.closed?
-                     @waits.key(@waits.each_value.find do |waits|
-                                  waits.include?(wait)
-                                end)
-                   else
-                     wait.io.fileno
-                   end
-      waits = @waits[descriptor] or return
-      waits.delete_if { |one| one.equal?(wait) }
-      @waits.delete(descriptor) if waits.empty?
-    end
-
-    # Events of a descriptor have come, and it is not watched now.
-    def note(descriptor, come)
-      waits = @waits[descriptor] or return
-      waits.each do |wait|
-        wait.come |= come & wait.events
-        make_ready(wait.fiber) unless wait.come.zero?
-      end
-      left = waits.select { |wait| wait.come.zero? }
-      @selector.watch(descriptor, left.inject(0) { |events, one| events | one.events }) unless left.empty?
-    end
-
     def wait_for_any(waits, seconds)
-      watched = waits.select { |wait| watch(wait) }
+      watched = waits.select { |wait| @waits.watch(wait) }
       (waits - watched).each { |wait| wait.come = wait.events }
       suspend(watched.size == waits.size ? seconds : 0)
     ensure
-      watched&.each { |wait| forget(wait) }
+      watched&.each { |wait| @waits.forget(wait) }
     end
 
     # Fibers that wait for closed IOs get the error of threads that do.
-    def drop_closed
+    def end_closed
       now = Timers.now
       return if @waits.empty? || (@looked && now < @looked + CLOSED_EVERY)
 
       @looked = now
-      @waits.each_value { |waits| end_closed(waits) }
-    end
-
-    def end_closed(waits)
-      waits.each do |wait|
-        is_lost = wait.io.closed? && wait.come.zero?
-        interrupt(wait.fiber, IOError.new("stream closed in another thread")) if is_lost
-      end
+      @waits.each_closed { |fiber| interrupt(fiber, IOError.new("stream closed in another thread")) }
     end
 
     # Ruby reads and writes with a least number of bytes of 0 when it would wait by itself.
@@ -336,7 +301,8 @@ module Highball
       @process = Process.pid
       @selector = Selector.new
       @timers = Timers.new
-      [@suspended, @ready, @exceptions, @unblocked, @waits].each(&:clear)
+      @waits = DescriptorWaits.new(@selector)
+      [@suspended, @ready, @exceptions, @unblocked].each(&:clear)
     end
   end
 end
