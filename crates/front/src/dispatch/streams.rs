@@ -204,11 +204,11 @@ impl Inner {
         true
     }
 
-    /// Whether its thread seems to wait for something, or does not end although others wait for its place. (A body that waits in a
-    /// spool file was written quickly: it ends soon, but for one that is endless.)
+    /// Whether its thread seems to wait for something, or does not end although others wait for its place. (A body that waits
+    /// for its client was written quickly: it ends soon, but for one that is endless.)
     fn is_slow(&self, now_ms: u64, others_wait: bool) -> bool {
         let is_paused = others_wait && now_ms >= self.body_ms + PAUSE_MS;
         let is_long = now_ms >= self.head_ms + LONG_MS;
-        is_paused || (is_long && (others_wait || !self.response.is_spooled()))
+        is_paused || (is_long && (others_wait || !self.response.waits_for_client()))
     }
 }

@@ -374,9 +374,9 @@ impl Response {
         self.progress == Progress::Streaming && is_written
     }
 
-    /// Whether what its client has not taken is in a spool file.
-    pub(crate) fn is_spooled(&self) -> bool {
-        matches!(self.spool, Spool::Used(_))
+    /// Whether its client is the slow one: what that has not taken is in a spool file, or fills the memory and is about to be.
+    pub(crate) fn waits_for_client(&self) -> bool {
+        self.is_held_back || matches!(self.spool, Spool::Used(_))
     }
 
     /// Whether its head has announced that the body streams.
