@@ -61,7 +61,14 @@ class WebSocketCasesTest < TlsTestCase
   def start_puma
     @socket = File.join(@folder, "puma.sock")
     @puma = Process.spawn("puma", "-b", "unix://#{@socket}", "-t", "1:8", chdir: @folder, %i[out err] => File::NULL)
-    wait_for("Puma", within: 30) { File.socket?(@socket) && UNIXSocket.new(@socket).close.nil? }
+    wait_for("Puma", within: 30) { listens? }
+  end
+
+  # The socket is there a moment before Puma listens.
+  def listens?
+    UNIXSocket.new(@socket).close.nil?
+  rescue Errno::ENOENT, Errno::ECONNREFUSED
+    false
   end
 
   def difference(test_case, expected, ends)
