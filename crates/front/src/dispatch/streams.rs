@@ -179,8 +179,8 @@ impl Worker {
 
     /// Whether another answer may leave its place.
     pub(super) fn has_room_for_stream(&self, max_streams: u32) -> bool {
-        // The worker may say any number.
-        let on_threads = self.stream_count() - self.ring.on_fibers();
+        // The worker may say any number, and another one between two looks.
+        let on_threads = self.stream_count().saturating_sub(self.ring.on_fibers());
         on_threads.saturating_add(self.offers) < self.most_streams(max_streams)
     }
 }
