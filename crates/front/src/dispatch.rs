@@ -23,7 +23,7 @@ mod running;
 mod service_time;
 mod silence;
 mod stall;
-mod streams;
+pub(crate) mod streams;
 mod wake;
 mod worker;
 mod workers;

@@ -58,7 +58,7 @@ pub(crate) struct Request {
     pub(crate) is_for_web_socket: bool,
     /// Its [`kind`], once asked for.
     pub(crate) kind: Option<u64>,
-    /// Whether it runs on a fiber, if its body is small.
+    /// Whether it runs on a fiber.
     pub(crate) on_fiber: bool,
     /// Its head as it was received, if it may turn out to be for a file: where those are is known when the application
     /// has booted. Empty otherwise.
@@ -66,9 +66,14 @@ pub(crate) struct Request {
 }
 
 impl Request {
+    /// Whether its body is in a file.
+    pub(crate) fn is_spooled(&self) -> bool {
+        matches!(self.body, Body::Spooled(_))
+    }
+
     /// Whether it stays where it is placed: what comes with it, a file or a socket, has gone already when it is taken back.
     pub(crate) fn stays(&self) -> bool {
-        self.on_fiber || matches!(self.body, Body::Spooled(_))
+        self.on_fiber || self.is_spooled()
     }
 }
 

@@ -25,6 +25,7 @@ use tokio::sync::Notify;
 use tokio::task::spawn_local;
 
 use crate::clock;
+use crate::dispatch::streams::PAUSE_MS;
 use crate::route::app_state::AppState;
 use spin::Spin;
 
@@ -36,9 +37,6 @@ const LOOKS: u32 = 8;
 
 /// How long requests may rely on busy threads before another is woken.
 const OVERDUE: Duration = Duration::from_millis(2);
-
-/// How long answers may pause while requests wait.
-const STREAM_PAUSE: Duration = Duration::from_millis(10);
 
 thread_local! {
     /// That of this thread's event loop, for the hooks: they get no arguments.
@@ -203,7 +201,7 @@ async fn wake_for_overdue(turn: Rc<Turn>) {
 async fn offer_streams(turn: Rc<Turn>) {
     loop {
         turn.streams.notified().await;
-        tokio::time::sleep(STREAM_PAUSE).await;
+        tokio::time::sleep(Duration::from_millis(PAUSE_MS)).await;
         for app in turn.active.borrow().iter() {
             app.dispatcher.borrow_mut().offer_streams();
         }

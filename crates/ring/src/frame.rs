@@ -12,6 +12,8 @@ pub const MAX_PAYLOAD: usize = (1 << 24) - 1;
 pub const MAX_HEAD: usize = 256 * 1024;
 /// Longest payload of a `FAILURE` frame.
 pub const MAX_FAILURE: usize = 48 * 1024;
+/// The most bytes of a packet, which holds whole frames of an answer that has left its place.
+pub const PACKET_BYTES: usize = 32 * 1024;
 /// Bytes of a `FILE` payload.
 pub const FILE_PAYLOAD: usize = 16;
 

@@ -175,10 +175,9 @@ impl LeftAnswers {
         if let Some(Left::Stream(socket)) = &ended {
             self.on_fibers.set(self.on_fibers.get() - u32::from(socket.is_of_fiber));
             if socket.takes_head() {
-                // The front answers in its place. There is room: nothing was sent.
+                // The front answers in its place, unless it has gone. There is room: nothing was sent.
                 let abort = Header { kind: Kind::Abort, length: 0 }.encode();
                 let _ = send(&socket.socket, &abort, SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
-                // or it has gone
             }
             socket.has_ended.store(true, Relaxed);
             // Processes that the application has forked may have it, too, and another thread may wait for room in it.

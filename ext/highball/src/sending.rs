@@ -11,7 +11,8 @@ use std::os::fd::{BorrowedFd, IntoRawFd, OwnedFd, RawFd};
 use std::sync::atomic::Ordering::Relaxed;
 
 use highball_ring::frame::{
-    Header, Kind, FILE_PAYLOAD, HEADER_BYTES, HIJACK_FOLLOWS, IS_FILE, LOGGED_BY_APP, MAX_FAILURE, STREAMS,
+    Header, Kind, FILE_PAYLOAD, HEADER_BYTES, HIJACK_FOLLOWS, IS_FILE, LOGGED_BY_APP, MAX_FAILURE,
+    PACKET_BYTES, STREAMS,
 };
 use highball_ring::worker::Room;
 use highball_ring::Ticket;
@@ -31,8 +32,6 @@ const WHOLE_BODY_BYTES: usize = 48 * 1024;
 const FRAME_BYTES: usize = 16 * 1024;
 /// Room that only the end of an answer may take.
 const END_BYTES: usize = HEADER_BYTES;
-/// The most bytes of a packet, over the socket of an answer that has left.
-const PACKET_BYTES: usize = 32 * 1024;
 
 impl Ring {
     /// `answer(ticket, status, headers, body) -> true | nil`: the whole answer at once, and its end. `nil`: one of the
@@ -87,17 +86,13 @@ impl Ring {
         let status = final_status(ruby, status.to_i64())?;
         let mut buffer = self.buffer.take();
         buffer.clear();
-        // SAFETY: as above.
-        let encoded = unsafe {
-            answer::head(status, self.form(ticket, 0), headers.as_raw(), &mut buffer)
-                .and_then(|()| answer::body(body.as_raw(), WHOLE_BODY_BYTES, &mut buffer))
-        };
-        let result = match encoded {
-            Ok(()) if buffer.len() <= self.most_bytes() => {
+        let form = self.form(ticket, 0);
+        let result = match encode_whole(ruby, status, form, headers, body, WHOLE_BODY_BYTES, &mut buffer) {
+            Ok(true) if buffer.len() <= self.most_bytes() => {
                 self.send_whole(ruby, ticket, &mut buffer).map(Some)
             }
-            Ok(()) | Err(Unusual::Shape) => Ok(None),
-            Err(Unusual::Illegal(why)) => Err(Error::new(ruby.exception_arg_error(), why)),
+            Ok(_) => Ok(None),
+            Err(error) => Err(error),
         };
         self.buffer.set(buffer);
         result
@@ -118,15 +113,10 @@ impl Ring {
         let Some(status) = Fixnum::from_value(status).filter(|_| is_plain_array) else { return Ok(None) };
         let status = final_status(ruby, status.to_i64())?;
         let mut packet = Vec::new();
-        // SAFETY: as above.
-        let encoded = unsafe {
-            answer::head(status, self.form_left(socket, 0), headers.as_raw(), &mut packet)
-                .and_then(|()| answer::body(body.as_raw(), FRAME_BYTES, &mut packet))
-        };
-        match encoded {
-            Ok(()) if packet.len() + END_BYTES <= PACKET_BYTES => {}
-            Ok(()) | Err(Unusual::Shape) => return Ok(None),
-            Err(Unusual::Illegal(why)) => return Err(Error::new(ruby.exception_arg_error(), why)),
+        let form = self.form_left(socket, 0);
+        let is_usual = encode_whole(ruby, status, form, headers, body, FRAME_BYTES, &mut packet)?;
+        if !is_usual || packet.len() + END_BYTES > PACKET_BYTES {
+            return Ok(None);
         }
         if !socket.takes_head() {
             return Err(Error::new(ruby.exception_io_error(), "the answer has begun already"));
@@ -611,6 +601,29 @@ impl Ring {
             _ => "the answer has begun already",
         };
         Err(Error::new(ruby.exception_io_error(), why))
+    }
+}
+
+/// Appends the frames of a whole answer but for its end. `body` is an Array. `false`: one of the two is of an unusual shape, or
+/// the body has more than `most` bytes.
+fn encode_whole(
+    ruby: &Ruby,
+    status: u16,
+    form: Form,
+    headers: Value,
+    body: Value,
+    most: usize,
+    frames: &mut Vec<u8>,
+) -> Result<bool, Error> {
+    // SAFETY: with the GVL held; Ruby keeps the arguments of its call alive.
+    let encoded = unsafe {
+        answer::head(status, form, headers.as_raw(), frames)
+            .and_then(|()| answer::body(body.as_raw(), most, frames))
+    };
+    match encoded {
+        Ok(()) => Ok(true),
+        Err(Unusual::Shape) => Ok(false),
+        Err(Unusual::Illegal(why)) => Err(Error::new(ruby.exception_arg_error(), why)),
     }
 }
 

@@ -10,7 +10,7 @@ use super::{fail, Dispatcher};
 use crate::clock::now_us;
 use crate::exchange::{Body, Exchange, Place};
 use crate::message::refusal::Refusal;
-use crate::message::request_head::{patch_body, patch_fiber};
+use crate::message::request_head::patch_body;
 
 /// What became of an attempt to place a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -103,7 +103,7 @@ impl Dispatcher {
     /// Puts a request into a worker's ring.
     pub(super) fn place(&mut self, index: usize, exchange: &Rc<Exchange>) -> Placing {
         let mut inner = exchange.borrow();
-        let on_fiber = inner.request.on_fiber && !matches!(inner.request.body, Body::Spooled(_));
+        let on_fiber = inner.request.on_fiber;
         let sockets = match on_fiber.then(|| self.sockets_of_fiber(index)).transpose() {
             Ok(sockets) => sockets,
             Err(refusal) => {
@@ -114,9 +114,6 @@ impl Dispatcher {
         };
         let worker = &mut self.workers[index];
         let request = &mut inner.request;
-        if request.on_fiber {
-            patch_fiber(&mut request.head, sockets.is_some());
-        }
         let socket = sockets.as_ref().map(|(_, theirs)| theirs.as_fd());
         let ticket = match &request.body {
             Body::None => worker.ring.place(&request.head, b"", socket),
@@ -140,7 +137,7 @@ impl Dispatcher {
             Ok(Some(ticket)) => {
                 inner.place = Place::Worker(worker.number, ticket);
                 inner.moments.worker = worker.number;
-                inner.response.runs_on_fiber(sockets.is_some());
+                inner.response.runs_on_fiber(on_fiber);
                 inner.offered = sockets.map(|(ours, _)| ours);
                 if inner.moments.are_measured {
                     inner.moments.placed_us = now_us();

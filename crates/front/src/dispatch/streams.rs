@@ -18,7 +18,7 @@ use crate::exchange::{Exchange, Inner, Place};
 use crate::message::refusal::Refusal;
 
 /// How long nothing of a body comes before its answer leaves, while requests wait for a place.
-const PAUSE_MS: u64 = 10;
+pub(crate) const PAUSE_MS: u64 = 10;
 
 /// How long an answer takes, from its head, before it leaves in any case.
 const LONG_MS: u64 = 250;

@@ -20,9 +20,6 @@ use crate::message::refusal::Refusal;
 /// socket. Then the writer waits.
 pub(crate) const STREAM_BUFFER: usize = 16 * 1024;
 
-/// Room for the largest packet.
-pub(crate) const PACKET_BYTES: usize = 32 * 1024;
-
 /// Packets taken at a time, before others get their turn.
 const PACKETS: u32 = 8;
 

@@ -8,7 +8,9 @@ use std::time::Duration;
 use tokio::task::spawn_local;
 use tokio::time::timeout;
 
-use crate::exchange::answer_stream::{StreamNews, PACKET_BYTES};
+use highball_ring::frame::PACKET_BYTES;
+
+use crate::exchange::answer_stream::StreamNews;
 use crate::exchange::Exchange;
 use crate::message::answer::AnswerEvents;
 use crate::route::app_state::AppState;

@@ -232,15 +232,18 @@ impl SameNames {
 
 /// Sets what is known once the body has come: the flag that says where it is, and its length in bytes.
 pub fn patch_body(block: &mut [u8], flag: u32, body_length: u64) {
-    let flags = u32::from_le_bytes([block[8], block[9], block[10], block[11]]) | flag;
-    block[8..12].copy_from_slice(&flags.to_le_bytes());
+    add_flag(block, flag);
     block[16..24].copy_from_slice(&body_length.to_le_bytes());
 }
 
-/// Sets whether the request runs on a fiber.
-pub fn patch_fiber(block: &mut [u8], on_fiber: bool) {
-    let flags = u32::from_le_bytes([block[8], block[9], block[10], block[11]]) & !ON_FIBER;
-    block[8..12].copy_from_slice(&(flags | if on_fiber { ON_FIBER } else { 0 }).to_le_bytes());
+/// Notes that the request runs on a fiber.
+pub fn patch_fiber(block: &mut [u8]) {
+    add_flag(block, ON_FIBER);
+}
+
+fn add_flag(block: &mut [u8], flag: u32) {
+    let flags = u32::from_le_bytes([block[8], block[9], block[10], block[11]]) | flag;
+    block[8..12].copy_from_slice(&flags.to_le_bytes());
 }
 
 /// Adds the time for the answer to begin, from when the request was received, in ms.

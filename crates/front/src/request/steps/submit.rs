@@ -9,7 +9,9 @@ use crate::exchange::response_head::HeadContext;
 use crate::message::conditions::Conditions;
 use crate::message::forwarded::is_about_sending;
 use crate::message::refusal::Refusal;
-use crate::message::request_head::{known_key, patch_limit, Head, Method, RequestHead, RingContext};
+use crate::message::request_head::{
+    known_key, patch_fiber, patch_limit, Head, Method, RequestHead, RingContext,
+};
 use crate::message::request_id::RequestId;
 use crate::refusals::failure::path;
 use crate::request::timing;
@@ -110,15 +112,20 @@ pub(crate) fn submit(transaction: &mut Transaction, app: &Rc<AppState>) -> Resul
     app.submit(&transaction.exchange, transaction.audience)
 }
 
-/// Its path may be of those that run on fibers. (A WebSocket's application gets the connection itself.)
+/// Its path may be of those that run on fibers. (A WebSocket's application gets the connection itself, and only one descriptor
+/// comes with a request: the socket of a fiber, or the file of a large body.)
 fn choose_fiber(transaction: &Transaction, app: &AppState) {
     let settings = app.settings();
     let mut inner = transaction.exchange.borrow();
     let request = &mut inner.request;
-    request.on_fiber = !settings.fibers.is_empty() && !request.is_for_web_socket && {
+    let may = !settings.fibers.is_empty() && !request.is_for_web_socket && !request.is_spooled();
+    request.on_fiber = may && {
         let path = path(&request.head);
         settings.fibers.iter().any(|pattern| pattern.fits(&path).is_some())
     };
+    if request.on_fiber {
+        patch_fiber(&mut request.head);
+    }
 }
 
 /// The time for the answer begins: how long it is depends on the path.
