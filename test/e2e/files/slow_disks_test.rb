@@ -237,7 +237,7 @@ class SlowDisksTest < ManyAppsTestCase
     skip "this system mounts no file system for a test: #{e.message}"
   end
 
-  # The same, with spool files on another disk. (A response whose application takes long leaves the pool, and uses none.)
+  # The same, with spool files on another disk. A response whose application takes long leaves the pool and uses none.
   def with_spool_disk
     folder = OwnProcesses.let_use(folder_with)
     FuseFolder.mounted(folder, {}) do |disk|
