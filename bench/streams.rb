@@ -149,10 +149,12 @@ class StreamsBench
   def report(form, before, during, alone, beside)
     wait_for_threads
     after = memory
+    lazily = ProcessFacts.lazily_freed_bytes(ProcessFacts.tree(@server.pid)) / 1024
     lost = @results.count { |tokens, problem| problem || tokens != @tokens }
     puts "#{form}: #{@clients} clients, #{@tokens} tokens each, #{lost} with lost or reordered tokens"
     @results.filter_map(&:last).tally.each { |problem, count| puts "  #{count}: #{problem}" }
-    puts "  memory: #{before / 1024} MiB before, #{during / 1024} with them, #{after / 1024} #{WAIT_AFTER} s after; " \
+    puts "  memory: #{before / 1024} MiB before, #{during / 1024} with them, #{after / 1024} #{WAIT_AFTER} s after " \
+         "(#{lazily / 1024} of them freed, and the kernel's to take); " \
          "#{(during - before) / @clients} KiB each"
     puts "  hello, ms (median, p99, most): #{alone.join(', ')} alone; #{beside.join(', ')} beside them"
   end

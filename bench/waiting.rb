@@ -6,15 +6,15 @@
 #
 #     ruby bench/waiting.rb [SERVER…]
 #
-# A server is `highball` with options after it, `puma` (Debian's package) with options, or the path of another puma:
+# A server is `highball`, `puma` or `passenger` (Debian's packages), or the path of another puma, with options after it:
 #
-#     ruby bench/waiting.rb "highball -t 3..32" "highball -t 3" puma "puma -t 0:16"
+#     ruby bench/waiting.rb "highball -t 3..32" "highball -t 3" puma "puma -t 0:16" passenger
 
 require "fileutils"
-require "open3"
 require "socket"
 require "tmpdir"
 require_relative "../test/support/free_port"
+require_relative "../test/support/process_facts"
 require_relative "../test/support/slow_service"
 
 # One server, measured.
@@ -58,13 +58,21 @@ class WaitingBench
   private
 
   def arguments
-    return [@program, *@options, "-b", "tcp://127.0.0.1:#{@port}", "config.ru"] unless @program == "highball"
-
-    binary = ENV.fetch("HIGHBALL_BIN", File.join(ROOT, "bin/highball"))
-    [binary, "serve", "-w", "1", *@options, "-b", "127.0.0.1", "-p", @port.to_s, "."]
+    case @program
+    when "highball"
+      binary = ENV.fetch("HIGHBALL_BIN", File.join(ROOT, "bin/highball"))
+      [binary, "serve", "-w", "1", *@options, "-b", "127.0.0.1", "-p", @port.to_s, "."]
+    when "passenger"
+      ["passenger", "start", "--engine", "builtin", "--address", "127.0.0.1", "--port", @port.to_s,
+       "--environment", "production", "--max-pool-size", "1", "--no-install-runtime", "--disable-security-update-check",
+       "--log-file", "passenger.log", "--pid-file", "passenger.pid", *@options]
+    else [@program, *@options, "-b", "tcp://127.0.0.1:#{@port}", "config.ru"]
+    end
   end
 
   def measure
+    ask("/").read
+    sleep SETTLES
     before = memory
     waiting = Array.new(WAITING) { ask("/wait") }
     sleep SETTLES
@@ -86,7 +94,8 @@ class WaitingBench
       Thread.new do
         sleep [due - now, 0].max
         socket = ask("/")
-        socket.wait_readable(MOST) ? now - due : MOST
+        # A refusal is quick, and no answer.
+        socket.wait_readable(MOST) && socket.read.start_with?("HTTP/1.1 200") ? now - due : MOST
       ensure
         socket&.close
       end
@@ -100,13 +109,8 @@ class WaitingBench
     end
   end
 
-  # Of all processes of the server, in KiB: what they share counts once.
-  def memory
-    output, = Open3.capture2("ps", "-e", "-o", "pid=,ppid=")
-    parents = output.lines.to_h { |line| line.split.map(&:to_i) }
-    tree = parents.keys.select { |pid| pid == @pid || parents[pid] == @pid || parents[parents[pid]] == @pid }
-    tree.sum { |pid| File.read("/proc/#{pid}/smaps_rollup")[/^Pss:\s+(\d+)/, 1].to_i }
-  end
+  # PSS of all processes of the server, in KiB.
+  def memory = ProcessFacts.proportional_bytes(ProcessFacts.tree(@pid)) / 1024
 
   def at(sorted, share) = sorted[((sorted.length - 1) * share).round]
   def text(seconds) = seconds < MOST ? format("%.1f ms", seconds * 1000) : "no answer"

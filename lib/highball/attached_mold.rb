@@ -18,7 +18,7 @@ module Highball
     # What may stand in the environment for the server of a deployment.
     OF_SERVERS = %w[BINDING HIGHBALL_CONFIG PIDFILE PORT].to_h { |name| [name, nil] }.freeze
 
-    # arguments:: those of `highball serve`, such as its address.
+    # arguments:: of `highball serve`, such as its address.
     def initialize(rack_app, arguments, threads:)
       @log = Tempfile.new("highball")
       super(rack_app, ["--config", CONFIGURATION, "--workers", "1", "--threads", threads.to_s, *arguments])

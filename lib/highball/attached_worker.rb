@@ -3,7 +3,7 @@
 require_relative "worker"
 
 module Highball
-  # A worker that is no process, but threads of one that has other things to do. The supervisor replaces and kills
+  # A worker that is no process, but threads of a process that has other things to do. The supervisor replaces and kills
   # processes: it is given the pid of a placeholder, a child process that does nothing. Either ends when the other does.
   class AttachedWorker < Worker
     # Serves until the supervisor ends it.

@@ -10,25 +10,30 @@ module Highball
     MOST = 8
     LINES = 20
 
-    # The busy threads of a Server, as fields of the message `threads`. With `all`, the application's others, too.
-    def self.of(server, all: false)
+    # The busy threads and fibers of a Server, as fields of the message `threads`.
+    #
+    # all::   the application's other threads, too
+    # first:: tickets of requests that come before the others, of which there may be too many
+    def self.of(server, all: false, first: [])
       serving = server.threads
       busy = serving.each_with_index.select { |thread, _| thread&.alive? && !idle?(thread) }
-      places = busy.first(MOST).map { |thread, number| describe(thread, server.ticket(number)) }
-      places.concat(fibers(server.fibers).first(MOST - places.size)) if server.fibers
+      threads = busy.to_h { |thread, number| [server.ticket(number), thread] }
+      tickets = threads.keys + (server.fibers&.tickets || [])
+      places = ((first & tickets) | tickets).first(MOST).map do |ticket|
+        threads.key?(ticket) ? describe(threads[ticket], ticket) : fiber(server.fibers, ticket)
+      end
       return places unless all
 
       others = (Thread.list - serving.compact - [Thread.current]).map { |thread| describe(thread, 0) }
       (places + others.reject { |place| place[:backtrace].empty? }).first(MOST) # Highball's own have none
     end
 
-    def self.fibers(fibers)
-      fibers.to_enum(:each_backtrace).map do |backtrace, ticket, runs|
-        calls = Calls.new(backtrace, App::FOLDER)
-        file, line = calls.place
-        { name: "fiber", ticket: ticket, tid: fibers.native_thread_id, state: runs ? "run" : "sleep",
-          file: file, line: line, backtrace: calls.first(LINES) }
-      end
+    def self.fiber(fibers, ticket)
+      backtrace, runs = fibers.backtrace(ticket)
+      calls = Calls.new(backtrace, App::FOLDER)
+      file, line = calls.place
+      { name: "fiber", ticket: ticket, tid: fibers.native_thread_id, state: runs ? "run" : "sleep",
+        file: file, line: line, backtrace: calls.first(LINES) }
     end
 
     def self.describe(thread, ticket)
@@ -50,6 +55,6 @@ module Highball
       innermost.nil? || innermost.base_label == "claim"
     end
 
-    private_class_method :describe, :fibers, :state, :idle?
+    private_class_method :describe, :fiber, :state, :idle?
   end
 end

@@ -9,7 +9,7 @@ module Highball
   # The process that received an application as an object. Such an application cannot be booted again, so this process
   # itself is the mold. It starts `highball`, forks the workers as its own children, and reaps them.
   class CallerMold < Mold
-    # `arguments` are those of `highball serve`.
+    # `arguments` are the arguments of `highball serve`.
     def initialize(rack_app, arguments)
       Extension.load
       ours, theirs = ::Socket.pair(:UNIX, :SEQPACKET)

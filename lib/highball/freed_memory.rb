@@ -9,11 +9,14 @@ module Highball
   # While a worker serves, it gives back its free pages about once a second, which takes less than a millisecond. When
   # it has become idle, it collects garbage first. A minor collection suffices for that, and does not write to the
   # memory of old objects, which the worker shares with others. (While requests are served, Ruby decides when:
-  # what survives some collections that come too early counts as old, and is kept for longer.)
+  # what survives some collections that come too early counts as old, and is kept for longer.) Only streams last
+  # long enough for their threads and fibers to become old. If there were many, the worker collects completely.
   class FreedMemory
     LOOK_EVERY = 1.0 # seconds, while requests are served
     IDLE_LOOK_EVERY = 5.0 # seconds
     IDLE_AFTER = 5.0 # seconds without requests
+    # With fewer streams, a complete collection is not worth it: each keeps some 25 KiB.
+    MANY_STREAMS = 32
     # Giving back takes at most this part of a CPU's time: a large heap with many holes takes longer.
     MOST_OF_TIME = 0.001
 
@@ -22,6 +25,7 @@ module Highball
       @seen = server.tickets
       @served_at = nil # since the last collection
       @give_back_at = 0
+      @streams = 0 # most at a look since the last collection
     end
 
     # Seconds until the next look.
@@ -31,6 +35,7 @@ module Highball
     #
     # at:: seconds of the monotonic clock
     def look(at = now)
+      @streams = [@streams, @server.streams].max
       if served?
         @served_at = at
         at >= @give_back_at && give_back(at)
@@ -52,7 +57,10 @@ module Highball
       @seen != before
     end
 
-    def collect = Heap.collect
+    def collect
+      Heap.collect(complete: @streams >= MANY_STREAMS)
+      @streams = 0
+    end
 
     # (In CPU time, since the thread waits for the GVL afterwards.)
     def give_back(at)

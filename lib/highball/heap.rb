@@ -23,7 +23,7 @@ module Highball
       figures.merge(page_slots: page_slots(stat), page_bytes: PAGE_BYTES)
     end
 
-    # Collects garbage: that of new objects, or all of it. An application that has disabled the collector chooses itself
+    # Collects garbage: only new objects, or all. An application that has disabled the collector chooses itself
     # when that happens.
     def collect(complete: false)
       is_disabled = GC.disable

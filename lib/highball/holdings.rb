@@ -147,7 +147,7 @@ module Highball
       Dir.children(DESCRIPTORS).each_with_object({}) do |number, found|
         found[number] = File.readlink("#{DESCRIPTORS}/#{number}")
       rescue SystemCallError
-        next # that of this list
+        next # of this list
       end
     end
 

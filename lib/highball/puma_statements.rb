@@ -63,7 +63,7 @@ module Highball
     # The statement of this name, or nil.
     def find(name) = BY_NAME[name.to_s]
 
-    # Whether an unknown statement, or the one that it may be meant to be, may narrow something. Puma refuses a file with
+    # Whether an unknown statement, or the statement that it is probably meant to be, may narrow something. Puma refuses a file with
     # an unknown statement.
     def may_narrow?(name)
       guess = DidYouMean::SpellChecker.new(dictionary: BY_NAME.keys).correct(name.to_s).first if defined?(DidYouMean)

@@ -54,13 +54,15 @@ module Highball
       @scheduler.raise_in(fiber, error) if @scheduler.respond_to?(:raise_in)
     end
 
-    # Yields the backtrace of each request's fiber, its ticket, and whether it runs.
-    def each_backtrace
+    # Of the requests that are open.
+    def tickets = @open.keys
+
+    # The backtrace of a request's fiber, and whether it runs.
+    def backtrace(ticket)
       running = @scheduler.turn_of if @scheduler.respond_to?(:turn_of) && @scheduler.turn_began
-      @open.to_a.each do |ticket, fiber|
-        runs = fiber.equal?(running)
-        yield (runs ? @thread.backtrace : fiber.backtrace) || [], ticket, runs
-      end
+      fiber = @open[ticket]
+      runs = !fiber.nil? && fiber.equal?(running)
+      [(runs ? @thread.backtrace : fiber&.backtrace) || [], runs]
     end
 
     def native_thread_id = @thread.native_thread_id

@@ -131,6 +131,9 @@ module Highball
     # The RequestFibers, or nil.
     attr_reader :fibers
 
+    # How many requests go on without a place.
+    def streams = @left.count(true) + (@fibers&.tickets&.size || 0)
+
     # Raises RequestTimeout in the thread that is at this request, if one still is.
     def interrupt(ticket)
       return unless @ring.open?(ticket)

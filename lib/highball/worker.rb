@@ -165,12 +165,16 @@ module Highball
       when "may_promote" then report_fitness(careful: message[:careful])
       when "heap" then report_heap(collect: message[:gc])
       when "memory" then @control.say(:memory, memory: OwnMemory.figures)
-      when "threads" then @control.say(:threads, threads: server ? BusyThreads.of(server, all: message[:all]) : [])
+      when "threads" then report_threads(server, **message.slice(:all, :first))
       when "leave_place" then server&.leave_place(message[:ticket])
       when "interrupt" then server&.interrupt(message[:ticket])
       else warn "highball: worker #{@number} received an unknown message: #{message[:type]}"
       end
       nil
+    end
+
+    def report_threads(server, **which)
+      @control.say(:threads, threads: server ? BusyThreads.of(server, **which) : [])
     end
 
     def supervisor_gone = exit!(1)

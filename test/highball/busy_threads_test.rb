@@ -26,6 +26,19 @@ class BusyThreadsTest < ServerTestCase
     threads.each(&:wakeup)
   end
 
+  def test_of_many_requests_those_that_are_asked_for_come_first
+    many = Highball::BusyThreads::MOST + 2
+    serve_paths({ "/sleep" => ->(_env) { sleep and OK } }, threads: many)
+    many.times { place({ "PATH_INFO" => "/sleep" }) }
+    wait_for("all threads to sleep") { states.size == Highball::BusyThreads::MOST && threads.all?(&:stop?) }
+    tickets = Array.new(many) { |number| @server.ticket(number) }
+    tickets.each do |ticket|
+      seen = Highball::BusyThreads.of(@server, first: [ticket, 0]).map { |place| place[:ticket] }
+      assert_equal [ticket, Highball::BusyThreads::MOST], [seen.first, seen.uniq.size]
+    end
+    threads.each(&:wakeup)
+  end
+
   private
 
   # Of the threads that run code of this file.

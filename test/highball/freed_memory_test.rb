@@ -7,7 +7,7 @@ require "highball/own_memory"
 # When a worker gives memory back.
 class FreedMemoryTest < Minitest::Test
   # In place of a Highball::Server.
-  Serving = Struct.new(:tickets, :busy) do
+  Serving = Struct.new(:tickets, :busy, :streams) do
     def busy? = busy
   end
   KIB = 1024
@@ -15,7 +15,7 @@ class FreedMemoryTest < Minitest::Test
 
   def setup
     Highball::Extension.load
-    @server = Serving.new([0, 0], false)
+    @server = Serving.new([0, 0], false, 0)
     @freed = FREED.new(@server)
     @collections = collections = []
     @freed.define_singleton_method(:collect) { super().tap { collections << @seen } }
@@ -58,6 +58,19 @@ class FreedMemoryTest < Minitest::Test
     @server.busy = false
     assert @freed.look(11)
     assert_equal 1, @collections.size
+  end
+
+  def test_it_collects_completely_after_many_streams_alone
+    complete = -> { GC.stat(:major_gc_count) }
+    before = complete.call
+    [0, FREED::MANY_STREAMS, FREED::MANY_STREAMS - 1].each_with_index do |streams, number|
+      serve
+      @server.streams = streams
+      @freed.look(10 * number)
+      @server.streams = 0
+      assert @freed.look((10 * number) + 5)
+      assert_equal before + [0, 1, 1][number], complete.call, "after #{streams} streams"
+    end
   end
 
   # (Of a CPU's. The thread waits for the GVL afterwards, which may take much longer.)

@@ -27,7 +27,7 @@ module Steps
     # user-mode-linux: for tests of cgroups where the kernel of this machine has other ones. tmux draws `highball top`.
     install(*%w[strace mkdocs-material logrotate testssl.sh nghttp2-client pebble user-mode-linux tmux])
     # prometheus: for promtool, which checks metrics and alert rules.
-    install_services(*%w[nginx apache2 haproxy caddy lighttpd prometheus redis-server])
+    install_services(*%w[nginx apache2 haproxy caddy lighttpd prometheus])
     install_javascript "axe"
   end
 
@@ -163,9 +163,9 @@ module Steps
   step "packages-of-ruby" do
     install(*Dir["examples/*/debian-packages"].flat_map { |file| File.readlines(file, chomp: true) }.uniq,
             *%w[ruby ruby-minitest ruby-selenium-webdriver ruby-capybara ruby-byebug ruby-redis ruby-redis-actionpack
-                chromium chromium-driver ruby-foreman patch redmine redmine-sqlite puma sqlite3 procps curl zstd
+                ruby-pg chromium chromium-driver ruby-foreman patch redmine redmine-sqlite puma sqlite3 procps curl zstd
                 libnss3-tools libjemalloc2])
-    install_services "redis-server" # for session stores
+    install_services "redis-server", "postgresql" # for session stores, and for what waits for a database
   end
 
   # The extension for Debian 13's Ruby. Its Rust is the oldest that builds Highball: it checks what it does not build.

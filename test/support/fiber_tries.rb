@@ -150,6 +150,12 @@ module FiberTries
         SQLite3::Database.new(":memory:").tap { sleep 0.3 }.execute("select 6 * 7").flatten.first
       end
 
+      def pg
+        require "pg"
+        connection = PG.connect(ENV.fetch("DATABASE_URL"))
+        connection.exec("select 'row' from pg_sleep(0.3)").getvalue(0, 0).tap { connection.close }
+      end
+
       def redis
         require "redis"
         Redis.new(url: ENV.fetch("REDIS_URL")).blpop("nothing", timeout: 1).inspect

@@ -72,6 +72,11 @@ module ProcessFacts
     pids.sum { |pid| rollup(pid, "Pss") }
   end
 
+  # Pages that a process has freed, and that the kernel takes when it needs memory (MADV_FREE of madvise(2)).
+  def lazily_freed_bytes(pids)
+    pids.sum { |pid| rollup(pid, "LazyFree") }
+  end
+
   # Pages of memory files, mapped by any of the processes; each file counts once.
   def memfd_bytes(pids)
     open_files(pids).select { |link, _| link.start_with?("/memfd:") }.sum { |_, file| file.blocks * 512 }

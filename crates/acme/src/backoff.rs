@@ -11,7 +11,7 @@ use crate::schedule::{wait_after, LONGEST_WAIT};
 /// Attempts that came to no end, as the server ended, before the next one has to wait.
 const FREE_ATTEMPTS: u32 = 3;
 
-/// Attempts since the last one that has succeeded.
+/// Attempts since the last success.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Backoff {
     /// Failures in a row.

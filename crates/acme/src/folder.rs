@@ -1,7 +1,7 @@
 //! What is kept: the accounts, and each certificate with its key, one file each.
 //!
 //! A file is written beside its place, and put there when all of it is on the disk. Whatever ends this
-//! process, a reader finds the old file or the new one. One process at a time writes: the one that has locked the folder.
+//! process, a reader finds the old file or the new one. One process at a time writes: it has locked the folder.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Write};

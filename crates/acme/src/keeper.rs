@@ -124,7 +124,7 @@ impl Keeper {
         self.reports().iter_mut().for_each(change);
     }
 
-    /// This name is one that was asked for, from now on.
+    /// From now on, this name counts as asked for.
     fn add(&self, host: &str, of_configuration: &[String]) -> Added {
         let mut reports = self.reports();
         if reports.iter().any(|report| report.host == host) {

@@ -48,7 +48,7 @@ impl Authority {
         Authority { settings, folder, owner, making_account: Mutex::default() }
     }
 
-    /// Obtains a certificate for this host: PEM, with the key behind it. It replaces the one that the authority calls so.
+    /// Obtains a certificate for this host: PEM, with the key behind it. It replaces the certificate that the authority calls so.
     pub(crate) async fn obtain(
         &self,
         host: &str,
@@ -125,7 +125,7 @@ impl Authority {
         Ok(Zeroizing::new(format!("{}\n{}", chain.trim_end(), key.as_str())))
     }
 
-    /// The account with the authority: the one that is kept, or a new one, which is kept before it is used.
+    /// The account with the authority: the kept one, or a new one, which is kept before it is used.
     async fn account(&self, host: &str, client: &Client) -> Result<Account, Problem> {
         if let Some(account) = self.kept_account(host, client).await? {
             return Ok(account);
@@ -273,7 +273,7 @@ impl Shown<'_> {
         if let Some(program) = &settings.dns_hook {
             let name = format!("_acme-challenge.{}", host.strip_prefix("*.").unwrap_or(host));
             let entry = Entry { name, value: answer.dns_value() };
-            self.entries.push(entry.clone()); // one that has failed may have made a part
+            self.entries.push(entry.clone()); // a failed attempt may have made a part
             return hook::run(program, Action::Present, &entry).await;
         }
         let proof = match settings.has_http {

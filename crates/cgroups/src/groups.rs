@@ -104,7 +104,7 @@ impl Cgroups {
         Ok((cgroups, problem))
     }
 
-    /// Those that this process is in as (part of) the server; it need not be one that may change them.
+    /// The groups that this process is in as (part of) the server. It may lack the right to change them.
     pub fn of_server() -> Option<Cgroups> {
         let own = place::own().ok()??;
         let base = base_of(&own);
@@ -261,7 +261,7 @@ impl Cgroups {
 pub(crate) struct Plan {
     /// The cgroup of this process,
     pub(crate) own: PathBuf,
-    /// and the one that the others will be in.
+    /// and the group for the other processes.
     pub(crate) base: PathBuf,
     /// What limits can be kept by.
     pub(crate) found: Vec<Controller>,

@@ -1,4 +1,4 @@
-//! How much memory this process may use: that of the machine, and the limits of the cgroups it is in.
+//! How much memory this process may use: the machine's, within the limits of its cgroups.
 
 use std::path::Path;
 

@@ -14,7 +14,7 @@ pub(crate) fn own() -> io::Result<Option<PathBuf>> {
     Ok(folder(&cgroups, &mounts))
 }
 
-/// `cgroups` is the text of `/proc/self/cgroup`, `mounts` that of `/proc/self/mountinfo` (proc(5)).
+/// `cgroups` is the text of `/proc/self/cgroup`, `mounts` the text of `/proc/self/mountinfo` (proc(5)).
 fn folder(cgroups: &str, mounts: &str) -> Option<PathBuf> {
     let own = Path::new(cgroups.lines().find_map(|line| line.strip_prefix("0::"))?);
     // Outside of the namespace, or removed.

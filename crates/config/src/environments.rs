@@ -19,7 +19,7 @@ struct Unknown {
     known: Vec<String>,
 }
 
-/// What to warn of: the environment has no file, and its name is not near that of one that has.
+/// What to warn of: the environment has no file, and its name resembles none that has one.
 ///
 /// # Errors
 /// It is one of the application's environments, misspelt.

@@ -107,7 +107,7 @@ pub(crate) fn is_there(folder: &TenantFolder, place: impl AsRef<Path>) -> Result
     }
 }
 
-/// Whether this name, which leads nowhere, is there: that of a link, in a folder to which links may lead.
+/// Whether this name, which leads nowhere, exists: as a link, in a folder to which links may lead.
 fn is_link(folder: &TenantFolder, place: &Path) -> Result<bool, OpenError> {
     let around = place.parent().filter(|around| !around.as_os_str().is_empty());
     let found = match (around, place.file_name()) {

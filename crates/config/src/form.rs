@@ -1,5 +1,5 @@
 //! The forms that values of options have: how each is written, read, and named in the help and the manual. A value that may
-//! also be `none` or `auto`, or be given several times, has a form around that of the value.
+//! also be `none` or `auto`, or be given several times, has a form around the value's.
 
 use std::fmt::Display;
 use std::ops::RangeInclusive;
@@ -272,7 +272,7 @@ pub(crate) const LOG_FILE: InFolder<Option<PathBuf>> = InFolder {
     is_path: |text| !value::is_word_for_log(text),
     read: |raw, place| Ok(value::log_file(&raw.text, raw.path(place)?)),
 };
-/// An address to listen on, which may be that of a Unix socket.
+/// An address to listen on, which may be a Unix socket's.
 pub(crate) const LISTEN: InFolder<Address> = InFolder {
     metavar: "ADDR",
     is_path: |_| false,

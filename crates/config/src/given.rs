@@ -99,7 +99,7 @@ impl Given {
     /// Adds the environment. A blank variable counts as unset.
     ///
     /// # Errors
-    /// The blank one is that of a restriction, and no other source that goes before gives that.
+    /// The blank value is a restriction's, and no source that goes before gives that option.
     pub(crate) fn add_environment(
         &mut self,
         env: &dyn Fn(&str) -> Option<String>,
@@ -123,7 +123,7 @@ impl Given {
         Ok(())
     }
 
-    /// Another environment than that of the table, where none was given.
+    /// Another environment than the table's, where none was given.
     pub(crate) fn default_environment(&mut self, text: &str) {
         for option in options().filter(|option| option.is_environment()) {
             let origin = Origin::Default { name: option.name };

@@ -206,9 +206,9 @@ pub enum Display {
 /// Selects one of the running instances; with neither, the only one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Selector {
-    /// The one that listens on this TCP port.
+    /// The server that listens on this TCP port.
     pub port: Option<u16>,
-    /// The one that serves this application.
+    /// The server that serves this application.
     pub app: Option<AppSelector>,
 }
 
@@ -220,7 +220,7 @@ pub struct AppSelector {
     /// The folder that this would be: absolute, symbolic links resolved where the folder still exists.
     pub folder: PathBuf,
     /// Absolute paths of the folder that keep its own symbolic link, such as Capistrano's `current`: it may lead to another
-    /// release than the one that is served.
+    /// release than the served one.
     pub links: Vec<PathBuf>,
 }
 

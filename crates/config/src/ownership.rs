@@ -136,7 +136,7 @@ pub(crate) struct Owner {
     pub(crate) stray_link: Option<String>,
 }
 
-/// Whom an application belongs to: the owner of the file that it is loaded from, else that of its folder, else of a symbolic
+/// Whom an application belongs to: the owner of the file that it is loaded from, else of its folder, else of a symbolic
 /// link that leads there, else of a folder around it; the first who is not root.
 ///
 /// The users who may change one of these decide what is run; none of them may become root by that. A link counts for

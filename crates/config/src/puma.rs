@@ -107,7 +107,7 @@ pub(crate) enum Source {
     OfServer,
     /// In the application's folder, and the server is configured elsewhere, or has several applications.
     OfApp,
-    /// The one that `--config` names.
+    /// The file that `--config` names.
     Named(PathBuf),
 }
 
@@ -147,7 +147,7 @@ pub(crate) struct Layer {
 pub(crate) struct Weightier<'a> {
     /// The command line and the environment; of this, what is given for this start.
     pub(crate) start: &'a Given,
-    /// A file for Highball: the application's own, or that of its server where it is the only one.
+    /// A file for Highball: the application's, or its server's if it is the only application.
     pub(crate) file: &'a Given,
 }
 
@@ -167,7 +167,7 @@ impl Weightier<'_> {
     }
 }
 
-/// Where an application may have one: that of its environment goes before the usual one.
+/// Where an application may have one: the file of its environment goes before the usual one.
 fn places(environment: &str) -> impl Iterator<Item = PathBuf> {
     let of_environment = Some(format!("config/puma/{environment}.rb")).filter(|_| !environment.contains('/'));
     of_environment.into_iter().chain([USUAL.to_owned()]).map(PathBuf::from)

@@ -315,7 +315,7 @@ fn server_file(
     if paths.len() > 1 {
         return named.map(|path| file::read_named(&path, &file::folder_of(&path))).transpose();
     }
-    // What is named need not lie in an application: that of a server with several applications does not.
+    // What is named need not lie in an application: a server with several applications has none around it.
     match (named, Where::of(paths.first().cloned(), current)) {
         (Some(path), app) => {
             let file = file::read_named(&path, app.as_ref().map_or(current, |app| &app.link))?;
@@ -387,7 +387,7 @@ fn several(
         let found = there.and_then(|()| own_file(&app, &[given, &entry, top], many, place));
         let given = path;
         let path = found.as_ref().ok().and_then(|file| file.as_ref()?.path.clone());
-        // Entries make it that of a server, of which this application may be one.
+        // With entries, it is a server's configuration, and this application may be one of the server's.
         let own = |file: Option<File>| file.filter(|file| file.entries.is_empty()).unwrap_or_default().top;
         all.push(AppSources {
             given,

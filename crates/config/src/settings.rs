@@ -199,7 +199,7 @@ pub struct App {
     pub request_start: bool,
     /// Whether clients get `Server-Timing`.
     pub server_timing: bool,
-    /// The Ruby interpreter to run the mold with; `None`: the one that is usual in its folder.
+    /// The Ruby interpreter to run the mold with; `None`: the usual one in its folder.
     #[serde(with = "highball_text::exact")]
     pub ruby: Option<PathBuf>,
     /// The user that its processes run as.
@@ -284,7 +284,7 @@ impl App {
         shared.filter(|_| self.prefix == other.prefix)
     }
 
-    /// Its path as it was given: the folder's, with its symbolic links, or that of the file in it that was named.
+    /// Its path as it was given, with its symbolic links: the folder's, or that of a file in it.
     pub fn path(&self) -> PathBuf {
         self.file.as_ref().map_or_else(|| self.link.clone(), |file| self.link.join(file))
     }
@@ -563,7 +563,7 @@ impl fmt::Display for Bind {
 pub struct TlsSettings {
     /// Whether a local authority issues certificates for names of this machine, and there are no others.
     pub is_local: bool,
-    /// Certificates, and the keys that belong to them. The first is for clients that name no host, or one that is in none.
+    /// Certificates, and the keys that belong to them. The first is for clients that name no host, or a host that is in none.
     pub certificates: Vec<CertificateFiles>,
     /// Time for a handshake.
     pub handshake_timeout: Duration,

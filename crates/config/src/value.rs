@@ -553,7 +553,7 @@ impl Address {
 
 /// An address to listen on: `127.0.0.1`, `0.0.0.0:4000`, `[::1]:4000`, `localhost`, `unix:/path`, and for another protocol than
 /// HTTP `fastcgi://127.0.0.1:9000`, `fastcgi+unix:/path`. A relative path begins at `folder`. `http://`, `tcp://` and
-/// `unix://` may stand before it, as other servers write it. Only the port of HTTP may be that of the option `port`.
+/// `unix://` may stand before it, as other servers write it. Only HTTP's port may come from the option `port`.
 pub(crate) fn address(text: &str, folder: &Path) -> Result<Address, String> {
     let (protocol, rest) = split_protocol(text);
     if let Some(path) = rest.strip_prefix("unix:") {

@@ -54,7 +54,7 @@ pub(crate) struct AccessLog {
 }
 
 impl AccessLog {
-    /// The log at `path`, which is opened at the first [`flush`](Self::flush): that of this user's application, if it is one
+    /// The log at `path`, which is opened at the first [`flush`](Self::flush): of this user's application, if it is one
     /// of another user. If it cannot be opened, the log reports that once, and the server runs without it. In the terminal
     /// of a developer (`in_development`) lines stand in order with those of the application.
     pub(crate) fn new(path: &Path, user: Option<&User>, rules: &LogRules, in_development: bool) -> Self {
@@ -70,7 +70,7 @@ impl AccessLog {
         }
     }
 
-    /// Whether lines go where those of the server and the application go: to standard output or standard error.
+    /// Whether lines go where the server's and the application's go: to standard output or standard error.
     pub(crate) fn is_in_terminal(&self) -> bool {
         self.writer.place().is_in_terminal()
     }

@@ -30,7 +30,7 @@ use tokio::time::timeout;
 pub(crate) const PATIENCE: Duration = Duration::from_millis(2500);
 
 /// The threads of the pool that one application has at a time. A file system that does not answer takes them all, and
-/// those of no other application.
+/// and no other application's.
 const THREADS: usize = 4;
 
 /// How old what was found out may be.

@@ -46,7 +46,7 @@ const CHALLENGES: &[u8] = b"/.well-known/acme-challenge/";
 /// What a request may do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// It is that of this user.
+    /// It is this user's.
     User(Rc<[u8]>),
     /// It is refused.
     Refused(Refusal),
@@ -61,7 +61,7 @@ pub(crate) enum Judged {
     Later(Question),
 }
 
-/// Whether somebody has the right password. Its request counts as one that waits.
+/// Whether somebody has the right password. The request counts as waiting.
 #[derive(Debug)]
 pub(crate) struct Question {
     credentials: Credentials,
@@ -109,7 +109,7 @@ impl Drop for Waiting {
 }
 
 impl BasicAuth {
-    /// That of an application, if it has one. `reads` are its threads to ask the file system, `all` those of all applications to
+    /// An application's, if it has one. `reads` are its threads to ask the file system, `all` the threads of all applications to
     /// check passwords.
     pub(crate) fn of(app: &App, reads: &PoolShare, all: &PoolShare) -> Option<Rc<BasicAuth>> {
         let settings = app.basic_auth.clone()?;
@@ -308,8 +308,8 @@ fn busy() -> Verdict {
     Verdict::Refused(Refusal::LoginsBusy { retry_after_seconds: BUSY_SECONDS })
 }
 
-/// Whether a request needs no password: that of a load balancer to the application's `probe_path`, unless that is the page at
-/// the root; or that of an authority that certifies the host. Only what stands in the request exactly so.
+/// Whether a request needs no password: a load balancer's to the application's `probe_path`, unless that is the page at the
+/// root; or an authority's that certifies the host. Only what stands in the request exactly so.
 pub(crate) fn is_open(head: Head<'_>, prefix_bytes: usize, probe_path: &str) -> bool {
     if !matches!(head.method, Method::Get | Method::Head) {
         return false;

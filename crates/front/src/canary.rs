@@ -43,7 +43,7 @@ async fn answer_of(
     app: &Rc<AppState>,
     shared: &Shared,
 ) -> Result<u16, String> {
-    // The first host that leads to the application: one that it does not know it may turn away before it has done anything.
+    // The first host that leads to the application: it may turn away a host that it does not know before it has done anything.
     let host = app.settings().hosts.first().map_or_else(|| "localhost".into(), String::clone);
     let exchange = own_request::get(Asked { path, host: &host, https }, app, shared)?;
     shared.turn.activate(app);

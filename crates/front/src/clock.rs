@@ -37,7 +37,7 @@ pub(crate) fn turn_us() -> u64 {
     }
 }
 
-/// Milliseconds of a clock that only goes forward: those of [`turn_us`].
+/// Milliseconds of a clock that only goes forward, the clock of [`turn_us`].
 pub(crate) fn now_ms() -> u64 {
     turn_us() / 1000
 }

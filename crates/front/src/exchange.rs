@@ -3,7 +3,7 @@
 //!
 //! In reading order: this file (a request and its place at a worker); [`kind`] (requests that differ only by keys); [`sink`], [`spool`] and [`spool_room`] (where a
 //! body goes as it arrives); [`response`] (the answer, from frames to events), [`frame_reader`] and [`response_head`]
-//! (what a worker wrote, checked), [`sent_file`] (an answer that is a file), [`answer_stream`] (one that goes on without a place
+//! (what a worker wrote, checked), [`sent_file`] (an answer that is a file), [`answer_stream`] (an answer that goes on without a place
 //! at its worker).
 
 pub(crate) mod answer_stream;

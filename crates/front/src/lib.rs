@@ -1,6 +1,6 @@
 //! The data path: from a client's socket to a worker's ring and back. One thread, one event loop.
 //!
-//! In reading order, which is that of a request:
+//! In reading order, which is a request's way:
 //!
 //! - [`transport`]: binding and accepting, streams, and the header with which a proxy reports its client;
 //! - `connection`: the life of a connection: one request after the other; `request`: what is known of a request, and the list

@@ -1,5 +1,5 @@
 //! Where answers of the front send a client (the field `Location`). A part of it is what the client has asked for: it must not
-//! lead to another host than the one that was meant, however it is written.
+//! lead to another host than was meant, however it is written.
 
 /// A path and a query at the origin of the request. Browsers take a backslash for a slash, and two slashes at the beginning
 /// for a host.
@@ -29,7 +29,7 @@ fn add(path: &[u8], query: &[u8], location: &mut Vec<u8>) {
     }
 }
 
-/// Adds a text in which every byte that is not visible ASCII is encoded, and those of `others`.
+/// Adds a text in which every byte is encoded that is not visible ASCII, or is in `others`.
 fn encode(text: &[u8], others: &[u8], to: &mut Vec<u8>) {
     const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
     for &byte in text {

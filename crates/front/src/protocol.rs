@@ -30,7 +30,7 @@ pub(crate) enum Protocol {
     Gateway(Box<Gateway>),
 }
 
-/// How far bytes were read that may be those of a head, or of a body.
+/// How far bytes were read that may belong to a head, or to a body.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct BytesRead {
     /// The first of the bytes, which are not needed any more.
@@ -42,7 +42,7 @@ pub(crate) struct BytesRead {
 /// Why a client's bytes lead to no request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unreadable {
-    /// The request is not one that may be served.
+    /// The request may not be served.
     Refused(Refusal),
     /// There is no use in an answer: the client has left, or does not speak the protocol.
     Gone,

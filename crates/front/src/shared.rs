@@ -382,7 +382,7 @@ impl Shared {
         self.connections.get() >= self.settings.limits.connections
     }
 
-    /// Whether another connection may be accepted: there is room, or one that is idle makes room as soon as another has
+    /// Whether another connection may be accepted: there is room, or an idle connection makes room as soon as another has
     /// come. So there may be one more than the limit for a moment, for each listener.
     pub(crate) fn makes_room(&self) -> bool {
         let limit = self.settings.limits.connections;
@@ -497,7 +497,7 @@ impl Counted {
         self.deadline.now.get() == Use::Dismissed
     }
 
-    /// From now on it counts as one that the application has taken over.
+    /// From now on it counts as taken over by the application.
     pub(crate) fn hijack(&mut self) {
         self.hijacked = true;
         self.shared.hijacked.set(self.shared.hijacked.get() + 1);

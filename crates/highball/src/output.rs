@@ -1,5 +1,5 @@
 //! What commands print. A reader that has seen enough (`highball status | head -1`) closes the pipe: that is no error, and the
-//! exit code stays that of the command's work.
+//! exit code still tells how the command's work went.
 //!
 //! Parts of it come from applications, files and other servers. This is the one place that prints, and it escapes every
 //! character that a terminal would obey.

@@ -222,7 +222,7 @@ pub struct AppProcesses {
     /// How that follows the load, if it does.
     #[serde(default)]
     pub sizing: Option<SizingReport>,
-    /// The last restarts, the one under way, and the one that waits for it, in this order.
+    /// The last restarts, the restart under way, and the one that waits for it, in this order.
     pub restarts: Vec<RestartReport>,
     /// The refork under way, or the last one.
     pub refork: Option<ReforkReport>,
@@ -282,7 +282,7 @@ pub struct WorkerProcess {
     pub threads: u16,
     /// Time since it was forked, in seconds.
     pub uptime_seconds: u64,
-    /// Its memory and that of processes that it has started, in bytes, once measured.
+    /// The memory of it and of the processes that it has started, in bytes, once measured.
     #[serde(default)]
     pub memory_bytes: Option<u64>,
     /// Why it is replaced, if it is: `timeout`, `unresponsive`, `memory` or `operator`.

@@ -4,7 +4,7 @@
 use std::fs;
 use std::io;
 
-/// Processes that are counted with the one that has started them: more of them are a matter for a limit on processes.
+/// Processes that are counted with their parent: more of them are a matter for a limit on processes.
 const MOST_DESCENDANTS: usize = 64;
 /// Threads of a process that are asked for the processes that they have started.
 const MOST_THREADS: usize = 256;

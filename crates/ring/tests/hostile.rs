@@ -10,7 +10,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use highball_ring::layout::{CONTROL, CURSOR, ENTRIES, ENTRIES_AT, READY, READY_WORDS};
+use highball_ring::layout::{
+    CONTROL, CURSOR, ENTRIES, ENTRIES_AT, LEFT, PLACES, READY, READY_WORDS, TENDING_ASLEEP, WANTED,
+};
 use highball_ring::{create, FrontRing, Geometry, RingError, Ticket, WorkerFds, WorkerRing};
 use proptest::prelude::*;
 use rustix::event::{poll, PollFd, PollFlags};
@@ -155,9 +157,17 @@ impl HostileWorker<'_> {
     }
 
     fn forge_the_rest(&mut self) {
-        let (at, value) = match self.random.below(3) {
+        let anything = self.random.next();
+        let (at, value) = match self.random.below(7) {
             0 => (CURSOR, self.random.pick(&[0, 1, u64::MAX, 1 << 39])),
             1 => (READY + 8 * self.random.below(READY_WORDS), u64::MAX),
+            // The number of places, and what keeps it.
+            2 => (PLACES, self.random.pick(&[0, 1, u64::MAX, anything])),
+            // Whether the front wants a place, and the tending thread's bell.
+            3 => (WANTED, self.random.pick(&[0, u64::MAX, anything])),
+            4 => (TENDING_ASLEEP, self.random.pick(&[0, 1, u64::MAX])),
+            // Answers that have left their places, and those on fibers.
+            5 => (LEFT, self.random.pick(&[0, u64::MAX, anything])),
             // `bell` and `sleepers`.
             _ => (CURSOR - 8, u64::MAX),
         };
@@ -233,7 +243,7 @@ impl Front {
         match self.random.below(50) {
             0..5 => self.place(),
             5 => self.take_back(),
-            6 => self.ring.ring(1),
+            6 => self.turn_to_places(),
             7..10 => self.read_ready(),
             10..15 => self.sleep(),
             _ => self.turn_to_one(),
@@ -277,6 +287,21 @@ impl Front {
         let _ = self.ring.any_ready();
         self.ring.retract_sleep();
         self.ring.clear_wake();
+    }
+
+    /// What it does with all of the worker's places.
+    fn turn_to_places(&mut self) {
+        match self.random.below(4) {
+            0 => self.ring.want_place(true),
+            1 => self.ring.want_place(false),
+            2 => drop((
+                self.ring.places_kept_by(),
+                self.ring.computes(),
+                self.ring.left(),
+                self.ring.on_fibers(),
+            )),
+            _ => self.ring.ring(1),
+        }
     }
 
     fn turn_to_one(&mut self) {

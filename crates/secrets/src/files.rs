@@ -31,7 +31,7 @@ pub(crate) const KEYS: &[&str] = &[
     "config/credentials/test.key",
 ];
 
-/// The beginning of a file; nothing of one that cannot be read, or is none.
+/// The beginning of a file; nothing if it cannot be read or is no file.
 pub(crate) fn read_start(folder: &TenantFolder, name: &str) -> String {
     let mut bytes = Vec::new();
     if let Ok((file, _)) = folder.file(name, Links::Anywhere) {

@@ -18,7 +18,7 @@ const SIGNS: &[(&str, Sign)] = &[
     ("\u{ff1a}", Sign::Colon),
     ("\u{ff1d}", Sign::Equals),
 ];
-/// The same where they also mean other things: only a quoted value, or one that is unlike a word, is one.
+/// The same where they also mean other things: only a quoted value, or a value unlike a word, is a secret.
 const WEAK_SIGNS: &[&str] = &["->", "\u{2192}", "-&gt;"];
 /// Words that name a name: `name="password" value="x"`.
 const NAMERS: &[&str] =
@@ -149,7 +149,7 @@ const VALIDATIONS: &[&str] = &[
     "must have",
     "has already been",
 ];
-/// What ends a value behind a full-width sign, and one that is percent-encoded.
+/// What ends a value behind a full-width sign, and a percent-encoded value.
 const WIDE_ENDS: [char; 4] = ['\u{ff0c}', '\u{ff1b}', '\u{3002}', '\u{3001}'];
 const ENCODED_ENDS: &[&str] = &["%26", "%2C", "%7D", "%22", "%27", "%0A", "%20"];
 

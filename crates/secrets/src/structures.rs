@@ -138,7 +138,7 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// From an opening bracket to behind the one that closes it, or to where the text is no structure.
+    /// From an opening bracket to behind its closing bracket, or to where the text is no structure.
     fn run(&mut self, start: usize) -> usize {
         let bytes = self.text.as_bytes();
         let mut at = start;

@@ -78,7 +78,7 @@ fn folder() -> Option<&'static Path> {
     FOLDER.get_or_init(read).as_deref()
 }
 
-#[allow(clippy::disallowed_methods)] // the folder is that of a test
+#[allow(clippy::disallowed_methods)] // the folder is a test's
 async fn wait_at(folder: &Path, step: &str) -> io::Result<()> {
     if !STEPS.contains(&step) {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "there is no such step"));

@@ -45,7 +45,7 @@ pub use core::config::Purpose;
 pub use core::crash_loop::PROBATION;
 pub use core::worker::WORKER_STATES;
 pub use diagnosis::in_brief;
-pub use diagnosis::thread_states::{AskedThreads, ThreadState};
+pub use diagnosis::thread_states::{AskedThreads, ThreadState, WorkersRequests};
 pub use probe::{Probe, ProbeFailure};
 pub use process::child::{ruby_command, withheld_variables};
 pub use process::launcher::Launcher;
@@ -106,7 +106,7 @@ pub enum Order {
     AskHeaps { gc: bool, to: oneshot::Sender<Vec<AskedHeap>> },
     /// Ask these workers, by application and number, where their threads are. The answer lists those that there are at once,
     /// in the same order; what they answer comes later.
-    AskThreads { workers: Vec<(AppId, u32)>, to: oneshot::Sender<Vec<AskedThreads>> },
+    AskThreads { requests: Vec<WorkersRequests>, to: oneshot::Sender<Vec<AskedThreads>> },
 }
 
 /// An order of an operator for an application.

@@ -33,7 +33,7 @@ pub(crate) fn to_pass_on(signal: ReceivedSignal) -> Option<rustix::process::Sign
     }
 }
 
-/// Whether this process ignores the signal, as the one that started it did (nohup(1)). See proc(5), `SigIgn`.
+/// Whether this process ignores the signal, as its parent did (nohup(1)). See proc(5), `SigIgn`.
 #[allow(clippy::disallowed_methods)] // a file of the kernel's
 fn ignores(signal: rustix::process::Signal) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();

@@ -58,7 +58,7 @@ pub enum OpenError {
     /// Links lead in a circle, or one leads into a process.
     #[error("its symbolic links lead in a circle, or into a process (/proc); put the file itself there")]
     BadLink,
-    /// It is not a file that a user has written, but one that the kernel makes up.
+    /// No user has written it: the kernel makes its content up.
     #[error("the kernel makes up its content ({0}); put a regular file in its place")]
     Kernel(&'static str),
     /// It is not UTF-8.

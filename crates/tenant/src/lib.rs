@@ -22,7 +22,7 @@
 //! - `opener`: opening by another process, which runs as the user.
 //!
 //! A [`Request`] and its answer, a descriptor with what [is known about it](About), are plain data, so that another
-//! process can be the one that opens.
+//! process can open it.
 
 mod about;
 mod error;

@@ -100,7 +100,7 @@ impl Links {
 impl Purpose {
     fn flags(self) -> OFlags {
         // Without NONBLOCK, opening a named pipe waits for its other end, and opening a file waits for a process that
-        // holds a lease on it. A terminal that is opened without NOCTTY becomes that of this process.
+        // holds a lease on it. A terminal that is opened without NOCTTY becomes this process's controlling terminal.
         let careful = OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         match self {
             Purpose::Read => OFlags::RDONLY | careful,

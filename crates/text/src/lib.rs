@@ -100,6 +100,16 @@ pub fn cut_line(line: &str, most: usize) -> Cow<'_, str> {
     Cow::Owned(format!("{}…", &line[..end]))
 }
 
+/// `1 connection`, `2 processes`
+pub fn counted(count: u64, noun: &str) -> String {
+    let ending = match count {
+        1 => "",
+        _ if noun.ends_with('s') => "es",
+        _ => "s",
+    };
+    format!("{count} {noun}{ending}")
+}
+
 fn push_visible(shown: &mut String, character: char) {
     // A String takes everything.
     let _ = match character {
@@ -114,6 +124,12 @@ fn push_visible(shown: &mut String, character: char) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_is_no_plural() {
+        assert_eq!([counted(1, "process"), counted(0, "process")], ["1 process", "0 processes"]);
+        assert_eq!(counted(2, "connection"), "2 connections");
+    }
 
     #[test]
     fn lines_are_cut_with_a_mark() {

@@ -1,4 +1,4 @@
-//! Whether a configuration file is the server's, or that of one application alone.
+//! Whether a configuration file is the server's, or an application's.
 //!
 //! That depends on who could have put the file there: every user who may write to the file itself or to a folder on the
 //! way to it, or who made a symbolic link on that way. The owner of the file alone proves nothing: any user may link to

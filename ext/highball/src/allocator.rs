@@ -18,7 +18,7 @@ type Mallctl =
 /// All arenas, in the names that begin with `arena.` (`MALLCTL_ARENAS_ALL`).
 const PURGE_ALL: &CStr = c"arena.4096.purge";
 
-/// The number of the arena that this process allocates in; 0, the one that every process has, before it was chosen.
+/// The number of the arena in which this process allocates; 0, which every process has, before it was chosen.
 static ARENA: AtomicU32 = AtomicU32::new(0);
 
 /// `None` if the allocator is another than jemalloc.

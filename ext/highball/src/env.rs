@@ -40,7 +40,7 @@ const METHODS: [&[u8]; 7] = [b"GET", b"POST", b"HEAD", b"PUT", b"PATCH", b"DELET
 pub(crate) const REQUEST_METHOD: u16 = 0;
 const HTTP_UPGRADE: u16 = 29;
 
-/// Keys whose values are often those of the request before: REQUEST_METHOD, SERVER_NAME, SERVER_PORT, REMOTE_ADDR.
+/// Keys whose values are often the same as in the request before: REQUEST_METHOD, SERVER_NAME, SERVER_PORT, REMOTE_ADDR.
 const REPEATED: [u16; 4] = [REQUEST_METHOD, 5, 6, 8];
 
 /// Keys that nearly every request has: PATH_INFO, REQUEST_URI, HTTP_HOST.
@@ -252,7 +252,7 @@ pub(crate) unsafe fn binary_string(bytes: &[u8]) -> VALUE {
 
 /// In UTF-8, as the literals of applications are: they are the same objects then, and found without comparing bytes.
 unsafe fn interned(bytes: &[u8]) -> VALUE {
-    // `rb_interned_str` of Ruby 3.1 reads at the pointer even if the length is 0, and that of an empty slice
+    // `rb_interned_str` of Ruby 3.1 reads at the pointer even if the length is 0, and the pointer of an empty slice
     // dangles.
     let pointer = if bytes.is_empty() { c"".as_ptr() } else { bytes.as_ptr().cast() };
     // SAFETY: the pointer is good for that number of bytes; Ruby copies.

@@ -14,7 +14,7 @@
 //! Ruby raises by `longjmp`, which does not run destructors. So every call into Ruby that may raise goes
 //! through `protect` (magnus does that in its safe methods), or is one that cannot raise.
 
-// The one public function is the one that the macro makes, for Ruby's loader.
+// The only public function is the macro's, for Ruby's loader.
 #![allow(missing_docs)]
 
 mod allocator;

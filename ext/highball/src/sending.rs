@@ -196,7 +196,7 @@ impl Ring {
     }
 
     /// `head_of_file(ticket, status, headers) -> true | false`: the head of an answer whose body is one whole file, of
-    /// which the client gets what it asks for. Its Content-Length is that of the file, which is sent next by `file`.
+    /// which the client gets what it asks for. Its Content-Length is the file's, which `file` sends next.
     pub(crate) fn head_of_file(
         ruby: &Ruby,
         this: &Self,

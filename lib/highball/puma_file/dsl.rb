@@ -156,7 +156,7 @@ module Highball
         tls("ssl_bind", address(host.to_s, port).delete_prefix("tcp://"), parameters)
       end
 
-      # With `'only'`, Puma binds no other addresses than those of systemd's sockets, if there are some.
+      # With `'only'`, Puma binds systemd's sockets alone, if there are some.
       def bind_to_activated_sockets(bind = true) # rubocop:disable Style/OptionalBooleanParameter -- as Puma has it
         statement = PumaStatements.find("bind_to_activated_sockets")
         return @file.skip(statement.names.first) unless bind

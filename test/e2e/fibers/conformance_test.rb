@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+# marks: debian13
+
 require "fileutils"
 require "minitest/autorun"
 require "open3"

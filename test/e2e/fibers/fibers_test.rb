@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+# marks: debian13
+
 require "json"
 require_relative "../../support/e2e_test"
 require_relative "../../support/fiber_app"

@@ -1,8 +1,11 @@
 # frozen_string_literal: true
 
+# marks: debian13
+
 require_relative "../../support/e2e_test"
 require_relative "../../support/fiber_app"
 require_relative "../../support/fiber_tries"
+require_relative "../../support/postgres_server"
 require_relative "../../support/redis_server"
 
 # Libraries that wait, in requests on fibers: each of 20 requests waits for a while, and they do so at the same time.
@@ -48,6 +51,17 @@ class FiberLibrariesTest < E2ETest
     assert_operator took, :<, 10
   ensure
     redis&.finish
+  end
+
+  def test_pg
+    skip "no PostgreSQL is installed" unless PostgresServer.programs
+    database = PostgresServer.new
+    start("DATABASE_URL" => database.url)
+    took = timings(1) { assert_equal %w[row], ask(:pg) }.first
+    assert_operator took, :<, WITHIN
+  ensure
+    @server&.stop
+    database&.finish
   end
 
   private

@@ -27,7 +27,7 @@ const WRITABLE_WITHIN: Timespec = Timespec { tv_sec: 5, tv_nsec: 0 };
 pub(crate) struct Place {
     /// `-` is standard output.
     pub(crate) path: PathBuf,
-    /// Whose log it is, if it is that of an application of another user.
+    /// Whose log it is, if it is the log of another user's application.
     pub(crate) user: Option<User>,
 }
 
@@ -35,7 +35,7 @@ pub(crate) struct Place {
 #[derive(Debug)]
 pub(crate) struct OpenLog {
     file: File,
-    /// With whose rights it is written, if not with those of this process: it counts against the user's quota.
+    /// With whose rights it is written, if not with this process's: it counts against the user's quota.
     user: Option<User>,
     ends: LineEnds,
 }

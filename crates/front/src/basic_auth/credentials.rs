@@ -51,7 +51,7 @@ impl Credentials {
         let decoded = Zeroizing::new(BASE64.decode(encoded.trim_ascii()).ok()?);
         let colon = memchr::memchr(b':', &decoded)?;
         let (name, password) = (&decoded[..colon], &decoded[colon + 1..]);
-        // With a NUL, some hashes are those of what stands before it.
+        // With a NUL, some hashes are only of what stands before it.
         let is_password = password.len() <= MOST_PASSWORD_BYTES && !password.contains(&0);
         (is_name(name) && is_password)
             .then(|| Credentials { name: name.into(), password: Zeroizing::new(password.to_vec()) })

@@ -9,7 +9,7 @@ const MOST: u32 = 10;
 
 const TIME_MS: u64 = 60_000;
 
-/// Most clients that are remembered; beyond that the one that began first is forgotten.
+/// Most clients that are remembered; beyond that, the client that began first is forgotten.
 const MOST_CLIENTS: usize = 4096;
 
 /// Wrong passwords, by client. Those that connect from this machine count as one client: they may be a proxy.

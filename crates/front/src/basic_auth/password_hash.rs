@@ -83,7 +83,7 @@ impl PasswordHash {
         matches!(self, PasswordHash::Sha1(_))
     }
 
-    /// Whether it is that of this password. Takes up to about a second.
+    /// Whether it is this password's. Takes up to about a second.
     pub(super) fn is_of(&self, password: &[u8]) -> bool {
         let is_hash =
             |hash: &str, of: Option<String>| of.is_some_and(|of| are_equal(of.as_bytes(), hash.as_bytes()));

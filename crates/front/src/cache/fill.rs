@@ -320,7 +320,7 @@ impl Memory {
         self.cache.count_recorded(-(less as i64));
     }
 
-    /// It is not that of a recording any more.
+    /// It is no recording's any more.
     fn into_permit(self) -> Permit {
         let permit = self.cache.permit();
         permit.set(self.bytes);

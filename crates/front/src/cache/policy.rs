@@ -7,7 +7,7 @@ use crate::http_syntax::{field_of, lines_of};
 use crate::message::conditions::{parse_date, seconds};
 
 /// Statuses of answers that are stored. Others are understood as well, but attackers can cause them by fields that are not
-/// part of the key: 400 by a cookie that is too large, 500 by one that the application cannot read.
+/// part of the key: 400 by a cookie that is too large, 500 by a cookie that the application cannot read.
 const STATUSES: [u16; 12] = [200, 203, 204, 300, 301, 302, 303, 307, 308, 404, 410, 451];
 
 /// The most fields that `Vary` may name.
@@ -117,7 +117,7 @@ impl<'a> Facts<'a> {
     }
 }
 
-/// Whether a field is stored with an answer: not one that is about the one request, or about a proxy.
+/// Whether a field is stored with an answer: not if it is about this request alone, or about a proxy.
 pub(super) fn is_stored(name: &[u8]) -> bool {
     const NOT: [&[u8]; 8] = [
         b"age",
@@ -132,7 +132,7 @@ pub(super) fn is_stored(name: &[u8]) -> bool {
     !NOT.iter().any(|other| name.eq_ignore_ascii_case(other))
 }
 
-/// Whether a field of a 304 takes the place of the stored one (RFC 9111 section 3.2): not one that describes the body.
+/// Whether a field of a 304 replaces the stored one (RFC 9111 section 3.2): not if it describes the body.
 pub(super) fn is_updated(name: &[u8]) -> bool {
     const NOT: [&[u8]; 5] =
         [b"content-encoding", b"content-length", b"content-range", b"content-type", b"etag"];

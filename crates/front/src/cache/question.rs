@@ -41,7 +41,7 @@ impl Question {
         if !matches!(head.method, Method::Get | Method::Head) {
             return Err(NotAsked::Pass("method"));
         }
-        // A body that is not part of the key; an answer for one client, or of a part; and one that is no answer.
+        // A body that is not part of the key; an answer for one client, or to a range; and what is no answer.
         const NOT: [crate::message::request_head::FieldKey; 5] = [
             known_key::AUTHORIZATION,
             known_key::RANGE,

@@ -157,7 +157,7 @@ impl Store {
         places.into_iter().for_each(|place| self.remove(place));
     }
 
-    /// Forgets the one that was not used for longest. `false`: there is none.
+    /// Forgets the answer that was not used for longest. `false`: there is none.
     pub(super) fn remove_oldest(&mut self) -> bool {
         let is_there = self.oldest != NONE;
         self.remove(self.oldest);

@@ -24,7 +24,7 @@ const BROTLI_QUALITY: u32 = 4;
 const BROTLI_WINDOW_BITS: u32 = 16;
 
 const ZSTD_LEVEL: i32 = 3;
-/// 128 KiB for a body that is there, and 32 KiB, with small tables, for one that comes little by little and may stay open for
+/// 128 KiB for a body that is there, and 32 KiB, with small tables, for a body that comes little by little and may stay open for
 /// hours: a tenth of the memory, for 1 % more bytes.
 const ZSTD_WHOLE_WINDOW_BITS: u32 = 17;
 const ZSTD_STREAM_WINDOW_BITS: u32 = 15;

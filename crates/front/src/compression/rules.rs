@@ -110,7 +110,7 @@ impl<'a> Facts<'a> {
     }
 }
 
-/// Judges an answer by its head; `length`: that of the body, if it is known.
+/// Judges an answer by its head; `length`: the body's, if it is known.
 pub(super) fn judge(asked: &Asked, head: &AnswerHead, lines: &[u8], length: Option<u64>) -> Verdict {
     let has_tag = |tag: Option<&[u8]>| {
         tag.zip(asked.weak_tags.as_deref()).is_some_and(|(tag, tags)| lists_weakly(tags, tag))

@@ -40,7 +40,7 @@ pub(crate) struct Stage {
     /// What has come, and is to be sent in this or another form.
     come: AnswerEvents,
     progress: Progress,
-    /// The status and the bytes of the body that the client gets, where they are not those of the application's answer.
+    /// The status and the bytes of the body that the client gets, where they are not the application's.
     sent: Option<(u16, u64)>,
 }
 

@@ -159,7 +159,7 @@ impl Connection {
     #[cold]
     fn take_from_stream(&mut self, context: &mut Context<'_>, app: &AppState) -> Result<bool, End> {
         let has_begun = self.request.exchange.borrow().response.progress() != Progress::Waiting;
-        // The client of a stream that has ended its side is taken to have left: one that is still there shows only when
+        // The client of a stream that has ended its side is taken to have left: a client that is still there shows only when
         // something is sent, which may take hours.
         if has_begun && self.client_side != ClientSide::Open {
             return Err(End::Gone);

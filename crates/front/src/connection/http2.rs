@@ -352,7 +352,7 @@ impl Running {
         &self.streams
     }
 
-    /// Whether a head of this length has room beside those of the other streams. By HPACK, a client sends the same one again with a
+    /// Whether a head of this length has room beside the other streams' heads. By HPACK, a client sends the same one again with a
     /// few bytes.
     pub(super) fn has_room_for(&self, head_bytes: usize, limits: &Limits) -> bool {
         let all = self.streams.head_bytes.get() + head_bytes;

@@ -105,7 +105,7 @@ struct Handshaking<'a> {
 impl Handshaking<'_> {
     /// What the client begins with, at least a byte.
     async fn first_bytes(&mut self, received: Vec<u8>) -> Result<Vec<u8>, Failed> {
-        // Another may take its place while it sends nothing, as that of an idle connection.
+        // Another connection may take its place while it sends nothing, as if it were idle.
         self.counted.rest(self.shared.settings.tls.handshake_timeout);
         if !received.is_empty() {
             return Ok(received);

@@ -53,7 +53,7 @@ impl Dispatcher {
             let seen = Seen {
                 missed: worker.unresponsive,
                 waits: worker.is_overdue(),
-                // In development, one that is at a request may have come to a breakpoint, where all threads stop.
+                // In development, a request may have come to a breakpoint, where all threads stop.
                 is_expected: gets_requests
                     && busy < worker.ring.places()
                     && !(is_development && busy > 0)

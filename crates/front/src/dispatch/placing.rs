@@ -58,7 +58,7 @@ impl Dispatcher {
     }
 
     /// The least busy worker with a thread free; failing that, the one with the fewest requests among those
-    /// that may be given some ahead: not one that stays where it is placed.
+    /// that may be given some ahead: not if it stays where it is placed.
     ///
     /// No worker older than generation `oldest`. Prefers older generations: a connection stays with a
     /// newer one, which has only one worker at the beginning of a restart.
@@ -184,7 +184,7 @@ impl Dispatcher {
         }
     }
 
-    /// Takes back what a worker does not begin, once there is a better one that can: until then, it would only be given
+    /// Takes back what a worker does not begin, once a better worker can: until then, it would only be given
     /// to the same again. (Other workers do not answer a canary's request.)
     fn take_back_overdue(&mut self) {
         for index in 0..self.workers.len() {
@@ -217,7 +217,7 @@ impl Dispatcher {
         }
     }
 
-    /// Takes a request back for the worker at `index`, from the one that has ended nothing for the longest time, if
+    /// Takes a request back for the worker at `index`, from the worker that has ended nothing for the longest time, if
     /// there is one where requests wait for others to end; for an idle one also if they only wait for a thread to
     /// look. (Not from a newer generation: its connections may know it already.)
     fn take_from_slowest(&mut self, index: usize) -> Option<Rc<Exchange>> {

@@ -23,7 +23,7 @@ impl Dispatcher {
             .map(|exchange| (received_us(&exchange.borrow().request.head), exchange))
             .collect();
         let (oldest, more) = oldest(all, most);
-        let now = now_us(); // once, so that of two requests the one that came first is never the younger one
+        let now = now_us(); // once, so that of two requests the first is never the younger
         (oldest.into_iter().map(|exchange| self.running_request(exchange, now)).collect(), more)
     }
 

@@ -205,7 +205,7 @@ impl Inner {
     }
 
     /// Whether its thread seems to wait for something, or does not end although others wait for its place. (A body that waits
-    /// for its client was written quickly: it ends soon, but for one that is endless.)
+    /// for its client was written quickly: it ends soon, unless it is endless.)
     fn is_slow(&self, now_ms: u64, others_wait: bool) -> bool {
         let is_paused = others_wait && now_ms >= self.body_ms + PAUSE_MS;
         let is_long = now_ms >= self.head_ms + LONG_MS;

@@ -192,7 +192,7 @@ impl Response {
         }
     }
 
-    /// Files of this answer are read by the threads of this pool, those of the application, and what it has in memory is counted there.
+    /// Files of this answer are read by the application's pool of threads, and what it has in memory is counted there.
     pub(crate) fn assign_to(&mut self, pool: &PoolShare, buffers: Account) {
         if !self.reads.is(pool) {
             self.reads = pool.clone();
@@ -343,7 +343,7 @@ impl Response {
     /// From now on what the client does not take goes to a spool file in `folder`, so that the worker need not
     /// wait. If that fails it is logged, and the worker waits after all. The task is woken when the worker can go on.
     pub(crate) fn spool_in(&mut self, folder: &Path, spool: &Account, context: &Context<'_>) {
-        // The writer of one that has left its place waits for its client: no other request waits for it.
+        // The writer of an answer that has left its place waits for its client: no other request waits for it.
         if !matches!(self.spool, Spool::Unused) || self.progress != Progress::Streaming || self.has_left {
             return;
         }
@@ -367,7 +367,7 @@ impl Response {
     }
 
     /// Whether its body goes on, and is written by the application: no file, and no connection that is taken over. A head alone
-    /// may be that of a file.
+    /// may lead to a file.
     pub(crate) fn has_body_under_way(&self) -> bool {
         let has_begun = self.body_bytes > 0 || self.streams_at_once;
         let is_written = has_begun && !self.hijack_announced && self.sent_file.is_none() && self.files == 0;

@@ -95,7 +95,7 @@ impl SpoolFile {
     /// Appends bytes. They are written later.
     ///
     /// # Errors
-    /// The budget is used up; or those of open(2) and write(2), for bytes that were appended before: no space above all.
+    /// The budget is used up; or an error of open(2) and write(2), for bytes that were appended before: no space above all.
     pub fn append(&mut self, bytes: &[u8]) -> Result<(), SpoolError> {
         self.file.permit().map_or(Ok(()), |permit| permit.grow(bytes.len() as u64))?;
         match self.file.behind() {

@@ -19,7 +19,7 @@ use crate::compression::accept_encoding::Coding;
 use crate::compression::encoder::{Encoder, Shape, Then};
 use crate::compression::room::AppRoom;
 
-/// Most files that are remembered; beyond that the one that was not requested for longest is forgotten.
+/// Most files that are remembered; beyond that, the file is forgotten that was not requested for longest.
 const MOST_FILES: usize = 512;
 
 /// What was not requested for this time is forgotten, in milliseconds.
@@ -121,7 +121,7 @@ impl CompressedFiles {
         Compressed::Not
     }
 
-    /// Memory for compressing a file of this length, if need be that of others.
+    /// Memory for compressing a file of this length, if need be taken from others.
     fn memory(&self, coding: Coding, length: u64) -> Option<Permit> {
         let bytes = Encoder::most_bytes(coding, Shape::Kept) + 2 * length;
         loop {
@@ -146,7 +146,7 @@ impl CompressedFiles {
         self.put(key, state, now_ms());
     }
 
-    /// The content in this coding; `None`: it becomes no shorter, or is not that of this file any more.
+    /// The content in this coding; `None`: it becomes no shorter, or the file has changed.
     async fn made(&self, key: &Key, source: Source) -> Option<Vec<u8>> {
         let (coding, about) = (key.coding, key.file);
         let (plain, held) = self.reads.take().await.spend(move || source.read(&about)).await?;
@@ -181,7 +181,7 @@ impl CompressedFiles {
 }
 
 impl Source {
-    /// The content, if it is still that of this file.
+    /// The content, if the file has not changed.
     fn read(self, about: &About) -> Option<Box<[u8]>> {
         let (file, length) = match self {
             Source::Bytes(bytes) => return Some(bytes),

@@ -58,7 +58,7 @@ pub(super) struct OpenFolder {
 pub(super) enum Names {
     /// Nothing: it is not there, or is not opened in time.
     None,
-    /// These, and those of pages (`name.html`) without their ending.
+    /// These, and the names of pages (`name.html`) without their ending.
     Known(Arc<NameSet>),
     /// They are unknown, or too many.
     Any,
@@ -89,7 +89,7 @@ impl NameSet {
 }
 
 impl Names {
-    /// Whether a path that begins with this component could be that of a file.
+    /// Whether a path that begins with this component could lead to a file.
     pub(super) fn may_hold(&self, first_component: &[u8]) -> bool {
         match self {
             Names::None => false,
@@ -105,7 +105,7 @@ impl Folder {
         Folder { root, links, user: None, seen: Mutex::default() }
     }
 
-    /// The folder, if a path that begins with this component could be that of a file.
+    /// The folder, if a path that begins with this component could lead to a file.
     pub(super) fn if_it_may_hold(&self, first_component: &[u8], now_ms: u64) -> Option<Arc<OpenFolder>> {
         self.by_now(now_ms).filter(|opened| opened.may_hold(first_component))
     }
@@ -147,7 +147,7 @@ impl Folder {
 }
 
 impl OpenFolder {
-    /// Whether a path that begins with this component could be that of a file.
+    /// Whether a path that begins with this component could lead to a file.
     pub(super) fn may_hold(&self, first_component: &[u8]) -> bool {
         self.names.may_hold(first_component)
     }

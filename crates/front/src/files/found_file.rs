@@ -27,7 +27,7 @@ const ACCEPT_RANGES: &[u8] = b"accept-ranges: bytes\r\n";
 /// A file and its compressed siblings.
 #[derive(Debug)]
 pub(super) struct FoundFile {
-    /// The path that was asked for is that of a folder, and this is the page in it.
+    /// The path leads to a folder, and this is the page in it.
     pub(super) is_page_of_folder: bool,
     plain: Representation,
     /// In the order of preference.
@@ -182,7 +182,7 @@ impl Representation {
     }
 }
 
-/// The content of a file of at most `most` bytes; `None` for others, and for one that cannot be read as a whole.
+/// The content of a file of at most `most` bytes; `None` for others, and for a file that cannot be read as a whole.
 fn read_small(file: &File, size: u64, most: u64) -> Option<Box<[u8]>> {
     if size > most {
         return None;

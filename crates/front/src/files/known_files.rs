@@ -30,9 +30,9 @@ pub(super) struct KnownFiles {
     pool: PoolShare,
     /// What is in the public folder.
     names: Memory<(), Names>,
-    /// What a path means that could be that of a file.
+    /// What a path means that could lead to a file.
     pub(super) files: Memory<Box<[u8]>, Option<Rc<FoundFile>>>,
-    /// Paths that begin so may be those of files whatever is in the folder.
+    /// Paths that begin so may lead to files, whatever is in the folder.
     pipeline_prefix: Option<Box<[u8]>>,
 }
 

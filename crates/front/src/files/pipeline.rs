@@ -1,8 +1,8 @@
 //! Source files of a Rails application that its asset pipeline, in development, would give out as they are.
 //!
 //! The pipeline itself has reported which those are. Only what is beyond doubt is decided here: whatever the pipeline
-//! might answer otherwise (a file that it would compile, another one that goes by the same name, a digest that is not
-//! that of the content) is left to it.
+//! might answer otherwise (a file that it would compile, another file by the same name, a digest that is not
+//! the content's) is left to it.
 
 use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
@@ -27,7 +27,7 @@ const READ_BYTES: u64 = 1024 * 1024;
 /// Text beyond this size is left to the pipeline, where it depends on it.
 const TEXT_BYTES: u64 = 16 * 1024 * 1024;
 
-/// What is larger is left to the pipeline wherever its content decides: one that is all hole has no end.
+/// What is larger is left to the pipeline wherever its content decides: a file that is all hole has no end.
 const DIGESTED_BYTES: u64 = 1024 * 1024 * 1024;
 
 /// A file without a digest in its name is revalidated at each request.

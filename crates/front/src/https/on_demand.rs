@@ -68,7 +68,7 @@ enum Known {
 }
 
 impl OnDemand {
-    /// `None`: no names beside those of the configuration get a certificate.
+    /// `None`: only the configuration's names get a certificate.
     pub(crate) fn new(acme: Option<&AcmeSettings>, tls: &Arc<Tls>) -> Option<Rc<Self>> {
         let acme = acme.filter(|acme| acme.on_demand.are_possible())?;
         Some(Rc::new(OnDemand {
@@ -139,7 +139,7 @@ impl OnDemand {
         self.tls.certificate_for(host).is_none()
     }
 
-    /// Whether it could be a name on demand: one that an authority issues certificates for, and none that has one otherwise.
+    /// Whether it could be a name on demand: an authority may issue a certificate for it, and it has none otherwise.
     fn is_possible(&self, host: &str) -> bool {
         let is_ours = |certificate: Certificate| certificate.file().starts_with(&self.kept_in);
         let above = host.split_once('.').map(|(_, above)| above);

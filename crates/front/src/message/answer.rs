@@ -342,7 +342,7 @@ impl AnswerEvents {
         events.pop_front()
     }
 
-    /// The next bytes: those of the head or body that was taken last.
+    /// The next bytes of the head or body that was taken last.
     pub fn take_bytes(&mut self, length: usize) -> &[u8] {
         let waiting = self.waiting();
         let begin = waiting.at;

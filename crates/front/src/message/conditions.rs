@@ -1,5 +1,5 @@
-//! Conditional requests and ranges (RFC 9110 sections 13 and 14): how much a client gets of a file, be it one that the front
-//! has found or one that an application sends.
+//! Conditional requests and ranges (RFC 9110 sections 13 and 14): how much a client gets of a file, whether the front
+//! has found it or an application sends it.
 
 use std::time::SystemTime;
 
@@ -159,7 +159,7 @@ fn opaque(tag: &[u8]) -> &[u8] {
     tag.strip_prefix(b"W/").unwrap_or(tag)
 }
 
-/// Whether the validator of If-Range is exactly that of the representation.
+/// Whether the validator of If-Range is exactly the representation's.
 fn is_current(validator: &[u8], of: &Validators<'_>) -> bool {
     if validator.ends_with(b"\"") {
         return is_strong(validator) && of.etag == Some(validator);

@@ -242,7 +242,7 @@ impl Refusal {
         }
     }
 
-    /// When the client may try again, if the refusal is one that passes.
+    /// When the client may try again, if the refusal is temporary.
     pub fn retry_after_seconds(self) -> Option<u32> {
         match self {
             Refusal::SpoolFull { retry_after_seconds }

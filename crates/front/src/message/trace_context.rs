@@ -1,6 +1,6 @@
 //! What a request says of the trace that it belongs to: `traceparent` and `tracestate` (W3C Trace Context, level 1).
 //!
-//! The front reports no spans, so it changes neither, and makes none: a parent that was made here would be one that no
+//! The front reports no spans, so it changes neither, and makes none: a parent that was made here would be a span that no
 //! tracing service ever learns of, and its flags would overrule what the application decides about sampling.
 
 use super::request_head::{known_key, RequestHead};

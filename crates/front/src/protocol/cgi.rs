@@ -59,7 +59,7 @@ pub enum Event<'r, 'i> {
 /// Why a reader cannot go on. The connection cannot be used for another request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ReadError {
-    /// The request is not one that may be served: answer this, then close.
+    /// The request may not be served: answer this, then close.
     #[error("the request is refused: {}", .0.why())]
     Refused(Refusal),
     /// The bytes are not of the protocol: close.

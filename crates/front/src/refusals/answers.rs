@@ -65,7 +65,7 @@ mod tests {
         assert!(fields.ends_with("\r\nretry-after: 7\r\n") && body.is_empty(), "{fields}");
     }
 
-    /// The fields and the body; the length that the client gets to know is that of the body, unless there is none.
+    /// The fields and the body. Without another length, the client gets to know the body's.
     fn written(mut events: AnswerEvents) -> (String, String) {
         let Some(AnswerEvent::Head(head)) = events.take_unless(|_| false) else { panic!("no head") };
         let fields = String::from_utf8(events.take_bytes(head.field_bytes).to_vec()).unwrap();

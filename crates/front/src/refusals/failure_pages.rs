@@ -159,7 +159,7 @@ fn holds(value: &[u8], part: &[u8]) -> bool {
     memchr::memmem::find(value, part).is_some()
 }
 
-/// Whether a Host field names this machine: by a loopback name or address, or by one that it listens on.
+/// Whether a Host field names this machine: by a loopback name or address, or an address that it listens on.
 fn is_ours(host: &str, binds: &[Bind]) -> bool {
     let name = match host.strip_prefix('[') {
         Some(rest) => rest.split(']').next().unwrap_or_default(),

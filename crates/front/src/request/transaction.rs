@@ -126,7 +126,7 @@ impl Transaction {
         // By name, so that no field is forgotten.
         let Transaction {
             head: _,      // the protocol writes it
-            exchange: _,  // the generation in it is that of the connection
+            exchange: _,  // the generation in it is the connection's
             answer: _,    // all of it was sent
             served_by: _, // the connection's
             phase,

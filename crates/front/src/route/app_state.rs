@@ -62,7 +62,7 @@ pub(crate) struct AppState {
     cache_memory: Arc<Share>,
     /// Its users, if it is for them alone.
     basic_auth: RefCell<Option<Rc<BasicAuth>>>,
-    /// The threads that check passwords, those of all applications.
+    /// The threads that check passwords, for all applications.
     logins: PoolShare,
     shed_log: ShedLog,
     access_log: RefCell<Option<Rc<AccessLog>>>,
@@ -99,7 +99,7 @@ struct BootFailure {
 }
 
 impl AppState {
-    /// An application of which nothing is there yet; `log` is that of the server.
+    /// An application of which nothing exists yet; `log` is the server's.
     pub(crate) fn new(
         app: Arc<App>,
         limits: &Limits,
@@ -154,7 +154,7 @@ impl AppState {
         Ref::map(self.app.borrow(), |app| &**app)
     }
 
-    /// The configuration says something else of it from now on; `log` is that of the server.
+    /// Its configuration has changed; `log` is the server's.
     pub(crate) fn change(&self, app: Arc<App>, log: Option<&Rc<AccessLog>>) {
         self.dispatcher.borrow_mut().set_limits(&app);
         self.spool.set_own_limit(app.limits.spool_bytes);
@@ -184,7 +184,7 @@ impl AppState {
         self.cache.borrow().is_some()
     }
 
-    /// Its stored answers, if answers are stored: those of the release that serves.
+    /// Its stored answers, if answers are stored: of the release that serves.
     pub(crate) fn cache(&self) -> Option<Rc<AppCache>> {
         let cache = self.cache.borrow().as_ref().map(Rc::clone)?;
         cache.follow(self.dispatcher.borrow().newest_generation());
@@ -218,7 +218,7 @@ impl AppState {
         self.access_log.borrow().as_ref().map(Rc::clone)
     }
 
-    /// The same, if it is not that of the server.
+    /// The same, if it is not the server's.
     pub(crate) fn own_log(&self) -> Option<Rc<AccessLog>> {
         self.access_log().filter(|_| matches!(self.settings().access_log, LogPlace::Own(_)))
     }
@@ -525,7 +525,7 @@ impl AppState {
     }
 }
 
-/// The log for this application's requests, where that of the server is `log`.
+/// The log for this application's requests; `log` is the server's.
 fn access_log(app: &App, log: Option<&Rc<AccessLog>>) -> Option<Rc<AccessLog>> {
     match &app.access_log {
         LogPlace::OfServer => log.map(Rc::clone),

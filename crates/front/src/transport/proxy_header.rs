@@ -33,7 +33,7 @@ const CLIENT_SSL: u8 = 0x01;
 /// What a proxy reports.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ProxyHeader {
-    /// The client's address and the one that it has connected to. `None`: those of the connection itself, as it is the
+    /// The client's address and the address that it has connected to. `None`: the connection's own, as it is the
     /// proxy's own (a health check), or as the client has no address of the Internet.
     pub addresses: Option<Addresses>,
     /// Whether the client uses TLS.
@@ -269,7 +269,7 @@ fn extension<'a>(rest: &mut &'a [u8]) -> Result<(u8, &'a [u8]), HeaderError> {
     Ok((start[0], value))
 }
 
-/// Checks the checksum that stands at `at`: it is that of the whole header with zeros in its place.
+/// Checks the checksum at `at`: it is of the whole header, with zeros in its place.
 fn check(value: &[u8], whole: &[u8], at: usize) -> Result<(), HeaderError> {
     let given = <[u8; 4]>::try_from(value).map_err(|_| HeaderError::BadLength)?;
     let zeros = [0; 4];

@@ -191,7 +191,7 @@ impl Tls {
     }
 
     /// Whether a client that has opened a connection by this name, in small letters, would get another certificate for this host,
-    /// in small letters, and the one that it has is not for it (RFC 9110 section 7.4).
+    /// in small letters, and its certificate is not for it (RFC 9110 section 7.4).
     pub(crate) fn is_misdirected(&self, server_name: &str, host: &str) -> bool {
         self.served.is_misdirected(server_name, host)
     }

@@ -12,7 +12,7 @@ use highball_config::Threads;
 use highball_link::{AppCommand, FrontAppEvent, NewWorker};
 use highball_ring::entry::{EntryState, Word};
 use highball_ring::frame::{Kind, IS_FILE};
-use highball_ring::layout::{ENTRIES_AT, FRONT_ASLEEP, READY, WRITTEN};
+use highball_ring::layout::{ENTRIES_AT, FRONT_ASLEEP, PLACES, READY, WANTED, WRITTEN};
 use proptest::prelude::*;
 
 /// Lets a worker do something with a request that cannot be repeated: what the front says of it, and what the
@@ -255,6 +255,38 @@ fn a_worker_that_cries_wolf_does_not_hold_up_the_others() {
     }
     stop.store(true, Ordering::Relaxed);
     crying.join().unwrap();
+    drop(good);
+}
+
+#[test]
+fn a_worker_that_lies_about_its_places_gets_no_more_requests_than_its_largest_number_and_holds_up_no_other() {
+    let front = Front::start();
+    let bad = front.worker_of_range(1, 4);
+    let _waiting: Vec<_> = (0..8).map(|_| front.get("/wait")).collect();
+    let mut jobs = vec![bad.claim()];
+    let stop = Arc::new(AtomicBool::new(false));
+    let lying = {
+        let (stop, memory) = (Arc::clone(&stop), bad.memory.try_clone().unwrap());
+        std::thread::spawn(move || {
+            for number in [0, 1, 4, 99, u32::MAX].into_iter().cycle() {
+                if stop.load(Ordering::Relaxed) {
+                    return;
+                }
+                rustix::io::pwrite(&memory, &[number.to_le_bytes(); 2].concat(), PLACES as u64).unwrap();
+                rustix::io::pwrite(&memory, &[0xff; 12], WANTED as u64).unwrap();
+            }
+        })
+    };
+    let good = front.worker(1).serve(1, |job| job.answer("good"));
+    for _ in 0..100 {
+        assert_eq!(front.get("/").answer().text(), "good");
+        jobs.extend(bad.try_claim());
+    }
+    stop.store(true, Ordering::Relaxed);
+    lying.join().unwrap();
+    assert!(jobs.len() <= 4, "it has {} requests", jobs.len());
+    let worker = &front.report().apps[0].workers[0];
+    assert!((1..=4).contains(&worker.threads), "the report says {} threads", worker.threads);
     drop(good);
 }
 

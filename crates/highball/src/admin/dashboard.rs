@@ -3,7 +3,7 @@
 //! update ([`super::streams`]), and escapes every text. A script in a text would not run even so: the policy allows the page's own.
 //!
 //! Who reaches the address sees the page. Orders are taken where the option `admin_actions` is on, and from those who send
-//! the token in a header field: a browser sends that of no other website's accord.
+//! the token in a header field, which another website cannot make a browser send.
 
 mod charts;
 mod content;

@@ -28,7 +28,7 @@ pub(super) struct Point {
     pub(super) requests: f32,
     /// Those with a status from 500 on.
     pub(super) failed: f32,
-    /// The time in which half of the answers began, and that of 95 %: limits of buckets. NaN: there were none;
+    /// The times within which half and 95 % of the answers began: limits of buckets. NaN: there were none;
     /// infinite: longer than all limits.
     pub(super) p50_ms: f32,
     pub(super) p95_ms: f32,

@@ -113,7 +113,7 @@ fn local(folder: &Path, files: &AuthorityFiles, is_new: bool) -> Result<Local, L
     Ok(Local { delegate, file, is_new })
 }
 
-/// Below the user's home. Root's is that of the user root: HOME may be another user's, who could have root write elsewhere.
+/// Below the user's home. For root, it is the home of the user root: HOME may be another user's, who could have root write elsewhere.
 fn folder() -> Result<PathBuf, LocalError> {
     let absolute = |path: &PathBuf| path.is_absolute();
     let variable = |name| std::env::var_os(name).map(PathBuf::from).filter(absolute);

@@ -87,7 +87,7 @@ fn ends_within(process: &OwnedFd, limit: Duration) -> io::Result<bool> {
     Ok(poll(&mut [PollFd::new(process, PollFlags::IN)], Some(&limit))? > 0)
 }
 
-/// Says whose server is asked, where root asks that of another user.
+/// Says whose server is asked, where root asks another user's.
 fn announce(instance: &Instance) {
     if let Some(uid) = instance.other_user {
         progress(format_args!("the server of {} (pid {}):", user_name(uid), instance.status.pid));

@@ -5,6 +5,7 @@ use crate::status::reports;
 use highball_config::AppId;
 use highball_link::AppProcesses;
 use highball_supervisor::{AppOrder, Order};
+use highball_text::counted;
 use serde::{Deserialize, Serialize};
 use tokio::sync::{mpsc, oneshot};
 
@@ -14,7 +15,7 @@ use tokio::sync::{mpsc, oneshot};
 pub(crate) enum AppAction {
     /// Load new code.
     Restart,
-    /// Fork the workers again, from one that is warm.
+    /// Fork the workers again, from a warm one.
     Refork,
     /// One worker more.
     MoreWorkers,
@@ -74,7 +75,7 @@ async fn change_workers(
         return Some(Err("this is the last worker; there is always one".into()));
     }
     supervisor.send(Order::ToApp(report.id, AppOrder::MoreWorkers(more))).await.ok()?;
-    Some(Ok(format!("{wanted} workers from now on")))
+    Some(Ok(format!("{} from now on", counted(wanted.unsigned_abs().into(), "worker"))))
 }
 
 async fn replace_worker(

@@ -23,7 +23,7 @@ const LOOKS: u32 = 5;
 const CLOSING_TIME: Duration = Duration::from_millis(50);
 /// How many servers are asked at the same time: many, as those of other users may keep from answering.
 const AT_ONCE: usize = 512;
-/// Time that others have to answer once the one that is meant has answered: a hot restart has two.
+/// Time that others have to answer once the right server has answered: in a hot restart there are two.
 const SETTLE_TIME: Duration = Duration::from_millis(500);
 
 /// A server that has answered.
@@ -131,7 +131,7 @@ impl Looked {
                 let other_user = Some(peer.uid()).filter(|uid| *uid != geteuid().as_raw());
                 let mut status = *status;
                 if let (Some(uid), Some(_)) = (other_user, address.owner) {
-                    // Root is not to take the server of one user for that of another.
+                    // Root is not to take one user's server for another's.
                     let really = ports_of(status.pid, uid).unwrap_or_default();
                     status.ports.retain(|port| really.contains(port));
                 }

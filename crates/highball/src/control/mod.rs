@@ -1,5 +1,5 @@
 //! The control socket. In reading order: `places` (where these sockets are, and who may be at the other end), `messages` (questions and
-//! answers), `socket` (that of this process), `callers` (the connections at it, and at other listeners that are not the clients'),
+//! answers), `socket` (this process's), `callers` (the connections at it, and at other listeners that are not the clients'),
 //! `actions` (what operators do with a running server), `asking` (one question to a server, one answer), `finding` (the
 //! servers that run), `listening` (the ports that a process really listens on), `elsewhere` (how to ask servers that were not
 //! found), `selection` (the server that a command means).

@@ -37,7 +37,7 @@ const MOST_SOCKETS: usize = 8;
 /// Where control sockets are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ControlPlaces {
-    /// In these folders, each with the number of the user that it has to belong to. A server uses the first one that it can;
+    /// In these folders, each with the number of the user that it has to belong to. A server uses the first folder that it can;
     /// commands look in all.
     Folders(Vec<(PathBuf, u32)>),
     /// At this path, or, if it is a folder, in it.

@@ -103,7 +103,7 @@ pub(crate) fn the_whole<'a>(
     }
 }
 
-/// The only one that serves. One that has been succeeded only finishes its requests, and takes no commands.
+/// The only server that serves. A succeeded server only finishes its requests, and takes no commands.
 pub(crate) fn the_only(found: &[Instance]) -> Result<&Instance, SelectionError> {
     let mut serving = found.iter().filter(|instance| instance.status.processes.successor.is_none());
     if let (Some(one), None) = (serving.next(), serving.next()) {

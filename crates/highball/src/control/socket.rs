@@ -46,7 +46,7 @@ pub(crate) struct InstanceSocket {
 
 impl InstanceSocket {
     /// Opens the socket of this process in the first of these places that can be used. One that is named may be
-    /// another's already: that of the process that this one takes over from is replaced.
+    /// another's already. The socket of the process that this one takes over from is replaced.
     pub(crate) async fn open(places: &ControlPlaces, predecessor: Option<i32>) -> io::Result<InstanceSocket> {
         match places {
             ControlPlaces::Named(path) if path.is_dir() => {

@@ -19,7 +19,7 @@ use std::time::Duration;
 /// A program, and what its configurations are made from.
 struct Program {
     name: &'static str,
-    /// For each protocol by which it reaches Highball; that of the first is used if several are possible.
+    /// For each protocol by which it reaches Highball. If several are possible, the first is used.
     templates: &'static [(BindProtocol, &'static str)],
     machines: Machines,
 }

@@ -27,7 +27,7 @@ const WORKER_MIB: u64 = 128;
 pub(crate) struct Machine {
     /// Host name or IP address.
     host: String,
-    /// Where it differs from that of the others.
+    /// Where it differs from the other machines'.
     port: Option<u16>,
 }
 

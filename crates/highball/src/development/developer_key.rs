@@ -67,7 +67,7 @@ fn folder() -> PathBuf {
     }
 }
 
-/// The secret in this folder: the one that is there, else `fresh` from now on.
+/// The secret in this folder: the existing one, else `fresh` from now on.
 fn kept(folder: &Path, fresh: &[u8; SECRET_BYTES]) -> io::Result<[u8; SECRET_BYTES]> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;

@@ -6,6 +6,7 @@ use crate::control::selection::is_selected;
 use highball_cgroups::{outlook, REMEDY};
 use highball_config::{App, AppSelector};
 use highball_link::KernelLimitsReport;
+use highball_text::counted;
 
 /// Names of the checks.
 const KEPT: &str = "limits";
@@ -78,9 +79,10 @@ fn out_of_memory(limits: &KernelLimitsReport) -> Option<Check> {
     let kills = limits.oom_kills;
     let memory_max = limits.memory_max_bytes.filter(|_| kills > 0)? >> 20;
     let what = format!(
-        "the kernel has killed {kills} processes of the application, as it needed more than memory_max, {memory_max} MiB; \
-         its memory has reached that {} times",
-        limits.memory_max_hits
+        "the kernel has killed {} of the application, as it needed more than memory_max, {memory_max} MiB; its memory \
+         has reached that {}",
+        counted(kills, "process"),
+        counted(limits.memory_max_hits, "time")
     );
     let remedy =
         "Look with `highball memory` what its processes have; set a larger memory_max, or fewer workers.";

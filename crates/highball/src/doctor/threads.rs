@@ -10,6 +10,7 @@ use crate::control::finding::Instance;
 use crate::control::selection::is_selected;
 use highball_config::{App, AppSelector};
 use highball_link::{RequestTimesReport, WorkerReport};
+use highball_text::counted;
 use std::fmt;
 
 const NAME: &str = "threads";
@@ -45,8 +46,7 @@ impl fmt::Display for Right {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Right { least: MOST, .. } => write!(f, "{MOST} or more threads"),
-            Right { most: 1, .. } => f.write_str("1 thread"),
-            Right { least, most } if least == most => write!(f, "{least} threads"),
+            Right { least, most } if least == most => f.write_str(&counted(least, "thread")),
             Right { least, most } => write!(f, "{least} to {most} threads"),
         }
     }
@@ -139,10 +139,14 @@ fn advice(times: &RequestTimesReport, threads: u64) -> Check {
     if beside_ms > all / 2 {
         return Check::ok(
             NAME,
-            format!("{shares}; so {threads} threads keep a CPU busy, and only more workers would serve more"),
+            format!(
+                "{shares}; so {} keep{} a CPU busy, and only more workers would serve more",
+                counted(threads, "thread"),
+                if threads == 1 { "s" } else { "" }
+            ),
         );
     }
-    Check::ok(NAME, format!("{shares}; {threads} threads are about right"))
+    Check::ok(NAME, format!("{shares}; that fits the number of threads, {threads}"))
 }
 
 fn warning(what: String, remedy: String) -> Check {
@@ -166,7 +170,7 @@ mod tests {
         let shares = "requests compute for 10% of their time, and wait for something else, such as the database, for 90%";
         assert_eq!(what, format!("{shares}; so 10 threads would be right, and there are 3"));
         let (state, what) = advice_for(1000, 0, 9000, 6);
-        assert_eq!((state, what), (CheckState::Ok, format!("{shares}; 6 threads are about right")));
+        assert_eq!((state, what), (CheckState::Ok, format!("{shares}; that fits the number of threads, 6")));
         assert!(advice_for(1, 0, 90_000, 3).1.contains("so 32 or more threads"), "it is limited");
     }
 

@@ -12,7 +12,7 @@ pub(crate) struct Process {
     pub(crate) parent: i32,
     /// The effective user id.
     pub(crate) uid: u32,
-    /// Its command line; one that has set its title has that as its one argument.
+    /// Its command line. If the process has set a title, that is the only argument.
     pub(crate) arguments: Vec<String>,
 }
 

@@ -51,7 +51,7 @@ impl Pidfile {
         })
     }
 
-    /// Writes our process id over that of the process that we have taken over from.
+    /// Replaces the process id of the process that we have taken over from by ours.
     pub(crate) fn write(path: &Path) -> Result<Pidfile, PidfileError> {
         Pidfile::replace(path, |_| Ok(()))
     }

@@ -1,5 +1,5 @@
 //! The path that this process was started by: what stands there later may be a newer version. Where a script has run this
-//! program in its place (that of the gem, whose programs lie in a folder of their version), it is the script's path.
+//! program in its place (the gem's, whose programs lie in a folder of their version), it is the script's path.
 
 use highball_config::working_folder;
 use std::env;

@@ -24,7 +24,7 @@ const LANDLOCK: ABI = ABI::V6;
 /// a backtrace. Other processes' memory, environment and descriptors in `/proc` stay closed, as Landlock counts reading them
 /// as debugging.
 const READ: [&str; 4] = ["/proc", "/sys/devices/system/cpu", "/sys/fs/cgroup", "/proc/self/exe"];
-/// What the server lists: the threads of a worker, to find the one that does not end. (The processes of this machine are
+/// What the server lists: the threads of a worker, to find the thread that does not end. (The processes of this machine are
 /// among it. Their numbers could be tried one by one anyway.)
 const LISTED: [&str; 1] = ["/proc"];
 /// What the server does in the folder of spool files.

@@ -218,7 +218,7 @@ struct OpenersOfUser {
 
 #[derive(Debug, Default)]
 struct State {
-    /// The one that was given back last is taken first.
+    /// The opener that was given back last is taken first.
     idle: Vec<Opener>,
     busy: usize,
     /// Those at the beginning of `idle` that were not taken since the last look for such.

@@ -234,7 +234,7 @@ impl Policy for RootPolicy {
         let bind = bind.ok_or_else(Refusal::not_in_table)?;
         let (socket, path) = front::bind(bind).map_err(Refusal::because)?.into_parts();
         if let Some(path) = path {
-            // It replaces the one that was there before.
+            // It replaces the earlier one.
             self.sockets.retain(|socket| socket.path() != path.path());
             self.sockets.push(path);
         }

@@ -219,7 +219,7 @@ impl Server {
             let _ = tokio::time::timeout(EXIT_TIMEOUT, telling).await; // for the supervisor's last messages
             outcome
         })?;
-        // This process may stay, as the one that passes signals on.
+        // This process may stay, to pass signals on.
         drop((control, handover, common, keeping));
         admin.end();
         let unanswered = front.end();

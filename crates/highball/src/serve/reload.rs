@@ -163,7 +163,7 @@ fn runs_as_server(app: &App) -> bool {
     policy::is_user(&app.runs_as, geteuid().as_raw())
 }
 
-/// Why this configuration cannot take the place of the one that is followed.
+/// Why this configuration cannot replace the current one.
 fn cannot_follow(new: &Settings, old: &Settings, launcher: &Launcher) -> Option<String> {
     if new.apps.len() > CHANNEL_CAPACITY {
         return Some(format!("it has {} applications; {CHANNEL_CAPACITY} is the most", new.apps.len()));

@@ -23,7 +23,7 @@ fn watchdog_time(pid: i32) -> Option<Duration> {
 }
 
 /// Notifies systemd that the event loops of front and supervisor run, as long as they do, if it wants to know. The second is
-/// the one that this runs on. Once there is no front, another process serves, for which this one stays as its PID proxy.
+/// the loop that this runs on. Once there is no front, another process serves, and this one stays as its PID proxy.
 pub(super) async fn keep_alive(front: mpsc::WeakSender<FrontCommand>, launcher: Launcher) {
     let Some(time) = watchdog_time(launcher.pid().as_raw_pid()) else { return };
     let mut ticks = interval(time / SIGNS);

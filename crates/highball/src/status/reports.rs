@@ -25,7 +25,7 @@ pub(crate) async fn of_supervisor(supervisor: mpsc::Sender<Order>) -> Option<Sup
     report.await.ok()
 }
 
-/// The phase of an application: that of its processes, unless these serve and their workers take no requests, as the front
+/// The phase of an application: its processes', unless these serve and their workers take no requests, as the front
 /// reports.
 pub(crate) fn phase<'a>(
     processes: &'a AppProcesses,

@@ -6,6 +6,7 @@ use highball_link::{
     MoldReport, OverrunReport, ReforkReport, RestartReport, ServerReport, ServerRequests, SizingReport,
     TlsReport, UpgradeReport, WorkerReport, WorkerRequests,
 };
+use highball_text::counted;
 use std::fmt::Write as _;
 use std::time::SystemTime;
 
@@ -338,10 +339,10 @@ fn memory_facts(page: &mut Page, memory: &MemoryReport) {
         let _ = write!(line, "; each worker at most {}", mib(*limit));
     }
     if *replaced > 0 {
-        let _ = write!(line, "; {replaced} workers replaced for their memory");
+        let _ = write!(line, "; {} replaced for their memory", counted(*replaced, "worker"));
     }
     if *oom_kills > 0 {
-        let _ = write!(line, "; {oom_kills} workers killed by the kernel, out of memory");
+        let _ = write!(line, "; {} killed by the kernel, out of memory", counted(*oom_kills, "worker"));
     }
     page.fact("memory", &line);
     if let Some(problem) = problem {
@@ -363,7 +364,7 @@ fn limits_facts(page: &mut Page, limits: &KernelLimitsReport) {
     if let Some(bytes) = memory_max_bytes {
         let used =
             memory_bytes.map(|bytes| format!(", {} in use with files", mib(bytes))).unwrap_or_default();
-        parts.push(format!("memory_max {}{used}, {oom_kills} processes killed", gib(*bytes)));
+        parts.push(format!("memory_max {}{used}, {} killed", gib(*bytes), counted(*oom_kills, "process")));
     }
     page.fact("limits", &parts.join("; "));
     if let Some(problem) = problem {

@@ -9,9 +9,9 @@ use crate::status::overview::rates::History;
 use crate::status::overview::report::{
     AppOverview, DiagnosisOverview, Overview, RequestOverview, WorkerOverview,
 };
-use crate::status::overview::words::{age, at_most, counted, duration, number, or_dash};
+use crate::status::overview::words::{age, at_most, duration, number, or_dash};
 use highball_link::{KernelLimitsReport, CPU_MAX};
-use highball_text::visible;
+use highball_text::{counted, visible};
 
 const APPS: &[Column] = &[
     left("APPLICATION", 20, 0),

@@ -188,7 +188,7 @@ fn lists(shown: &Shown<'_>, view: &View, room: usize) -> Vec<Line<'static>> {
     lines
 }
 
-/// One line for each application, and its cause below one that has failed.
+/// One line for each application. Below a failed one, its cause.
 fn app_lines(shown: &Shown<'_>, view: &View, room: usize) -> Vec<Line<'static>> {
     let Shown { history, now, look, columns } = shown;
     let table = app_table(history, now);
@@ -214,7 +214,7 @@ fn app_lines(shown: &Shown<'_>, view: &View, room: usize) -> Vec<Line<'static>> 
         block.extend(below(app, *columns, look));
         blocks.push(block);
     }
-    // Where there is no room for all, those around the one that is chosen.
+    // Where there is no room for all, those around the chosen one.
     let room = room.max(2).saturating_sub(1);
     let sizes: Vec<usize> = blocks.iter().map(Vec::len).collect();
     let mut first = 0;
@@ -259,7 +259,7 @@ fn bars(values: impl DoubleEndedIterator<Item = f64>, room: usize) -> String {
     last.iter().rev().map(bar).collect()
 }
 
-/// The requests, oldest first; the one that is chosen is among them.
+/// The requests, oldest first, with the chosen one among them.
 fn request_lines(shown: &Shown<'_>, view: &View, room: usize) -> Vec<Line<'static>> {
     let Shown { now, look, columns, .. } = shown;
     let all = requests(now);

@@ -47,7 +47,7 @@ pub(super) struct Confirmation {
 }
 
 impl View {
-    /// Chooses the request that is this many rows below the one that is chosen.
+    /// Chooses the request this many rows below the chosen one.
     pub(super) fn select(&mut self, now: &Overview, rows: isize) {
         let all: Vec<RequestId> = requests(now).into_iter().map(|(app, request)| id(app, request)).collect();
         let place = self.selected.as_ref().and_then(|selected| all.iter().position(|id| id == selected));

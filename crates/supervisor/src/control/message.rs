@@ -101,8 +101,8 @@ pub(crate) enum ToWorker {
     Heap { gc: bool },
     /// Report the memory of the process.
     Memory,
-    /// Say where the threads are that are at a request, or `all`.
-    Threads { all: bool },
+    /// Say where the threads are that are at a request, those at the requests with these tickets `first`; or where `all` are.
+    Threads { all: bool, first: Vec<u64> },
     /// Free the place of the request that the front knows by this number: its answer goes on.
     LeavePlace { ticket: u64 },
     /// Interrupt the thread that is at the request that the front knows by this number.

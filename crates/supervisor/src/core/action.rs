@@ -84,7 +84,7 @@ pub(crate) enum AppAction {
     LookAtFolder { ticket: Ticket },
     /// Ask this mold and these workers for their memory.
     MeasureMemory { ticket: Ticket, boot: u32, workers: Vec<u32> },
-    /// Read the configuration again: that of the application has a fault, which may have been corrected.
+    /// Read the configuration again: the application's has a fault, which may have been corrected.
     RereadConfiguration,
     /// Tell the front.
     Notify(AppCommand<()>),

@@ -205,7 +205,7 @@ impl AutoRefork {
         }
     }
 
-    /// A refork has succeeded. What came of one that was begun here is measured when a new worker is as warm as the old one
+    /// A refork has succeeded. If it was begun here, its result is measured when a new worker is as warm as the old one
     /// was.
     pub(crate) fn reforked(&mut self, now: Instant) {
         if self.step == Step::Stopped {

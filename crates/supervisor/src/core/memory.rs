@@ -60,7 +60,7 @@ pub(crate) struct OverMemory {
     pub(crate) bound: Bound,
     /// What the worker has.
     pub(crate) worker_bytes: u64,
-    /// What is more than the limit: the worker's, the application's, or that of all.
+    /// Whose memory is above the limit: the worker's, the application's, or that of all applications.
     pub(crate) bytes: u64,
     pub(crate) limit: u64,
     /// Whether there is memory for one more worker.
@@ -444,7 +444,7 @@ impl Judged<'_> {
         })
     }
 
-    /// All have too much: the worker that has grown the most lately. If none has, the one that has grown the most in an
+    /// All have too much: the worker that has grown most lately. If none has, the worker that has grown most in an
     /// application that has more than its part, so that others do not pay for it.
     fn of_machine(&self, usable: u64) -> Option<Verdict> {
         let part = usable / self.sharing().count().max(1) as u64;

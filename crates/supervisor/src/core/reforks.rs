@@ -196,7 +196,7 @@ impl Reforks {
         self.auto.judge(memory, now)
     }
 
-    /// Begins one, or shares the one that is under way: its number, and what the front has to do for it.
+    /// Begins a refork, or shares the one under way. Returns its number, and what the front has to do for it.
     pub(crate) fn ask(&mut self, cause: ReforkCause, now: Instant) -> (u32, Option<AppAction>) {
         if let Some(refork) = &self.going {
             return (refork.number, None);
@@ -289,7 +289,7 @@ impl Reforks {
         }
     }
 
-    /// The worker is a mold now, that of this line.
+    /// The worker is now the mold of this line.
     pub(crate) fn promoted(&mut self, line: u32, now: Instant) {
         if let Some(refork) = &mut self.going {
             refork.line = Some(line);

@@ -88,7 +88,7 @@ impl Restarts {
         self.wish
     }
 
-    /// Whether one that was asked for by USR1 waits to start.
+    /// Whether a restart waits to start that was asked for by USR1.
     pub(crate) fn waits_for_signalled(&self) -> bool {
         self.wish.is_some_and(|wish| wish.asked == Asked::Signal)
     }
@@ -223,7 +223,7 @@ impl Restarts {
         }
     }
 
-    /// The diagnosis with this ticket is there. The stage that has failed, if it is that of a restart.
+    /// The diagnosis with this ticket has arrived. Returns the stage that has failed, if a restart has.
     pub(crate) fn explained(&mut self, ticket: Ticket) -> Option<Stage> {
         let restart = self.going.as_mut()?;
         restart.explaining.take_if(|(of, _)| *of == ticket).map(|(_, was)| was)

@@ -117,7 +117,7 @@ mod tests {
 
     #[test]
     fn a_restart_that_is_taken_back_restores_the_old_ones_before_the_last_new_one_goes() {
-        // Three of four were replaced; the old generation is now the one that stays.
+        // Three of four were replaced; now the old generation stays.
         let tally = Tally { wanted: 4, surge: 1, serving: 1, others_serving: 3, ..Tally::default() };
         assert_eq!(tally.next_move(), Move::Fork);
         let tally = Tally { serving: 2, ..tally };

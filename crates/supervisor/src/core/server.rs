@@ -21,7 +21,7 @@ use upgrade::Upgrades;
 /// Signals closer together than this are one: `timeout`, process managers and terminals that signal both us and
 /// our group deliver each twice.
 pub(crate) const SAME_SIGNAL: Duration = Duration::from_millis(500);
-/// A boot keeps others from beginning for this long: one that hangs does not hold them up for longer.
+/// A boot keeps others from beginning for at most this long, even if it hangs.
 pub(crate) const TURN: Duration = Duration::from_secs(10);
 /// How long a process that was to take this one's place may take to be gone at the very end.
 const LEAVING_TIME: Duration = Duration::from_secs(3);
@@ -333,7 +333,7 @@ impl Server {
         }
     }
 
-    /// An application may have asked to end everything, or its end is that of the server.
+    /// An application may have asked to end everything, or the server ends with it.
     fn end_with_its_apps(&mut self) {
         if self.apps.values().any(|app| app.wants_the_end) {
             self.drain(false);

@@ -277,7 +277,7 @@ impl Staff {
 
     // --- deaths
 
-    /// Kills one that serves and that no order reaches any more, as it has closed its control socket.
+    /// Kills a serving worker that no order reaches any more, as it has closed its control socket.
     pub(crate) fn control_is_closed(&mut self, number: u32, now: Instant) -> Option<AppAction> {
         let what =
             "it has closed its control socket, by `exec` or by closing descriptors that are not its own";

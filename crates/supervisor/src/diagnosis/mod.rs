@@ -21,7 +21,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// Lines before and after the one that matters.
+/// Lines of source before and after the line of the error.
 const AROUND: u32 = 5;
 /// The longest line of source or log that is shown, in characters.
 const LINE_CHARACTERS: usize = 300;
@@ -64,7 +64,7 @@ fn of_failure(
     Diagnosis { step: Some(failure.step), ..diagnosis }
 }
 
-/// Of a request. `death`: that of its worker; `threads`: where those of its worker are.
+/// Of a request. `death`: how its worker died; `threads`: where its worker's threads are.
 pub(crate) fn of_request(
     failure: &RequestFailure,
     death: Option<&Death>,

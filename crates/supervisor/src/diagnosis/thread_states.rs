@@ -12,6 +12,17 @@ use tokio::time::timeout;
 /// have an answer within a second.
 const THREADS_TIME: Duration = Duration::from_millis(600);
 
+/// Requests that a worker is at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WorkersRequests {
+    /// The worker's application,
+    pub app: AppId,
+    /// and its number.
+    pub worker: u32,
+    /// The numbers by which it knows the requests, the oldest request first.
+    pub tickets: Vec<u64>,
+}
+
 /// A worker that was asked for its threads.
 #[derive(Debug)]
 pub struct AskedThreads {
@@ -19,6 +30,8 @@ pub struct AskedThreads {
     pub app: AppId,
     /// and its number.
     pub worker: u32,
+    /// The requests that are meant, by the numbers by which it knows them.
+    pub(crate) tickets: Vec<u64>,
     /// Process id, if known.
     pub pid: Option<i32>,
     /// Where its answer will arrive.
@@ -41,7 +54,7 @@ pub struct ThreadState {
 impl AskedThreads {
     /// Waits for the answer and looks at the threads meanwhile, less than a second in all. Requests that have ended by then,
     /// and those of a worker that is not asked in its state, are left out.
-    pub async fn states(self, tickets: &[u64]) -> Vec<ThreadState> {
+    pub async fn states(self) -> Vec<ThreadState> {
         let seen = async {
             match self.pid {
                 Some(pid) => look(pid).await,
@@ -64,7 +77,7 @@ impl AskedThreads {
             let (doing, backtrace) = describe(*ticket, threads, &seen)?;
             Some(ThreadState { ticket: *ticket, doing, backtrace })
         };
-        tickets.iter().filter_map(state).collect()
+        self.tickets.iter().filter_map(state).collect()
     }
 }
 
@@ -74,13 +87,13 @@ mod tests {
     use tokio::sync::oneshot;
 
     fn asked(answer: Result<Answer<Vec<ThreadPlace>>, NotAsked>) -> AskedThreads {
-        AskedThreads { app: AppId(1), worker: 1, pid: None, answer, late: None }
+        AskedThreads { app: AppId(1), worker: 1, tickets: vec![7, 8], pid: None, answer, late: None }
     }
 
     #[tokio::test]
     async fn one_that_does_not_answer_is_not_waited_for_for_ever() {
         let (_to, answer) = oneshot::channel();
-        let states = timeout(Duration::from_secs(10), asked(Ok(answer)).states(&[7])).await.unwrap();
+        let states = timeout(Duration::from_secs(10), asked(Ok(answer)).states()).await.unwrap();
         assert!(states[0].doing.contains("does not answer"), "{states:?}");
     }
 
@@ -88,7 +101,7 @@ mod tests {
     async fn an_answer_that_was_late_counts_for_its_requests() {
         let backtrace = vec!["a.rb:1:in 'Kernel#sleep'".into()];
         let late = Some(vec![ThreadPlace { ticket: 8, backtrace, ..ThreadPlace::default() }]);
-        let states = AskedThreads { late, ..asked(Err(NotAsked::Busy)) }.states(&[7, 8]).await;
+        let states = AskedThreads { late, ..asked(Err(NotAsked::Busy)) }.states().await;
         assert!(states[0].doing.contains("does not answer"), "{states:?}");
         assert_eq!((states[1].ticket, states[1].doing.as_str()), (8, "it sleeps"));
     }
@@ -98,9 +111,9 @@ mod tests {
         let (to, answer) = oneshot::channel();
         let backtrace = vec!["a.rb:1:in 'Kernel#sleep'".into()];
         to.send(vec![ThreadPlace { ticket: 8, backtrace, ..ThreadPlace::default() }]).unwrap();
-        let states = asked(Ok(answer)).states(&[7, 8]).await;
+        let states = asked(Ok(answer)).states().await;
         assert_eq!(states.len(), 1);
         assert_eq!((states[0].ticket, states[0].doing.as_str()), (8, "it sleeps"));
-        assert_eq!(asked(Err(NotAsked::NotServing)).states(&[7]).await, []);
+        assert_eq!(asked(Err(NotAsked::NotServing)).states().await, []);
     }
 }

@@ -36,7 +36,7 @@ pub(crate) struct Child {
 /// Where standard output and standard error of a process go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Output {
-    /// Where those of Highball go, and its standard input is that of Highball: a debugger has the terminal.
+    /// To Highball's own output, with Highball's standard input: a debugger has the terminal.
     Inherited,
     /// The same, but both to Highball's standard error.
     StandardError,

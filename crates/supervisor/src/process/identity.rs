@@ -8,7 +8,7 @@ use std::fs::read_to_string;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-/// Checks whether this pidfd is that of the process `pid`, and that one is this user's.
+/// Checks whether this pidfd refers to the process `pid`, and whether that process is this user's.
 ///
 /// # Errors
 /// It is another process, or has ended.

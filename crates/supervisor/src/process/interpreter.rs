@@ -56,7 +56,7 @@ pub(crate) struct Interpreter {
 }
 
 impl Interpreter {
-    /// The one that was named; else that of a version manager that is there and has a file to read a version from; else
+    /// The named one; else the Ruby of a version manager that is installed and finds a version file; else
     /// the first `ruby` in PATH, which may be the shim of one.
     ///
     /// # Errors

@@ -27,7 +27,7 @@ pub enum MoldSource {
         /// The folder `lib` of the gem.
         gem_lib: PathBuf,
     },
-    /// There is nothing to load: the folder is that of a static site, and the front serves its files alone.
+    /// There is nothing to load: the folder is a static site, and the front serves its files alone.
     Site,
     /// The process that started Highball holds the application as an object, is the mold itself, and
     /// talks over this control socket. It cannot be started again.
@@ -126,7 +126,7 @@ impl MoldHandle {
         }
     }
 
-    /// A caller reports its pid; that of all others is known, whatever they report.
+    /// A caller reports its pid. The pids of all others are known, whatever they report.
     pub(crate) fn reports_pid(&mut self, pid: i32) {
         if self.process.is_none() {
             self.pid = Pid::from_raw(pid);

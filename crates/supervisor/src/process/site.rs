@@ -6,7 +6,7 @@ use highball_users::User;
 use rustix::process::getpid;
 use std::path::{Path, PathBuf};
 
-/// What makes a folder that of an application, which has to be loaded.
+/// Files by which a folder is an application, which has to be loaded.
 const OF_APPLICATIONS: [&str; 6] =
     ["config.ru", "config/environment.rb", "config/app.rb", "config/apps.rb", "Gemfile", "gems.rb"];
 

@@ -18,7 +18,7 @@ use std::sync::{mpsc, Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 use tokio::sync::oneshot;
 
-/// The spawner follows an order within milliseconds; one that does not reply for so long is stuck.
+/// The spawner follows an order within milliseconds. If it does not reply for so long, it is stuck.
 const REPLY_TIME: Duration = Duration::from_secs(10);
 
 /// Orders that may wait to be given aside: more than there are processes to signal.
@@ -76,7 +76,7 @@ impl Client {
         })
     }
 
-    /// The spawner's process id: that of the process that people know as Highball.
+    /// The spawner's process id, which people know as Highball's.
     pub fn pid(&self) -> Pid {
         self.spawner
     }
@@ -84,7 +84,7 @@ impl Client {
     /// Gives orders on another thread, one after another in the order of the calls. What comes of it can be waited for.
     ///
     /// # Errors
-    /// Of what is returned: that of the orders, or there is no such thread.
+    /// The thread that gives the orders, if there is one.
     pub(crate) fn aside<T: Send + 'static>(
         self: &Arc<Self>,
         act: impl FnOnce(&Client) -> io::Result<T> + Send + 'static,

@@ -66,7 +66,7 @@ impl WorkerHandle {
     /// It has sent `hello`, with a pidfd that is checked first. False: it had done so before.
     ///
     /// # Errors
-    /// The pidfd is missing, or not that of a process that it can be.
+    /// The pidfd is missing, or belongs to a process that cannot be this worker.
     pub(crate) fn exists(
         &mut self,
         worker: u32,
@@ -105,14 +105,27 @@ impl WorkerHandle {
         self.memory_questions.ask(|| self.control.send(&ToWorker::Memory, &[]))
     }
 
-    /// Asks where its threads are that are at a request; with `all`, also where the others are.
-    pub(crate) fn ask_threads(&mut self, all: bool) -> Result<Answer<Vec<ThreadPlace>>, NotAsked> {
-        self.thread_questions.ask(|| self.control.send(&ToWorker::Threads { all }, &[]))
+    /// Asks where its threads are, those at a request before others.
+    pub(crate) fn ask_all_threads(&mut self) -> Result<Answer<Vec<ThreadPlace>>, NotAsked> {
+        self.thread_questions
+            .ask(|| self.control.send(&ToWorker::Threads { all: true, first: Vec::new() }, &[]))
+    }
+
+    /// Asks where its threads are that are at a request, those at the requests with these tickets first: of many, it names
+    /// some.
+    pub(crate) fn ask_threads(&mut self, first: &[u64]) -> Result<Answer<Vec<ThreadPlace>>, NotAsked> {
+        let first = first.to_vec();
+        self.thread_questions.ask(|| self.control.send(&ToWorker::Threads { all: false, first }, &[]))
     }
 
     /// The same, for those who look all the time.
-    pub(crate) fn ask_threads_unless_silent(&mut self) -> Result<Answer<Vec<ThreadPlace>>, NotAsked> {
-        self.thread_questions.ask_unless_silent(|| self.control.send(&ToWorker::Threads { all: false }, &[]))
+    pub(crate) fn ask_threads_unless_silent(
+        &mut self,
+        first: &[u64],
+    ) -> Result<Answer<Vec<ThreadPlace>>, NotAsked> {
+        let first = first.to_vec();
+        self.thread_questions
+            .ask_unless_silent(|| self.control.send(&ToWorker::Threads { all: false, first }, &[]))
     }
 
     /// It has become the mold of this boot; `None` if it never sent `hello`.

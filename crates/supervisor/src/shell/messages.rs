@@ -10,7 +10,7 @@ use crate::core::replacement::ReplacementCause;
 use crate::core::worker::{StartFailure, WorkerState};
 use crate::core::{App as Core, AppEvent, Process};
 use crate::diagnosis::overrun::{describe, look, of_unresponsive};
-use crate::diagnosis::thread_states::AskedThreads;
+use crate::diagnosis::thread_states::{AskedThreads, WorkersRequests};
 use crate::diagnosis::{self, start_failure_without_secrets};
 use crate::process::launcher::Who;
 use crate::process::watcher::SocketEvent;
@@ -77,16 +77,18 @@ impl Supervisor {
         apps.flat_map(|(app, core)| app.ask_heaps(core, gc)).collect()
     }
 
-    /// Asks these workers where their threads are. Nothing is waited for here.
-    pub(super) fn ask_threads(&mut self, workers: &[(AppId, u32)]) -> Vec<AskedThreads> {
-        let asked = workers.iter().filter_map(|(id, worker)| {
-            let (app, core) = (self.apps.get_mut(id)?, self.core.apps.get(id)?);
-            let pid = app.pid_of_worker(*worker);
-            let (answer, late) = match app.workers.get_mut(worker).filter(|_| hears(core, *worker)) {
-                Some(handle) => (handle.ask_threads_unless_silent(), handle.thread_questions.late().cloned()),
+    /// Asks these workers where their threads are that are at these requests. Nothing is waited for here.
+    pub(super) fn ask_threads(&mut self, requests: Vec<WorkersRequests>) -> Vec<AskedThreads> {
+        let asked = requests.into_iter().filter_map(|WorkersRequests { app: id, worker, tickets }| {
+            let (app, core) = (self.apps.get_mut(&id)?, self.core.apps.get(&id)?);
+            let pid = app.pid_of_worker(worker);
+            let (answer, late) = match app.workers.get_mut(&worker).filter(|_| hears(core, worker)) {
+                Some(handle) => {
+                    (handle.ask_threads_unless_silent(&tickets), handle.thread_questions.late().cloned())
+                }
                 None => (Err(NotAsked::NotServing), None),
             };
-            Some(AskedThreads { app: *id, worker: *worker, pid, answer, late })
+            Some(AskedThreads { app: id, worker, tickets, pid, answer, late })
         });
         asked.collect()
     }
@@ -229,7 +231,7 @@ impl AppSupervisor {
     fn diagnose_request(&mut self, failure: RequestFailure, mut to: oneshot::Sender<Diagnosis>, core: &Core) {
         let death = failure.dead_worker().and_then(|worker| self.deaths.of(worker));
         let stuck = failure.stuck_worker().filter(|worker| hears(core, *worker));
-        let asked = stuck.and_then(|worker| self.workers.get_mut(&worker)?.ask_threads(false).ok());
+        let asked = stuck.and_then(|worker| self.workers.get_mut(&worker)?.ask_threads(&[]).ok());
         let (app, folder) = (Arc::clone(&self.app), core.current.folder().to_owned());
         let turn = self.files.turn();
         tokio::spawn(async move {
@@ -267,7 +269,7 @@ impl AppSupervisor {
         let is_allowed = self.overrun_lines.allows(now);
         let handle = self.workers.get_mut(&worker).filter(|_| is_allowed && hears(core, worker));
         // One that has not answered earlier questions was described then.
-        let Some(asked) = handle.and_then(|handle| handle.ask_threads(false).ok()) else {
+        let Some(asked) = handle.and_then(|handle| handle.ask_threads(&[ticket]).ok()) else {
             self.overruns_left_out += 1;
             return;
         };
@@ -297,7 +299,7 @@ impl AppSupervisor {
             return;
         }
         self.overrun_lines.spend(1);
-        let asked = self.workers.get_mut(&worker).and_then(|handle| handle.ask_threads(true).ok());
+        let asked = self.workers.get_mut(&worker).and_then(|handle| handle.ask_all_threads().ok());
         let (pid, span) = (self.pid_of_worker(worker), Span::current());
         tokio::spawn(async move {
             let answers = async {

@@ -397,7 +397,7 @@ impl Supervisor {
             Order::Stop => self.happened.push_back(Event::Stop),
             Order::Report(to) => drop(to.send(self.report(Instant::now()))), // the client may have left
             Order::AskHeaps { gc, to } => drop(to.send(self.ask_heaps(gc))), // as above
-            Order::AskThreads { workers, to } => drop(to.send(self.ask_threads(&workers))), // as above
+            Order::AskThreads { requests, to } => drop(to.send(self.ask_threads(requests))), // as above
         }
     }
 

@@ -53,7 +53,7 @@ fn answers(handle: &mut WorkerHandle, now: Instant) -> bool {
     if handle.life.asked_at.is_none_or(|at| now >= at + ASK_EVERY) {
         handle.life.asked_at = Some(now);
         // Only that it answers matters. One that cannot be reached ends.
-        let _ = handle.ask_threads_unless_silent();
+        let _ = handle.ask_threads_unless_silent(&[]);
     }
     true
 }

@@ -50,7 +50,7 @@ impl Supervisor {
             for (worker, _) in core.staff.workers().iter() {
                 let pid = app.pid_of_worker(worker);
                 let handle = app.workers.get_mut(&worker).filter(|_| hears(core, worker));
-                let threads = handle.and_then(|handle| handle.ask_threads(true).ok());
+                let threads = handle.and_then(|handle| handle.ask_all_threads().ok());
                 all.push(Asked { span: span.clone(), worker, pid, threads });
             }
         }

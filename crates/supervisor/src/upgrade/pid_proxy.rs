@@ -57,7 +57,7 @@ impl ServingProcess {
         self.reports.is_some()
     }
 
-    /// Passes a signal on to the one that serves.
+    /// Passes a signal on to the process that serves.
     pub(crate) fn pass_on(&self, signal: ReceivedSignal) {
         if let Some(signal) = to_pass_on(signal).filter(|_| self.is_proxied()) {
             debug!(?signal, pid = self.pid.as_raw_pid(), "a signal is passed on");
@@ -65,7 +65,7 @@ impl ServingProcess {
         }
     }
 
-    /// The one that served has been succeeded by another.
+    /// Another process has succeeded the one that served.
     pub(crate) fn succeeded(&mut self, pid: i32, mut pidfd: Vec<OwnedFd>, watcher: &Watcher) {
         let (Some(pid), Some(pidfd)) = (Pid::from_raw(pid), pidfd.pop()) else { return };
         match watcher.hold(pidfd, Who::Successor(pid)) {
@@ -90,7 +90,7 @@ impl ServingProcess {
         }
     }
 
-    /// A process ended a moment ago, and what it sent was read. Returns how, if it is the one that serves and no other does.
+    /// A process ended a moment ago, and what it sent was read. Returns how it ended, if it served and no other process does.
     pub(crate) fn gone(&mut self, pid: Pid) -> Option<Ending> {
         self.before.retain(|(before, _)| *before != pid);
         if pid != self.pid || self.has_ended {

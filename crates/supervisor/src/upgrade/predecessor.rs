@@ -18,7 +18,7 @@ pub struct Predecessor {
 }
 
 impl Predecessor {
-    /// The one that has started this process; `None` if it was started in another way. To be called before there are
+    /// The server that has started this process; `None` if something else has. To be called before there are
     /// threads, and before anything is opened.
     ///
     /// # Errors

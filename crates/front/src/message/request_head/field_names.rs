@@ -111,7 +111,7 @@ pub(super) const fn env_byte(byte: u8) -> u8 {
     }
 }
 
-/// Whether a field name, which is a token, is that of a key.
+/// Whether a field name, which is a token, belongs to a key.
 fn is_same_name(name: &[u8], index: usize) -> bool {
     let known = &NAMES[index];
     is_named(name, &known.bytes[..usize::from(known.length)])

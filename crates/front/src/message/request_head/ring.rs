@@ -28,7 +28,7 @@ pub struct RingContext<'a> {
     pub script_name: &'a str,
     /// The bytes of that prefix in the path as it was sent; the rest is PATH_INFO.
     pub prefix_bytes: usize,
-    /// The id that was made for the request; one that came with it is among its fields.
+    /// The id that was made for the request. An id that came with it is among its fields.
     pub request_id: Option<&'a [u8]>,
     /// The user whose password came with the request.
     pub remote_user: Option<&'a [u8]>,

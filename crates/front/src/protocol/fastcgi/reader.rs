@@ -350,7 +350,7 @@ impl Reader {
         Step::Begin(keep_connection)
     }
 
-    /// Answers `GET_VALUES`, with those of the values that are asked for.
+    /// Answers `GET_VALUES` with the values that are asked for and exist.
     fn values(&mut self, limits: &Limits) -> Result<(), ReadError> {
         let most = limits.connections.to_string();
         let mut values = Vec::new();

@@ -36,7 +36,7 @@ impl Scan {
         self.begin
     }
 
-    /// Whether a byte other than those of empty lines has come.
+    /// Whether a byte has come that belongs to no empty line.
     pub(super) fn has_begun(&self, buffer: &[u8]) -> bool {
         self.lines > 0 || buffer.get(self.begin..).is_some_and(|rest| !matches!(rest, [] | [b'\r']))
     }
@@ -121,7 +121,7 @@ fn check_request_line(line: &[u8], limits: &Limits) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// A later minor version of HTTP/1 is treated as the last one that is known (RFC 9110 section 2.5).
+/// A later minor version of HTTP/1 is treated as the last known one (RFC 9110 section 2.5).
 pub(super) fn with_known_version(head: &[u8]) -> Option<Vec<u8>> {
     let end = memchr::memchr(b'\r', head)?;
     let minor = end.checked_sub(1)?;

@@ -1,4 +1,4 @@
-//! From the head of an HTTP/2 request to the one that all other stages know.
+//! From the head of an HTTP/2 request to the form that all other stages know.
 //!
 //! The crate h2 has seen to it that there are the pseudo-header fields that a request needs, once each and before all others,
 //! that names are tokens in lower case, that no field concerns a connection, and that the body has the length that is

@@ -1,4 +1,4 @@
-//! From the head of an answer to that of HTTP/2.
+//! From the head of an answer to HTTP/2's.
 
 use http::header::{CONTENT_LENGTH, DATE};
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};

@@ -110,7 +110,7 @@ impl CgiReader for Reader {
 }
 
 impl Reader {
-    /// Reads the header of a request's packet, or that of an abort while a request is open; whether one has come whole.
+    /// Reads the header of a request's packet, or of an abort while a request is open. Returns whether it is complete.
     fn begin_request(&mut self, input: &mut &[u8], limits: &Limits) -> Result<bool, ReadError> {
         while let Some(header) = self.header(input)? {
             match (header.kind, self.state) {

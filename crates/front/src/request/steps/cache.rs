@@ -96,7 +96,7 @@ fn send(
     Decision::Cached(CachedAnswer::new(head.status, body, !has_it && !is_head, permit))
 }
 
-/// Asks the application for a newer answer than the one that this client gets.
+/// Asks the application for a newer answer than this client gets.
 fn refresh(fill: Box<Fill>, transaction: &Transaction, routed: Routed<'_>) {
     let Routed { arrived, app, .. } = routed;
     let mut head = transaction.head.clone();

@@ -7,7 +7,7 @@ use crate::clock::now_ms;
 use crate::files::{StaticAnswer, StaticFiles, StaticRequest};
 use crate::request::{Decision, Flow, Routed, Transaction};
 
-/// Number of times that a request waits until more is known of a file: once for the one that it names, and once for the page
+/// Number of times that a request waits until more is known of a file: once for the file that it names, and once for the page
 /// that says that there is none.
 const MOST_WAITS: u8 = 2;
 

@@ -1,11 +1,11 @@
-//! By which ids a request is known: its own, and that of the trace that it belongs to.
+//! The ids of a request: its own, and the id of its trace.
 
 use crate::message::request_head::known_key;
 use crate::message::request_id::RequestId;
 use crate::request::{Arrived, Transaction};
 use crate::shared::Shared;
 
-/// Gives the request its id, unless it has one: the one that came with its head, or a new one.
+/// Gives the request its id, unless it has one: the id that came with its head, or a new one.
 pub(in crate::request) fn identify(transaction: &mut Transaction, arrived: Arrived<'_>) {
     transaction.head.drop_invalid_trace(arrived.text);
     if arrived.shared.settings.request_id && transaction.request_id.is_none() {

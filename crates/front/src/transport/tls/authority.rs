@@ -108,7 +108,7 @@ impl Authority {
         Ok(expiry(&parsed))
     }
 
-    /// What a server issues certificates with. `file`: that of the authority's certificate, for reports.
+    /// What a server issues certificates with. `file`: the authority's certificate, for reports.
     ///
     /// # Errors
     /// The files do not belong together, or the cryptography does not work.
@@ -153,7 +153,7 @@ impl Authority {
     }
 }
 
-/// An authority below that of the user, for one server.
+/// An authority below the user's, for one server.
 #[derive(Serialize, Deserialize)]
 pub struct Delegate {
     #[serde(with = "highball_text::exact")]
@@ -241,7 +241,7 @@ impl Issuer {
         params.distinguished_name = DistinguishedName::new();
         params.distinguished_name.push(DnType::OrganizationName, "Highball development certificate");
         params.subject_alt_names = names;
-        // By default that of the key, which all have. Some clients refuse two certificates with one number.
+        // By default the key's, which all have. Some clients refuse two certificates with one number.
         params.serial_number = Some(serial_number()?);
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];

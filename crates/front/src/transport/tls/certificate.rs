@@ -93,7 +93,7 @@ pub enum Flaw {
     Expired(SystemTime),
     /// It is not valid yet.
     NotYet(SystemTime),
-    /// A certificate does not follow the one that it was issued for. It is the one at this place, counted from 1.
+    /// A certificate does not follow the certificate that it was issued for. It is at this place, counted from 1.
     Unordered(usize),
     /// All users of this machine can read the key in this file.
     PublicKey(PathBuf),
@@ -256,7 +256,7 @@ fn has(bytes: &[u8], text: &[u8]) -> bool {
 fn read(path: &Path) -> Result<(Zeroizing<Vec<u8>>, bool), CertificateError> {
     let failed = |error| CertificateError::Unreadable { file: path.into(), error };
     let read = || {
-        // Root's configuration or that of this process's user names it. A pipe or a device could be waited for for ever.
+        // The configuration of root or of this process's user names it. A pipe or a device could block for ever.
         #[allow(clippy::disallowed_methods)]
         let opened =
             std::fs::File::options().read(true).custom_flags(OFlags::NONBLOCK.bits() as i32).open(path);

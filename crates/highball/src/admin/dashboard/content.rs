@@ -9,10 +9,11 @@ use crate::status::overview::rates::History;
 use crate::status::overview::report::{
     AppOverview, DiagnosisOverview, Overview, RequestOverview, WorkerOverview,
 };
-use crate::status::overview::words::{age, at_most, counted, duration, number, or_dash};
+use crate::status::overview::words::{age, at_most, duration, number, or_dash};
 use highball_config::AppId;
 use highball_front::refusals::page::Escaped;
 use highball_link::{KernelLimitsReport, CPU_MAX};
+use highball_text::counted;
 use std::fmt::Write;
 
 /// The most failures, requests, rows of applications and rows of workers on a page.

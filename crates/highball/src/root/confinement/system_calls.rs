@@ -26,7 +26,7 @@ const DENIED: &[c_long] = &[
     SYS_pidfd_getfd, SYS_pidfd_send_signal, SYS_rt_sigqueueinfo, SYS_rt_tgsigqueueinfo, SYS_tkill,
     SYS_setpriority, SYS_ioprio_set, SYS_sched_setattr, SYS_sched_setparam, SYS_sched_setscheduler,
     SYS_migrate_pages, SYS_move_pages,
-    // Making sockets: the spawner and the kernel (accept) do. connect(2) could also make use of one that exists.
+    // Making sockets: the spawner and the kernel (accept) do. connect(2) could also use an existing socket.
     SYS_socket, SYS_connect, SYS_bind, SYS_listen,
     // Becoming another user, and having other rights.
     SYS_setuid, SYS_setgid, SYS_setreuid, SYS_setregid, SYS_setresuid, SYS_setresgid, SYS_setfsuid, SYS_setfsgid,
@@ -83,7 +83,7 @@ fn denied_with(pid: u64) -> Vec<(c_long, Vec<Condition>)> {
         (SYS_socketpair, vec![(0, Ne, AF_UNIX as u64)]),
         (SYS_socketpair, vec![(1, MaskedEq(0xf), SOCK_DGRAM as u64)]),
         (SYS_socketpair, vec![(1, MaskedEq(0xf), SOCK_RAW as u64)]),
-        // A listening TCP socket that does not receive any more is one that can connect (MSG_FASTOPEN).
+        // A listening TCP socket that does not receive any more can connect (MSG_FASTOPEN).
         (SYS_shutdown, vec![(1, Ne, SHUT_WR as u64)]),
         // Memory with code that was not there at the start.
         (SYS_mmap, vec![(2, flag(PROT_EXEC), PROT_EXEC as u64)]),

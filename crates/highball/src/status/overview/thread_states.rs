@@ -3,7 +3,8 @@
 
 use highball_config::AppId;
 use highball_link::{RequestStage, RunningRequest, RunningRequests};
-use highball_supervisor::{Order, ThreadState};
+use highball_supervisor::{Order, ThreadState, WorkersRequests};
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -61,22 +62,19 @@ impl ThreadStates {
 }
 
 async fn look(supervisor: &mpsc::WeakSender<Order>, requests: &[RunningRequests]) -> Option<States> {
-    let mut tickets = tickets_by_worker(requests);
-    let workers: Vec<_> = tickets.iter().map(|(worker, _)| *worker).collect();
-    if workers.is_empty() {
+    let requests = by_worker(requests);
+    if requests.is_empty() {
         return None;
     }
     let (to, asked) = oneshot::channel();
     let asking = async {
-        supervisor.upgrade()?.send(Order::AskThreads { workers, to }).await.ok()?;
+        supervisor.upgrade()?.send(Order::AskThreads { requests, to }).await.ok()?;
         asked.await.ok()
     };
     let mut looks = JoinSet::new();
     for asked in timeout(ASKING_TIME, asking).await.ok()?? {
         let (app, worker) = (asked.app, asked.worker);
-        let at = tickets.iter().position(|(key, _)| *key == (app, worker))?;
-        let (_, tickets) = tickets.swap_remove(at);
-        looks.spawn(async move { (app, worker, asked.states(&tickets).await) });
+        looks.spawn(async move { (app, worker, asked.states().await) });
     }
     let mut states = States::new();
     while let Some(found) = looks.join_next().await {
@@ -86,26 +84,28 @@ async fn look(supervisor: &mpsc::WeakSender<Order>, requests: &[RunningRequests]
     Some(states)
 }
 
-/// A worker of an application.
-type WorkerOf = (AppId, u32);
-
 /// The requests that workers are at, for those workers that have the oldest.
-fn tickets_by_worker(requests: &[RunningRequests]) -> Vec<(WorkerOf, Vec<u64>)> {
-    let mut workers: BTreeMap<WorkerOf, (Duration, Vec<u64>)> = BTreeMap::new();
+fn by_worker(requests: &[RunningRequests]) -> Vec<WorkersRequests> {
+    let mut workers: BTreeMap<(AppId, u32), Vec<(Duration, u64)>> = BTreeMap::new();
     for RunningRequests { app, oldest, .. } in requests {
         let is_begun =
             |request: &&RunningRequest| request.age >= LEAST_AGE && request.stage != RequestStage::Placed;
         for request in oldest.iter().filter(is_begun) {
             let Some((worker, ticket)) = request.at else { continue };
-            let (age, tickets) = workers.entry((*app, worker)).or_default();
-            *age = request.age.max(*age);
-            tickets.push(ticket);
+            workers.entry((*app, worker)).or_default().push((request.age, ticket));
         }
     }
+    for requests in workers.values_mut() {
+        requests.sort_by_key(|(age, _)| Reverse(*age));
+    }
     let mut workers: Vec<_> = workers.into_iter().collect();
-    workers.sort_by_key(|(_, (age, _))| std::cmp::Reverse(*age));
+    workers.sort_by_key(|(_, requests)| Reverse(requests[0].0));
     workers.truncate(MOST_WORKERS);
-    workers.into_iter().map(|(worker, (_, tickets))| (worker, tickets)).collect()
+    let requests_of = |((app, worker), requests): (_, Vec<_>)| {
+        let tickets = requests.into_iter().map(|(_, ticket)| ticket).collect();
+        WorkersRequests { app, worker, tickets }
+    };
+    workers.into_iter().map(requests_of).collect()
 }
 
 #[cfg(test)]
@@ -129,8 +129,8 @@ mod tests {
     fn those_with_the_oldest_requests_are_looked_at() {
         let running = |worker, age| request(worker, u64::from(worker), age, RequestStage::Running);
         let oldest: Vec<_> = (1..=40).map(|worker| running(worker, 1000 + u64::from(worker))).collect();
-        let workers = tickets_by_worker(&[RunningRequests { app: AppId(1), oldest, more: 0 }]);
-        assert_eq!((workers.len(), workers[0].0), (MOST_WORKERS, (AppId(1), 40)));
+        let workers = by_worker(&[RunningRequests { app: AppId(1), oldest, more: 0 }]);
+        assert_eq!((workers.len(), workers[0].worker), (MOST_WORKERS, 40));
     }
 
     #[test]
@@ -138,10 +138,10 @@ mod tests {
         let oldest = vec![
             request(1, 1, 5000, RequestStage::Placed),
             request(2, 2, 5, RequestStage::Running),
-            request(3, 3, 5000, RequestStage::Abandoned),
-            request(3, 4, 4000, RequestStage::Answering),
+            request(3, 3, 4000, RequestStage::Abandoned),
+            request(3, 4, 5000, RequestStage::Answering),
         ];
-        let workers = tickets_by_worker(&[RunningRequests { app: AppId(1), oldest, more: 0 }]);
-        assert_eq!(workers, [((AppId(1), 3), vec![3, 4])]);
+        let workers = by_worker(&[RunningRequests { app: AppId(1), oldest, more: 0 }]);
+        assert_eq!(workers, [WorkersRequests { app: AppId(1), worker: 3, tickets: vec![4, 3] }]);
     }
 }

@@ -17,16 +17,6 @@ pub(crate) fn age(ms: u64) -> String {
     }
 }
 
-/// `1 connection`, `2 processes`
-pub(crate) fn counted(count: u64, noun: &str) -> String {
-    let ending = match count {
-        1 => "",
-        _ if noun.ends_with('s') => "es",
-        _ => "s",
-    };
-    format!("{count} {noun}{ending}")
-}
-
 /// A rate.
 pub(crate) fn number(rate: Option<f64>) -> String {
     match rate {
@@ -54,12 +44,6 @@ pub(crate) fn or_dash<T: ToString>(value: Option<T>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn one_is_no_plural() {
-        assert_eq!([counted(1, "process"), counted(0, "process")], ["1 process", "0 processes"]);
-        assert_eq!(counted(2, "connection"), "2 connections");
-    }
 
     #[test]
     fn times_are_no_shorter_than_they_are() {

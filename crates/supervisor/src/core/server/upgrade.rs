@@ -87,14 +87,14 @@ pub(crate) struct Upgrades {
     asked: u32,
     pub(crate) going: Option<Upgrade>,
     pub(crate) leaving: Option<Leaving>,
-    /// The last one that has ended, and when.
+    /// The last hot restart that has ended, and when.
     past: Option<(UpgradeReport, Instant)>,
     /// The hot restart that has succeeded.
     pub(crate) done: Option<u32>,
 }
 
 impl Upgrades {
-    /// How far the one that was asked for has come.
+    /// How far the hot restart has come that was asked for.
     pub(crate) fn progress(&self) -> HotRestart {
         match &self.going {
             None if self.done.is_some() => HotRestart::Done,

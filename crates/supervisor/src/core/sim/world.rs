@@ -38,7 +38,7 @@ const MS: Duration = Duration::from_millis(1);
 struct Delivery {
     at: Instant,
     number: u64,
-    /// The process that has sent it, and when: one that was dead by then has not.
+    /// The process that has sent it, and when: a process that was dead by then has not.
     sent: Option<(AppId, Process, Instant)>,
     event: Event,
 }
@@ -569,7 +569,7 @@ impl World {
     fn changed_config(&mut self, app: AppId) -> Event {
         let source = self.server.apps.get(&app).map_or(Source::Folder, |app| app.config.source);
         let mut config = Box::new(self.config(source));
-        config.has_fault = false; // one that is wrong changes nothing
+        config.has_fault = false; // a wrong configuration changes nothing
         let replaces = self.rng.bool();
         Event::OfApp(app, AppEvent::Configure { config, replaces })
     }

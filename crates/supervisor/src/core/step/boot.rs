@@ -26,7 +26,7 @@ pub(super) enum MoldRole {
     Current,
     /// Of the version that a restart brings.
     Next,
-    /// A worker until a moment ago, it is to become that of the version that is served.
+    /// It was a worker until a moment ago, and is to become the mold of the served version.
     Promoted,
     /// Of none any more.
     Leaving,

@@ -1,4 +1,4 @@
-//! Rolling restarts: a new version boots beside the one that is served, its first worker has to show that it answers,
+//! Rolling restarts: a new version boots beside the served one, its first worker has to show that it answers,
 //! and then its workers take the places of the old ones, one at a time. Whatever fails on the way, the old version
 //! keeps serving: the transaction is undone.
 

@@ -23,7 +23,7 @@ impl App {
         let all_serve = tally.serving >= tally.wanted && tally.coming == 0 && tally.others_serving == 0;
         let is_replaced = !matches!(self.restarts.stage(), None | Some(Stage::Booting | Stage::Probing));
         let is_calm = !is_replaced && !self.reforks.is_going();
-        // While another process takes the place of this one, or this one that of another, the workers are counted on.
+        // While this process takes another's place, or another takes this one's, the workers are counted on.
         let is_alone = matches!(self.surroundings.hot_restart, HotRestart::No | HotRestart::Queued)
             && self.surroundings.purpose == Purpose::Serve;
         let serves = self.phase.is_running() && self.condition.is_serving() && !self.config.is_site();

@@ -103,14 +103,14 @@ const BUNDLERS_COPY: &str = "BUNDLER_ORIG_";
 const WAS_NOT_THERE: &str = "BUNDLER_ENVIRONMENT_PRESERVER_INTENTIONALLY_NIL";
 
 /// The whole environment of an application's processes, but for what Highball tells each of them; `server` is Highball's
-/// own, and `folder` the one that the application is loaded from.
+/// own, and `folder` the folder from which the application is loaded.
 pub(crate) fn of_app(app: &App, folder: &Path, server: Environment) -> Environment {
     let mut environment = inherited(app, folder, server);
     if !app.prefix.is_empty() {
         // For the paths of its assets; all others it knows by SCRIPT_NAME.
         environment.insert("RAILS_RELATIVE_URL_ROOT".into(), app.prefix.clone().into());
     }
-    // As a shell names the folder that the processes begin in; the one that Highball was started in is another.
+    // As a shell names the folder in which the processes begin. Highball was started in another.
     environment.insert("PWD".into(), app.link.clone().into());
     environment.extend(app.env.iter().map(|(name, value)| (name.into(), value.into())));
     for name in ["RAILS_ENV", "RACK_ENV", "APP_ENV"] {

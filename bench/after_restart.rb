@@ -1,0 +1,177 @@
+#!/usr/bin/env ruby
+# frozen_string_literal: true
+
+# How long requests take before, during and after a rolling restart, under Highball and under Puma (a phased restart):
+#
+#     ruby bench/after_restart.rb [SHARE [SECONDS]]
+#
+# The application is the example blog, with two workers of three threads. First as many requests a second as the server
+# answers are measured, then SHARE (0.7) of them are sent, each at its time whatever has become of those before it: for
+# SECONDS (30), while the server restarts, and for SECONDS after that. Needs Debian's packages ruby-rails, ruby-sqlite3
+# and puma, and a built Highball (HIGHBALL_BIN).
+
+require "socket"
+require "tmpdir"
+require_relative "../test/support/free_port"
+require_relative "../test/support/highball_server"
+
+# A server with the blog.
+class Deployment
+  APP = File.expand_path("apps/examples/blog", __dir__)
+  ENVIRONMENT = HighballServer::ENVIRONMENT.merge("RAILS_ENV" => "production", "RACK_ENV" => "production",
+                                                  "SECRET_KEY_BASE" => "the benchmark's").freeze
+  WORKERS = 2
+  THREADS = 3
+
+  attr_reader :port
+
+  def initialize(folder)
+    @folder = folder
+    @port = FreePort.free_port
+    @pid = Process.spawn(ENVIRONMENT, *command, chdir: APP, in: File::NULL, %i[out err] => log)
+    Deadline.wait("#{self.class} to serve:\n#{log}") { Client.ask(port, "/posts/new") }
+  end
+
+  def stop
+    Process.kill(:TERM, @pid)
+    Process.wait(@pid)
+  end
+
+  private
+
+  def log = File.join(@folder, "log")
+end
+
+# Restarted by USR1. That needs an application that is not preloaded.
+class Puma < Deployment
+  def restart
+    Process.kill(:USR1, @pid)
+    Deadline.wait("new workers of Puma") { File.read(log).scan(/ booted .*phase: 1\b/).size == WORKERS }
+  end
+
+  private
+
+  def command
+    %W[puma --no-config --environment production --workers #{WORKERS} --threads #{THREADS}:#{THREADS}
+       --bind tcp://127.0.0.1:#{port} config.ru]
+  end
+end
+
+# The server of this tree.
+class Highball < Deployment
+  def restart
+    system(ENVIRONMENT, HighballServer::BINARY, "restart", "--port", port.to_s, %i[out err] => [log, "a"]) or
+      abort "restart failed:\n#{File.read(log)}"
+  end
+
+  private
+
+  def command
+    [HighballServer::BINARY, "serve", "--environment", "production", "--workers", WORKERS.to_s,
+     "--threads", THREADS.to_s, "--bind", "127.0.0.1:#{port}", "."]
+  end
+end
+
+# Sends requests.
+module Client
+  module_function
+
+  WITHIN = 30 # seconds
+  # The benchmark's workload.
+  PATHS = (1..60).flat_map do |number|
+    ["/?#{number}", "/posts/#{number}", "/posts/#{number}/file", "/posts/new"]
+  end.freeze
+
+  # Whether the answer to a request is right.
+  def ask(port, path)
+    TCPSocket.open("127.0.0.1", port) do |socket|
+      socket.write("GET #{path} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n")
+      raise "no answer to #{path}" unless socket.wait_readable(WITHIN)
+
+      socket.read.start_with?("HTTP/1.1 200 ")
+    end
+  rescue SystemCallError
+    false
+  end
+
+  # Requests a second that the server answers.
+  def capacity(port, seconds)
+    finish = now + seconds
+    counts = Array.new(8) do |first|
+      Thread.new { (first..).step(8).take_while { |index| now < finish && ask(port, PATHS[index % PATHS.size]) }.size }
+    end
+    counts.sum(&:value) / seconds.to_f
+  end
+
+  # Sends requests at this rate until `stop` returns true. Returns [time when it was due, seconds that it took, whether
+  # its answer was right] for each.
+  def load(port, rate, stop)
+    began = now
+    requests = (0..).lazy.map { |index| [index, began + (index / rate)] }.take_while { !stop.call }.map do |index, due|
+      sleep [due - now, 0].max
+      Thread.new do
+        right = ask(port, PATHS[index % PATHS.size])
+        [due, now - due, right]
+      end
+    end
+    requests.to_a.map(&:value)
+  end
+
+  def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+end
+
+# Measures a server, and prints a line.
+class Measurement
+  WARM_UP = 15 # seconds
+
+  def initialize(share, seconds)
+    @share = share
+    @seconds = seconds
+  end
+
+  def of(server)
+    Client.capacity(server.port, WARM_UP)
+    rate = Client.capacity(server.port, WARM_UP) * @share
+    requests, times = under_load(server, rate)
+    parts = times.each_cons(2).map { |from, till| requests.select { |due,| due.between?(from, till) } }
+    texts = %w[before during after].zip(parts).map { |name, part| "#{name} #{in_words(part)}" }
+    wrong = requests.count { |_, _, right| !right }
+    puts format("%-9<name>s %<rate>.0f requests/s: %<texts>s; restart %<restart>.1f s; %<wrong>d of %<all>d failed",
+                name: server.class, rate: rate, texts: texts.join(", "), restart: times[2] - times[1], wrong: wrong,
+                all: requests.size)
+  end
+
+  private
+
+  # The requests, and the times at which the load began, the restart began and ended, and the load ended.
+  def under_load(server, rate)
+    stopped = false
+    loading = Thread.new { Client.load(server.port, rate, -> { stopped }) }
+    times = [Client.now]
+    sleep @seconds
+    times << Client.now
+    server.restart
+    times << Client.now
+    sleep @seconds
+    stopped = true
+    [loading.value, times << Client.now]
+  end
+
+  def in_words(part)
+    sorted = part.map { |_, took,| took * 1000 }.sort
+    p50, p99, most = [0.5, 0.99, 1].map { |share| sorted[((sorted.size - 1) * share).round].round }
+    "p50 #{p50} p99 #{p99} max #{most} ms"
+  end
+end
+
+system("ruby", File.expand_path("apps/examples/prepare", __dir__), "blog", exception: true)
+share, seconds = ARGV
+measurement = Measurement.new(Float(share || 0.7), Integer(seconds || 30))
+[Puma, Highball].each do |kind|
+  Dir.mktmpdir do |folder|
+    server = kind.new(folder)
+    measurement.of(server)
+  ensure
+    server&.stop
+  end
+end
