@@ -11,6 +11,7 @@ require_relative "collector"
 require_relative "compiler"
 require_relative "control_socket"
 require_relative "diagnosis"
+require_relative "forking_thread"
 require_relative "heap"
 require_relative "heap_layout"
 require_relative "journey"
@@ -50,16 +51,20 @@ module Highball
     def self.start(file = nil)
       preload = ENV.delete("HIGHBALL_PRELOAD") != "off"
       may_refork = ENV.delete("HIGHBALL_MAY_REFORK") == "on"
-      role = new(ControlSocket.from_environment, file, preload: preload, may_refork: may_refork)
+      boots_beside = ENV.delete("HIGHBALL_BOOTS_BESIDE") == "on"
+      role = new(ControlSocket.from_environment, file, preload: preload, may_refork: may_refork,
+                                                       boots_beside: boots_beside)
       role = role.start while role
     end
 
-    # may_refork:: whether one of its workers may become a mold without being asked.
-    def initialize(control, file = nil, preload: true, may_refork: false)
+    # may_refork::   whether one of its workers may become a mold without being asked.
+    # boots_beside:: whether workers of another mold serve while this one boots.
+    def initialize(control, file = nil, preload: true, may_refork: false, boots_beside: false)
       @control = control
       @file = file
       @preload = preload
       @may_refork = may_refork
+      @boots_beside = boots_beside
       @journey = Journey.new(control)
       @output = []
     end
@@ -69,6 +74,7 @@ module Highball
     def start
       OomScore.mold
       take_signals
+      let_others_go_first if @boots_beside && @preload
       boot
       name_process
       take_signals # again, because the application may have set its own handlers
@@ -78,6 +84,11 @@ module Highball
     end
 
     private
+
+    def let_others_go_first
+      @forking = ForkingThread.new
+      ForkingThread.lower_priority
+    end
 
     def take_signals
       Mold.ignore_group_signals
@@ -195,6 +206,12 @@ module Highball
     # Forks through an intermediate process, so that the worker becomes a child of `highball`, which reaps it. Uses
     # Process.fork, so that hooks on it run (ActiveSupport::ForkTracker).
     def fork_process(message, descriptors)
+      return @forking.fork_by { fork_here(message, descriptors) } if @forking
+
+      fork_here(message, descriptors)
+    end
+
+    def fork_here(message, descriptors)
       intermediate = Process.fork
       return fork_grandchild(message, descriptors) unless intermediate
 

@@ -33,6 +33,17 @@ pub(crate) struct Child {
     pub(crate) no_new_privs: bool,
 }
 
+/// What a mold is started for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Errand {
+    /// Its workers will serve; nothing serves the application yet.
+    Serve,
+    /// Its workers will serve, and other workers serve meanwhile: it boots with a lower priority.
+    ServeNext,
+    /// The application is looked at, once.
+    Examine,
+}
+
 /// Where standard output and standard error of a process go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Output {
@@ -46,25 +57,27 @@ pub(crate) enum Output {
 }
 
 impl Child {
-    /// A mold for this application. Where it only has to `examine` the application it prints to standard error, as
-    /// standard output is for the findings.
+    /// A mold for this application. One that only examines it prints to standard error, as standard output is for the
+    /// findings.
     pub(crate) fn mold(
         app: &App,
         folder: &Path,
         (ruby, boot_file): (&Interpreter, &Path),
-        examine: bool,
+        errand: Errand,
     ) -> Child {
         let user = app.runs_as.another();
         let mut environment = environment::of_app(app, folder, own_environment());
         let on_or_off = |is_on| if is_on { "on".into() } else { "off".into() };
         environment.insert("HIGHBALL_PRELOAD".into(), on_or_off(app.process.preload));
         environment.insert("HIGHBALL_MAY_REFORK".into(), on_or_off(app.process.may_refork_by_itself()));
+        environment.insert("HIGHBALL_BOOTS_BESIDE".into(), on_or_off(errand == Errand::ServeNext));
         environment.remove(OsStr::new(PUMA_FILE));
         if let Some(file) = &app.puma_file {
             environment.insert(PUMA_FILE.into(), file.into());
         }
         let library = boot_file.parent().unwrap_or(Path::new(""));
         let options = tuning::tune(&mut environment, app, library);
+        let examine = errand == Errand::Examine;
         if examine {
             environment.insert("HIGHBALL_EXAMINE".into(), app.threads.least.to_string().into());
         }

@@ -5,7 +5,7 @@ use crate::control::control_socket::ControlSocket;
 use crate::control::message::{OwnMemory, ToMold};
 use crate::control::questions::{Answer, NotAsked, Questions};
 use crate::facts::boot_failure::BootFailure;
-use crate::process::child::{Child, Output};
+use crate::process::child::{Child, Errand, Output};
 use crate::process::interpreter::Interpreter;
 use crate::process::launcher::Who;
 use crate::process::launcher::{Launched, Launching};
@@ -64,10 +64,10 @@ impl MoldHandle {
         app: &App,
         (folder, opened): (&Path, Box<TenantFolder>),
         (ruby, boot_file): (&Interpreter, &Path),
-        examine: bool,
+        errand: Errand,
         output: &mut AppOutput,
     ) -> io::Result<(ControlSocket, Launching)> {
-        let child = Child::mold(app, folder, (ruby, boot_file), examine);
+        let child = Child::mold(app, folder, (ruby, boot_file), errand);
         let (control, theirs) = ControlSocket::pair()?;
         let piped = child.user.as_ref().filter(|_| child.output == Output::Pipe);
         let pipe = piped.map(|user| output.pipe(user)).transpose()?;

@@ -7,6 +7,7 @@ use super::load_probe::LoadProbe;
 use crate::app_output::AppOutput;
 use crate::control::control_socket::ControlSocket;
 use crate::control::message::ToWorker;
+use crate::core::config::Purpose;
 use crate::core::{App as Core, AppAction, AppEvent, AppLog, Event, Process, Ticket, WorkerOrder};
 use crate::diagnosis;
 use crate::diagnosis::overrun::LastOverruns;
@@ -17,6 +18,7 @@ use crate::facts::folder_state::FolderState;
 use crate::inbox::Inbox;
 use crate::message_log::MessageLog;
 use crate::process::boot_plan::{BootPlan, NotStarted, Start};
+use crate::process::child::Errand;
 use crate::process::interpreter::Interpreter;
 use crate::process::mold::{MoldHandle, MoldSource};
 use crate::process::watcher::Watcher;
@@ -54,8 +56,8 @@ pub(super) struct AppSupervisor {
     source: MoldSource,
     geometry: Geometry,
     may_fail: bool,
-    /// The application is looked at, once, and not served.
-    is_examined: bool,
+    /// What its next boot is for.
+    purpose: Purpose,
     /// Lines of the log that are about it say so, where there are others.
     span: Option<Span>,
     pub(super) molds: BTreeMap<u32, MoldHandle>,
@@ -83,7 +85,7 @@ impl AppSupervisor {
     pub(super) fn new(
         blueprint: AppBlueprint,
         settings: Arc<Settings>,
-        is_examined: bool,
+        purpose: Purpose,
         output: AppOutput,
         (watcher, inbox): (Watcher, Inbox<Discovery>),
         notices: mpsc::Sender<Notice>,
@@ -97,7 +99,7 @@ impl AppSupervisor {
             source,
             geometry,
             may_fail,
-            is_examined,
+            purpose,
             span: None,
             molds: BTreeMap::new(),
             workers: BTreeMap::new(),
@@ -316,10 +318,15 @@ impl AppSupervisor {
         };
         let user = self.app.runs_as.another().map(tracing::field::display);
         info!(target: DETAIL, app = visible_path(folder), environment = self.app.environment, user, "booting");
-        let examine = self.is_examined;
+        let errand = match std::mem::replace(&mut self.purpose, Purpose::Serve) {
+            Purpose::Examine => Errand::Examine,
+            Purpose::Succeed => Errand::ServeNext,
+            Purpose::Serve if !self.workers.is_empty() => Errand::ServeNext,
+            Purpose::Serve => Errand::Serve,
+        };
         let (place, program) = ((folder, opened), (ruby, boot_file.as_path()));
         let (control, launching) =
-            MoldHandle::launching(&self.app, place, program, examine, &mut self.output)?;
+            MoldHandle::launching(&self.app, place, program, errand, &mut self.output)?;
         let (app, folder) = (Arc::clone(&self.app), folder.to_owned());
         let launched =
             move |launched| Found::Launch(Box::new(Launch { boot, app, folder, control, launched }));

@@ -287,11 +287,11 @@ impl Supervisor {
     /// What is there to hold an application, and its configuration for the core.
     fn add(&mut self, blueprint: AppBlueprint) -> (AppId, crate::core::AppConfig) {
         let (id, config) = (blueprint.app.id, blueprint.config(&self.settings));
-        let is_examined = self.core.config.purpose == crate::Purpose::Examine;
+        let purpose = self.core.config.purpose;
         let settings = Arc::clone(&self.settings);
         let (seen, notices) = ((self.watcher.of_app(id), self.inbox.of_app(id)), self.notices.clone());
         let output = AppOutput::new(&blueprint.app, self.output.clone());
-        self.apps.insert(id, AppSupervisor::new(blueprint, settings, is_examined, output, seen, notices));
+        self.apps.insert(id, AppSupervisor::new(blueprint, settings, purpose, output, seen, notices));
         (id, config)
     }
 

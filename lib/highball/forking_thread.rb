@@ -1,0 +1,55 @@
+# frozen_string_literal: true
+
+module Highball
+  # The thread of a mold that forks its workers. While other workers serve, the mold boots with a lower priority, so
+  # that requests do not wait for it. Without privileges no thread can raise its priority again, and a fork has the
+  # priority of the thread that made it. So the main thread boots, and this one, which is older and has the usual
+  # priority, forks. In the forked process it is the main thread.
+  class ForkingThread
+    # Of nice(1): the boot gets a quarter of a CPU that a serving worker could use, too, and all that is idle.
+    NICER = 5
+
+    # Lowers the priority of the calling thread, for good.
+    def self.lower_priority
+      Process.setpriority(Process::PRIO_PROCESS, 0, Process.getpriority(Process::PRIO_PROCESS, 0) + NICER)
+    end
+
+    def initialize
+      @jobs = Thread::Queue.new
+      @results = Thread::Queue.new
+      @thread = Thread.new { work }
+      @thread.name = File.read("/proc/self/comm").chomp # ps(1) shows it as the name of the forked process
+      @thread.report_on_exception = false
+      @thread.thread_variable_set(:fork_safe, true)
+    end
+
+    # Runs a block, which forks, in the thread. Returns nil, or raises what the block has raised. In a forked process
+    # the block returns a role, and the thread lives it: this method does not return there.
+    def fork_by(&job)
+      @jobs << job
+      error = @results.pop
+      raise error if error
+    end
+
+    private
+
+    def work
+      loop do
+        role, error = outcome_of(@jobs.pop)
+        return live(role) if role
+
+        @results << error
+      end
+    end
+
+    def outcome_of(job)
+      [job.call, nil]
+    rescue StandardError => e
+      [nil, e]
+    end
+
+    def live(role)
+      role = role.start while role
+    end
+  end
+end

@@ -1,0 +1,99 @@
+# frozen_string_literal: true
+
+# marks: debian13
+
+require "json"
+require_relative "../../support/upgrade_test_case"
+
+# While workers serve, the next version boots with a lower priority. Its workers have the usual one.
+class PriorityTest < UpgradeTestCase
+  # GET / answers with the priorities (nice(1)) of the boot, of the worker's main thread and of the thread that serves,
+  # and with what else a forked process might take over from the thread that forked it.
+  APP = <<~'RUBY'
+    require "json"
+    BOOT = Process.getpriority(Process::PRIO_PROCESS, 0)
+    refuses = -> { File.exist?(File.join(__dir__, "refuse")) }
+    Process.singleton_class.prepend(Module.new { define_method(:_fork) { refuses.call ? raise("no fork") : super() } })
+    at_exit { File.write(File.join(__dir__, "exits"), "#{Process.pid}\n", mode: "a") }
+    run lambda { |_env|
+      seen = { boot: BOOT, main: Process.getpriority(Process::PRIO_PROCESS, Process.pid),
+               serves: Process.getpriority(Process::PRIO_PROCESS, 0), comm: File.read("/proc/self/comm").chomp,
+               title: File.read("/proc/self/cmdline").delete("\0"), threads: Thread.list.size,
+               pid: Process.pid }
+      [200, { "content-type" => "application/json" }, [seen.to_json]]
+    }
+  RUBY
+  USUAL = Process.getpriority(Process::PRIO_PROCESS, 0)
+  LOWER = [USUAL + 5, 19].min
+
+  def test_the_first_version_boots_as_usual_and_the_next_ones_do_not
+    server = serve_app
+    assert_equal [USUAL, USUAL, USUAL], priorities(server)
+    2.times do
+      first = seen(server)
+      command_output(server, "restart")
+      assert_equal [LOWER, USUAL, USUAL], priorities(server)
+      now = seen(server)
+      refute_equal first["pid"], now["pid"]
+      assert_equal first.values_at("comm", "threads"), now.values_at("comm", "threads")
+      assert_match(/\Ahighball worker \d+: /, now["title"])
+    end
+  end
+
+  def test_workers_that_die_are_forked_with_the_usual_priority
+    server = serve_app
+    command_output(server, "restart")
+    3.times do
+      killed = server.worker_pids.first
+      HighballServer.kill(killed)
+      wait_for("another worker") { (server.worker_pids - [killed]).any? && server.settled? }
+      assert_equal [LOWER, USUAL, USUAL], priorities(server)
+    end
+  end
+
+  def test_a_refork_of_such_a_version
+    server = serve_app
+    command_output(server, "restart")
+    command_output(server, "refork")
+    assert_equal [LOWER, USUAL, USUAL], priorities(server)
+    command_output(server, "restart")
+    assert_equal [LOWER, USUAL, USUAL], priorities(server)
+  end
+
+  def test_at_exit_runs_once_in_each_worker
+    server = serve_app
+    command_output(server, "restart")
+    workers = server.worker_pids
+    server.stop
+    exits = File.readlines(File.join(@app, "exits")).map(&:to_i)
+    assert_equal exits.uniq, exits
+    assert_empty workers - exits
+  end
+
+  def test_an_exception_before_a_fork_is_reported
+    server = serve_app
+    command_output(server, "restart")
+    FileUtils.touch(File.join(@app, "refuse"))
+    HighballServer.kill(server.worker_pids.first)
+    wait_for("the report") { server.log.include?("no fork") }
+    FileUtils.rm(File.join(@app, "refuse"))
+    wait_for("the next fork") { server.worker_pids.any? && server.settled? }
+    assert_equal [LOWER, USUAL, USUAL], priorities(server)
+  end
+
+  def test_without_preloading_workers_boot_as_usual
+    server = serve_app("--preload", "off")
+    command_output(server, "restart")
+    assert_equal [USUAL, USUAL, USUAL], priorities(server)
+  end
+
+  private
+
+  def serve_app(*options)
+    @app = folder_with("config.ru" => APP)
+    serve(@app, "--refork-after", "off", *options, env: { "RACK_ENV" => "production" })
+  end
+
+  def seen(server) = JSON.parse(server.get("/").body)
+  def priorities(server) = seen(server).values_at("boot", "main", "serves")
+end
