@@ -102,7 +102,8 @@ module Highball
       end
     end
 
-    def io_select(readables, writables, exceptables, seconds = nil)
+    # From Ruby 3.2 on, it gets the arguments that IO.select was given.
+    def io_select(readables, writables = nil, exceptables = nil, seconds = nil)
       wanted = { IO::READABLE => readables, IO::WRITABLE => writables, IO::PRIORITY => exceptables }
       waits = wanted.flat_map { |events, ios| Array(ios).map { |io| Wait.new(Fiber.current, io, events, 0) } }
       wait_for_any(waits, seconds)
