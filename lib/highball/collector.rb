@@ -43,7 +43,7 @@ module Highball
     def self.description
       return { off: @decision } unless on?
 
-      { name: ["garbage collected between requests", ("#{@decision} % of the heap free" if room)].compact.join(", ") }
+      { name: ["garbage collected between requests", ("#{@decision}% of the heap free" if room)].compact.join(", ") }
     end
 
     # One for this process; nil if Ruby decides all, or if collections are so short that it does not matter.

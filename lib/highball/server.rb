@@ -105,7 +105,7 @@ module Highball
     def leave_place(ticket)
       @mutex.synchronize do
         why = @ring.receive_offers
-        log("a streaming answer keeps its thread of the pool", nil, why: why) if why
+        log("a streaming response keeps its thread", nil, why: why) if why
         number = tickets.index(ticket)
         next if !number || @left[number] || !@threads[number]&.alive?
 
@@ -163,7 +163,7 @@ module Highball
     def fill_place
       start_thread(free_seat) unless @stopping || @ring.take_place_back
     rescue ThreadError => e
-      report("no thread could be started in the place of one that streams", e)
+      report("cannot start a thread to replace a streaming one", e)
     end
 
     # The request of this thread left its place, and has ended. Returns whether it serves again.

@@ -1,6 +1,6 @@
 //! The thread that sees to it that there is a certificate for each name, and that it is renewed in time.
 //!
-//! It knows nothing of clients: whatever becomes of it or the authority, they are served with the last certificate.
+//! It knows nothing of clients: if it or the authority fails, they are served with the last certificate.
 
 use std::io;
 use std::rc::Rc;
@@ -74,7 +74,7 @@ pub struct Keeper {
     orders: mpsc::Sender<Order>,
 }
 
-/// What has become of a name that was asked for.
+/// How a name that was asked for was added.
 enum Added {
     Beside,
     /// There is no room for more, and this one, without a certificate, is forgotten.
@@ -147,9 +147,9 @@ impl Keeper {
 pub struct Keeping {
     /// What is known.
     pub keeper: Keeper,
-    /// The thread ends when this is gone,
+    /// Dropping it ends the thread.
     end: Option<oneshot::Sender<()>>,
-    /// and then the other end of this.
+    /// Its other end is dropped when the thread has ended.
     ended: Receiver<()>,
 }
 
@@ -517,8 +517,8 @@ impl Names {
         })?;
         if validity.renewal_at(0.0) <= SystemTime::now() {
             return Err(Problem::new(
-                "the certificate that was issued is to be renewed already",
-                "Set the clock of this machine: by it, the certificate's life is nearly over",
+                "the new certificate is already due for renewal",
+                "Check this machine's clock",
             ));
         }
         Ok(())

@@ -61,7 +61,7 @@ impl Authority {
         let obtained = obtained.unwrap_or_else(|_| {
             Err(Problem::new(
                 format!("the authority has not issued it within {} s", LONGEST.as_secs()),
-                "Highball asks again; look at the status page of the authority",
+                "Highball tries again; look at the status page of the authority",
             ))
         });
         obtained.map_err(|problem| problem.with(client.refusal()))
@@ -154,7 +154,7 @@ impl Authority {
             }
             Some(Err(_)) => {
                 let folder = self.folder.path().display();
-                warn!("cannot read the account stored in {folder}: creating a new one");
+                warn!(%folder, "cannot read the stored account: creating a new one");
                 Ok(None)
             }
             None => Ok(None),
@@ -317,7 +317,7 @@ async fn why_invalid(host: &str, order: &mut Order, way: Way) -> Problem {
     }
     match &order.state().error {
         Some(error) => Problem::of_proof(host, error, way),
-        None => Problem::new("the authority refuses the order, and does not say why", "Highball asks again"),
+        None => Problem::new("the authority refuses the order, and does not say why", "Highball tries again"),
     }
 }
 

@@ -67,13 +67,13 @@ impl Problem {
         problem
     }
 
-    /// What has become of a request to the authority.
+    /// Why a request to the authority failed.
     pub(crate) fn of_request(host: &str, directory: &str, error: &Error) -> Self {
         match error {
             Error::Api(answer) => Problem::of_answer(host, answer),
             Error::Timeout(_) => Problem::new(
                 "the authority has not come to a decision in time",
-                "Highball asks again; look at the status page of the authority",
+                "Highball tries again; look at the status page of the authority",
             ),
             error => Problem::new(
                 format!("{directory} cannot be asked: {}", with_causes(error)),
@@ -112,25 +112,25 @@ fn with_causes(error: &Error) -> String {
 fn remedy_for(kind: &str, host: &str) -> String {
     match kind {
         "connection" => format!(
-            "Let port 80 of {host} lead to this server from the internet: look at its DNS entries, at firewalls and at forwarded ports"
+            "Make port 80 of {host} reach this server from the internet: check DNS entries, firewalls and port forwarding"
         ),
         "dns" => format!("Let a DNS entry (A or AAAA) of {host} name the address of this machine"),
         "unauthorized" | "incorrectResponse" => format!(
-            "Another server has answered for {host}: let its DNS entries (A and AAAA) name this machine alone"
+            "Another server has answered for {host}: make its DNS entries (A and AAAA) name only this machine"
         ),
         "caa" => format!("Allow this authority in the CAA record of {host}, or remove the record"),
-        "tls" => format!("Let port 443 of {host} lead to this server, with nothing between them that ends TLS"),
-        "rateLimited" => "Highball asks again later. For tries, use the authority's staging directory (`acme_directory`)".into(),
+        "tls" => format!("Make port 443 of {host} reach this server. No proxy on the way may terminate TLS"),
+        "rateLimited" => "Highball tries again later. For testing, use the authority's staging directory (`acme_directory`)".into(),
         "rejectedIdentifier" | "unsupportedIdentifier" => {
-            format!("The authority issues no certificate for {host}: use a name that is public, and yours")
+            format!("The authority issues no certificate for {host}: use a public name that you control")
         }
         "externalAccountRequired" => {
-            "This authority issues for accounts that were made with it before: write the number and the HMAC key that it shows for yours \
-             into `acme_eab_kid` and the file of `acme_eab_key_file`"
+            "This authority requires an account that you create on its site. Set `acme_eab_kid` to its key identifier, and put the HMAC \
+             key into the file of `acme_eab_key_file`"
                 .into()
         }
         "accountDoesNotExist" => "The account is gone: remove the folder `accounts` in the state folder".into(),
-        _ => "Highball asks again; if that does not help, look at the documentation of the authority".into(),
+        _ => "Highball tries again; if that does not help, look at the documentation of the authority".into(),
     }
 }
 
@@ -152,7 +152,7 @@ mod tests {
             ("caa", "CAA record"),
             ("unauthorized", "Another server"),
             ("rateLimited", "later"),
-            ("malformed", "asks again"),
+            ("malformed", "tries again"),
         ] {
             let problem = Problem::of_answer("blog.test", &answer(kind));
             assert!(problem.remedy.contains(words), "{kind}: {}", problem.remedy);

@@ -33,7 +33,8 @@ const REMEDIES: [&str; 2] = ["remedy", "command"];
 /// The fact that a span adds to the lines within it.
 const APPLICATION: &str = "application";
 /// The facts that people read as part of the message, and the words between. Programs get them as fields.
-const SPOKEN: [(&str, &str); 3] = [("addresses", " on "), ("url", " at "), ("link", ": ")];
+const SPOKEN: [(&str, &str); 4] =
+    [("addresses", " on "), ("url", " at "), ("link", ": "), ("cut_off", " for ")];
 /// Facts longer than this are on separate lines.
 const INLINE_CHARS: usize = 60;
 

@@ -26,7 +26,7 @@ impl AskedHeap {
     pub async fn heap(self, asked: Instant, time: Duration) -> Result<RubyHeap, String> {
         let answer = match self.answer {
             Ok(answer) => timeout_at((asked + time).into(), answer).await,
-            Err(NotAsked::NotServing) => return Err(format!("was not asked, as it is {}", self.state)),
+            Err(NotAsked::NotServing) => return Err(format!("was not asked because it is {}", self.state)),
             Err(NotAsked::Busy) => return Err("did not answer earlier questions".into()),
             Err(NotAsked::Unreachable) => return Err("could not be asked".into()),
         };

@@ -71,7 +71,8 @@ class ProxyProtocolTest < E2ETest
     server = mirror("v1", "--proxy-protocol-from", "127.0.0.1")
     connect_from(server, VISITOR) { |peer| assert_closed(peer, V1 + ECHO) }
     connect_from(server, "127.0.0.1") { |peer| assert_equal 200, peer.write(V1 + ECHO).read_response.status }
-    assert_match(/a connection was closed: its address is not in `proxy_protocol_from`.*#{VISITOR}/o, server.log)
+    reason = "its address is not in `proxy_protocol_from`"
+    assert_match(/a connection was closed from=#{VISITOR}.* why="#{reason}"/, server.log)
   end
 
   def test_peers_of_a_unix_socket_are_trusted
@@ -91,7 +92,7 @@ class ProxyProtocolTest < E2ETest
     ].each { |bytes| raw(both) { |peer| assert_closed(peer, bytes) } }
     raw(mirror("v2")) { |peer| assert_closed(peer, V1 + ECHO) }
     raw(mirror("v1")) { |peer| assert_closed(peer, LOCAL + ECHO) }
-    assert_match(/a connection was closed: the connection begins with no PROXY header/, both.log)
+    assert_match(/a connection was closed .*\n +why: the connection begins with no PROXY header/, both.log)
   end
 
   def test_headers_that_do_not_arrive_whole

@@ -62,14 +62,14 @@ class RequestTimeoutsTest < E2ETest
   # What the log says of each: what the request did, and where.
   IN_RUBY = {
     "sleep" => [/it sleeps/, /in .(Kernel#)?sleep'/],
-    "loop" => [/it computes \(\d+ % CPU\)/, /config.ru:\d+:in/],
+    "loop" => [/it computes \(\d+% CPU\)/, /config.ru:\d+:in/],
     "mutex" => [/it waits for a mutex/, /synchronize'/],
     "stop" => [/Thread\.stop/, /stop'/]
   }.freeze
   OUTSIDE_OF_RUBY = {
     "socket" => [/it waits/, /read'/],
     "native_without_gvl" => [/it waits.*call/, /config.ru:\d+:in/],
-    "native_with_gvl" => [/it holds the GVL in native code \(\d+ % CPU.*no backtrace/],
+    "native_with_gvl" => [/it holds the GVL in native code \(\d+% CPU.*no backtrace/],
     "system_call_with_gvl" => [/it holds the GVL in (the system call|native code).*no backtrace/]
   }.freeze
 

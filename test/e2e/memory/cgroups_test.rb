@@ -58,10 +58,11 @@ class CgroupsTest < SpawnerTestCase
       assert_not_kept(server, problem)
       assert_equal({ 'limit_enforced{app="attacker",limit="cpu_max"}' => 0 }, app_metrics("limit_enforced"))
       assert_equal({ 'cpu_limit_cores{app="attacker"}' => 0.5 }, app_metrics("cpu"))
-      assert_match(/^  attacker .* – of 0\.5 .*not kept: cpu_max$/, top(server))
+      assert_match(/^  attacker .* – of 0\.5 .*not enforced: cpu_max$/, top(server))
       server.stop
       checks = examine_attacker
-      assert_match(/would not keep cpu_max of a server that .*(#{problem})/, checks.dig("limits_not_kept", "what"))
+      assert_match(/would not enforce cpu_max for a server started like .*(#{problem})/,
+                   checks.dig("limits_not_kept", "what"))
       assert_match(/Delegate=yes/, checks.dig("limits_not_kept", "remedy"))
     end
   end
@@ -111,13 +112,13 @@ class CgroupsTest < SpawnerTestCase
     wait_for("a pause") { app_metrics.fetch(name) > before.fetch(name) + 5 }
     assert_limits_in_metrics(@unit.read(@attackers, "memory.current").to_i)
     assert_victim_serves(server)
-    shown = /^  attacker +\d+ of 300 MiB +0\.\d of 0\.2 +\d+ % +0\n\n/
+    shown = /^  attacker +\d+ of 300 MiB +0\.\d of 0\.2 +\d+% +0\n\n/
     assert_match(/  LIMITS .*\n#{shown}/, top(server))
     daemons.each { |pid| Process.kill("KILL", pid) }
     checks = examine_attacker.slice("limits", "cpu_throttled").values
     assert_match(/#{LIMITS_IN_USE}|#{MUCH_THROTTLED}/, checks.dig(0, "what"))
     server.stop
-    assert_equal "the kernel can keep cpu_max and memory_max", examine_attacker.dig("limits", "what")
+    assert_equal "the kernel can enforce cpu_max and memory_max", examine_attacker.dig("limits", "what")
   end
 
   in_cgroup :a_tenant_does_not_leave_its_cgroup do

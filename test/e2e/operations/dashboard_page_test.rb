@@ -26,7 +26,7 @@ class DashboardPageTest < E2ETest
       token = token_of(server)
       assert_accessible browser
       unlock(browser, token.reverse)
-      browser.find("#notice", text: "This is not the token.")
+      browser.find("#notice", text: "Wrong token.")
       assert_equal %w[Backtrace Hide], buttons(browser)
       unlock(browser, token)
       act(browser, server)
@@ -184,7 +184,7 @@ class DashboardPageTest < E2ETest
 
   def act(browser, server)
     browser.click("button", text: "+ worker")
-    browser.click("button", text: "One more: sure?")
+    browser.click("button", text: "Add a worker?")
     browser.find("#notice", text: "5 workers from now on")
     wait_for("the worker") { server.status["workers"].length == 5 }
   end

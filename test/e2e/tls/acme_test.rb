@@ -49,7 +49,7 @@ class AcmeTest < AcmeTestCase
     assert_match(/Let this machine reach that address/, domain["remedy"])
     assert_includes 55..80, domain["next_at"] - Time.now.to_i
     output, = HighballServer.run("status", *server.which)
-    assert_match(/domain +#{HOST}: it has no certificate, and .* cannot be asked/, output)
+    assert_match(/domain +#{HOST}: has no certificate; .* cannot be asked/, output)
     assert_match(/no certificate obtained.*cannot be asked/m, server.log)
     assert_equal 308, redirection.first
   end
@@ -91,7 +91,7 @@ class AcmeTest < AcmeTestCase
     end
     assert_match(/cannot be asked/, domain["problem"])
     assert_equal serial, serial_for(@https, HOST)
-    assert_match(/domain +#{HOST}: its certificate is kept, and /, HighballServer.run("status", *server.which).first)
+    assert_match(/domain +#{HOST}: has a certificate; /, HighballServer.run("status", *server.which).first)
   end
 
   # The next process keeps the certificates when the one before has ended, and nothing is wrong until then.

@@ -490,7 +490,7 @@ impl Response {
         self.events.push(AnswerEvent::CutOff);
     }
 
-    /// No worker has been asked: whose request it is, is to be looked at again.
+    /// No worker has been asked: the request must be routed again.
     pub fn give_back(&mut self) {
         if self.progress == Progress::Waiting {
             self.watch = None;
@@ -618,7 +618,7 @@ impl Response {
     /// The head cannot be sent. The rest of the frames is read and dropped.
     #[cold]
     fn refuse_head(&mut self, why: &'static str) {
-        tracing::error!(error = why, "the application's answer cannot be sent: its head {why}");
+        tracing::error!(error = %format_args!("its head {why}"), "the application's answer cannot be sent");
         self.fail(Refusal::BadResponse { why });
     }
 

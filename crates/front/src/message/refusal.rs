@@ -56,8 +56,6 @@ pub enum Refusal {
     /// No application is there to ask.
     NotFound,
     MethodNotAllowed,
-    /// The front may not serve this.
-    Forbidden,
     LoginNeeded,
     TooManyLogins {
         retry_after_seconds: u32,
@@ -120,7 +118,6 @@ impl Refusal {
             TransferEncodingFromHttp10 | BadTransferEncoding => 400,
             BadChunk | ChunkExtensionsTooLarge | BadTrailer => 400,
             LoginNeeded => 401,
-            Forbidden => 403,
             NoApp | NotFound => 404,
             MethodNotAllowed => 405,
             HeadTimeout | BodyTimeout => 408,
@@ -183,7 +180,6 @@ impl Refusal {
             NoApp => "no application is served at this host and path",
             NotFound => "nothing is served here",
             MethodNotAllowed => "only GET and HEAD are allowed here",
-            Forbidden => "this may not be served",
             LoginNeeded => "a user name and a password are required",
             TooManyLogins { .. } => "too many wrong passwords were tried",
             LoginsBusy { .. } => "too many passwords are being checked",

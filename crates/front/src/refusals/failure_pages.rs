@@ -15,7 +15,7 @@ const HTML: &str = "text/html; charset=utf-8";
 const TEXT: &str = "text/plain; charset=utf-8";
 
 /// Where a client that is not known as a developer finds the details, and how to become known.
-const WHERE: &str = "What happened is in the terminal that Highball runs in, or in its log.";
+const WHERE: &str = "See the terminal that Highball runs in, or its log.";
 const HOW: &str =
     "Open the link that Highball printed there (it ends with ?highball=…), once in each browser.";
 
@@ -208,10 +208,10 @@ impl Page {
              <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
              <meta name=\"color-scheme\" content=\"light dark\">\n<title>{0}</title>\n\
              <style nonce=\"{nonce}\">\n{STYLE}{1}</style>\n</head>\n<body>\n<main>\n<header>\n<h1>{0}</h1>\n\
-             <p>{WHERE}</p>\n</header>\n<section>\n<h2>To see it here</h2>\n<p>{HOW} This prints the link \
+             <p>{WHERE}</p>\n</header>\n<section>\n<h2>Show the error in this browser</h2>\n<p>{HOW} This prints the link \
              again:</p>\n<pre><code>highball status</code></pre>\n\
-             <p class=\"why\">The link shows that this browser is yours. Without it, what went wrong would also be \
-             shown to every client that reaches this server through a proxy.</p>\n\
+             <p class=\"why\">The link shows that this browser is yours. Without it, every client that reaches this server \
+             through a proxy would also see the error.</p>\n\
              </section>\n</main>\n</body>\n</html>\n",
             Escaped(what),
             include_str!("link_page.css")

@@ -162,7 +162,7 @@ fn html(listed: &[Listed], asked: &Asked, key: &DeveloperKey, nonce: &str) -> St
     let refresh = if boots { "<meta http-equiv=\"refresh\" content=\"2\">\n" } else { "" };
     let sleeps = listed.iter().any(|app| app.availability == Availability::Asleep);
     let hint =
-        if sleeps { "<p class=\"app\">One that is asleep boots when it is asked for.</p>\n" } else { "" };
+        if sleeps { "<p class=\"app\">A sleeping application boots at its next request.</p>\n" } else { "" };
     let title = title(listed, asked);
     let mut page = format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\

@@ -128,7 +128,7 @@ function lock(why) {
 
 async function unlock(given) {
   const answer = await fetch("/actions/verify", { method: "POST", headers: { authorization: `Bearer ${given}` } });
-  if (!answer.ok) return lock("This is not the token.");
+  if (!answer.ok) return lock("Wrong token.");
   token = given;
   sessionStorage.setItem("highball-token", given);
   setUnlocked(true);

@@ -1,4 +1,4 @@
-//! Metrics of the limits that the kernel keeps applications within. There are samples of those that have such a limit.
+//! Metrics of hard limits. Only applications with such a limit have samples.
 
 use super::exposition::Exposition;
 use highball_link::{KernelLimitsReport, CPU_MAX, MEMORY_MAX};
@@ -39,7 +39,7 @@ const CPU: [Row; 4] = [
     (
         "highball_app_cpu_throttled_periods_total",
         "counter",
-        "Periods in which they had to wait, as they had used the CPU time of the limit.",
+        "Periods in which the application waited because it had used up cpu_max.",
         |limits| Some(limits.throttled_periods as f64),
     ),
     (

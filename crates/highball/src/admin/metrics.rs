@@ -134,7 +134,7 @@ fn each(
 }
 
 fn load(text: &mut Exposition, front: &FrontReport, apps: &[App<'_>]) {
-    let help = "Requests that were refused, as the queue was full.";
+    let help = "Requests refused because the queue was full.";
     each(text, "highball_http_shed_requests_total", "counter", help, apps, |load| load.figures.shed as f64);
     let help = "Requests that wait for a worker.";
     each(text, "highball_queue_length", "gauge", help, apps, |load| load.queue as f64);
@@ -192,7 +192,7 @@ fn workers(text: &mut Exposition, apps: &[App<'_>]) {
             family.sample(&[("app", name), ("phase", phase)], u8::from(*now == Some(phase)));
         }
     }
-    let help = "Workers that died in the crash loop that there is; 0: there is none.";
+    let help = "Workers that died in the current crash loop; otherwise 0.";
     let mut family = text.family("highball_crash_loop_deaths", "gauge", help);
     reports().for_each(|(name, report)| {
         family.sample(&[("app", name)], report.crash_loop.as_ref().map_or(0, |crashes| crashes.deaths));

@@ -64,7 +64,7 @@ pub(crate) fn read(settings: &Settings, may_look: &dyn Fn(&Path) -> bool) -> Res
             PemSource::new(
                 files,
                 Some(app),
-                Err(format!("{file} is not read, as the file system does not answer")),
+                Err(format!("{file} is not read because the file system does not answer")),
             )
         }
         app => read_source(files, app),

@@ -129,9 +129,8 @@ impl Known {
         let not_read = |name| format!("is {name}'s, and Highball does not read it");
         let (what, remedy, matters): (_, Cow<'static, str>, _) = match self.kind {
             Kind::Server(Program { name, page }) => {
-                let remedy = format!(
-                    "Write its settings into config/highball.toml: {page} says what becomes of each."
-                );
+                let remedy =
+                    format!("Write its settings into config/highball.toml: {page} lists what replaces each.");
                 (not_read(name), remedy.into(), true)
             }
             Kind::Commands(words, remedy) => {

@@ -48,7 +48,7 @@ fn of_kept(host: &str, kept: &Inspected) -> Vec<Check> {
         let left = kept.next.and_then(|next| next.duration_since(SystemTime::now()).ok()).unwrap_or_default();
         let minutes = left.as_secs().div_ceil(60);
         let remedy = format!(
-            "{remedy}. Highball asks again in {minutes} min; to have it ask at once, remove {} and restart it",
+            "{remedy}. Highball tries again in {minutes} min; to make it try at once, remove {} and restart it",
             kept.attempts_file.display()
         );
         checks.push(warning(format!("{host}: no certificate was obtained: {what}"), remedy));
@@ -61,10 +61,7 @@ fn of_kept(host: &str, kept: &Inspected) -> Vec<Check> {
         None => checks.push(Check::ok(NAME, format!("{host}: there is no certificate yet"))),
         Some(Ok(left)) => {
             let days = left.as_secs() / 86_400;
-            checks.push(Check::ok(
-                NAME,
-                format!("{host}: its certificate is kept, and is valid for {days} days"),
-            ));
+            checks.push(Check::ok(NAME, format!("{host}: the certificate is valid for {days} more days")));
         }
         Some(Err(_)) => {
             let remedy = "Look into the log why it could not be renewed".into();
@@ -84,7 +81,7 @@ fn addresses(host: &str) -> Result<Vec<IpAddr>, String> {
         drop(found.send(answer.map_err(|error| error.to_string()))); // it was not waited for any longer
     };
     thread::Builder::new().spawn(ask).map_err(|error| error.to_string())?;
-    answer.recv_timeout(PATIENCE).unwrap_or_else(|_| Err("there is no answer in time".into()))
+    answer.recv_timeout(PATIENCE).unwrap_or_else(|_| Err("no answer in time".into()))
 }
 
 /// Whether this machine has the address: then a socket can have it.
@@ -108,11 +105,11 @@ fn of_addresses(
     let elsewhere: Vec<String> =
         addresses.iter().filter(|address| !is_local(address)).map(ToString::to_string).collect();
     if elsewhere.is_empty() {
-        return Check::ok(NAME, format!("{host} leads to this machine"));
+        return Check::ok(NAME, format!("{host} points to this machine"));
     }
     warning(
-        format!("{host} leads to {}, and this machine has no such address", elsewhere.join(" and ")),
-        "If a router or load balancer has that address, let it pass on the ports 80 and 443 to this machine; else correct the DNS entry"
+        format!("{host} points to {}, and this machine has no such address", elsewhere.join(" and ")),
+        "If a router or load balancer has that address, forward ports 80 and 443 from it to this machine; otherwise correct the DNS entry"
             .into(),
     )
 }
@@ -129,7 +126,7 @@ fn port(settings: &Settings, acme: &AcmeSettings) -> Option<Check> {
     });
     (acme.dns_hook.is_none() && !is_there).then(|| {
         warning(
-            format!("the authority looks at port {port}, and no address of `bind` has it"),
+            format!("the authority connects to port {port}, but no address in `bind` uses it"),
             format!(
                 "Forward port {port} of the name to this server, or add an address with that port to `bind`"
             ),
@@ -151,7 +148,7 @@ mod tests {
         assert_eq!(of(Ok(&["192.0.2.1"])).state, CheckState::Ok);
         let elsewhere = of(Ok(&["192.0.2.1", "2001:db8::1"]));
         assert_eq!(elsewhere.state, CheckState::Warning);
-        assert!(elsewhere.what.contains("leads to 2001:db8::1, and"), "{}", elsewhere.what);
+        assert!(elsewhere.what.contains("points to 2001:db8::1, and"), "{}", elsewhere.what);
         assert!(of(Err("no such name")).what.contains("no such name"));
     }
 

@@ -1,4 +1,4 @@
-//! For `highball doctor`: whether the kernel keeps the limits of an application, and whether they are too small for it.
+//! For `highball doctor`: whether the kernel enforces the hard limits of an application, and whether they are too small for it.
 
 use super::check::{Check, CheckState};
 use crate::control::finding::Instance;
@@ -37,11 +37,10 @@ pub(crate) fn checks(app: &App, selector: &AppSelector, running: &[Instance]) ->
     };
     let options = options.wanted().join(" and ");
     vec![match outlook(&[wanted]) {
-        None => Check::ok(KEPT, format!("the kernel can keep {options}")),
+        None => Check::ok(KEPT, format!("the kernel can enforce {options}")),
         Some(problem) => {
-            let who = format!(
-                "the kernel would not keep {options} of a server that is started as this command was"
-            );
+            let who =
+                format!("the kernel would not enforce {options} for a server started like this command");
             not_kept(&who, &problem.to_string())
         }
     }]

@@ -177,7 +177,7 @@ fn malloc_mib(bytes: u64) -> String {
 }
 
 fn percent(share: f64) -> String {
-    format!("{:.1} %", share * 100.0)
+    format!("{:.1}%", share * 100.0)
 }
 
 /// `1,234,567`.
@@ -276,7 +276,7 @@ mod tests {
             "worker 1",
             "123456.0",
             "75,000,000",
-            "25.0 %",
+            "25.0%",
             "did not answer within 1 s",
             "rings: 1.25 MiB",
             "Puma (pid 7), user www-data: puma\\x1b[31m 5.6.5",

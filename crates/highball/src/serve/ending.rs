@@ -49,7 +49,7 @@ pub(super) fn conclude(
     match outcome {
         Outcome::Drained if is_complete => info!("stopped; every request was answered"),
         Outcome::Stopped => match waiting.cut_off() {
-            Some(requests) if !is_complete => info!("stopped without waiting for {requests}"),
+            Some(cut_off) if !is_complete => info!(cut_off, "stopped without waiting"),
             _ => info!("stopped"),
         },
         Outcome::Drained => info!("stopped"),

@@ -141,11 +141,11 @@ fn tls_facts(page: &mut Page, tls: &TlsReport) {
 
 fn domain_facts(page: &mut Page, domain: &DomainReport) {
     let DomainReport { name, expires_at, failures, problem, remedy, .. } = domain;
-    let has = if expires_at.is_some() { "its certificate is kept" } else { "it has no certificate" };
+    let has = if expires_at.is_some() { "has a certificate" } else { "has no certificate" };
     match problem {
         None => page.fact("domain", &format!("{name}: {has}")),
         Some(problem) => {
-            page.fact("domain", &format!("{name}: {has}, and {problem} (failures in a row: {failures})"));
+            page.fact("domain", &format!("{name}: {has}; {problem} (failures in a row: {failures})"));
             page.fact("", remedy.as_deref().unwrap_or_default());
         }
     }
@@ -311,7 +311,7 @@ fn workers_facts(page: &mut Page, app: &AppReport) {
         page.fact("", &format!("{decided} ({} ago)", duration(decided_seconds_ago.unwrap_or(0))));
     }
     if let Some(hindered) = hindered {
-        page.fact("", &format!("no more, as {hindered}"));
+        page.fact("", &format!("no more workers: {hindered}"));
     }
 }
 
@@ -350,7 +350,7 @@ fn memory_facts(page: &mut Page, memory: &MemoryReport) {
     }
 }
 
-/// What the kernel keeps the application within.
+/// The application's hard limits.
 fn limits_facts(page: &mut Page, limits: &KernelLimitsReport) {
     let KernelLimitsReport {
         cpu_max, throttled_ms, memory_max_bytes, memory_bytes, oom_kills, problem, ..
@@ -368,7 +368,7 @@ fn limits_facts(page: &mut Page, limits: &KernelLimitsReport) {
     }
     page.fact("limits", &parts.join("; "));
     if let Some(problem) = problem {
-        page.fact("", &format!("not all are kept: {problem}"));
+        page.fact("", &format!("not enforced: {problem}"));
     }
 }
 

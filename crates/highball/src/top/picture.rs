@@ -130,7 +130,7 @@ pub(super) fn app_table(history: &History, now: &Overview) -> Table {
     Table { columns: APPS, rows: now.failed_first().into_iter().map(row).collect() }
 }
 
-/// What the kernel keeps applications within, and what they use of it: one row for each that has such limits.
+/// Hard limits of applications, and what they use of them: one row for each application that has some.
 pub(super) fn limits_table(history: &History, now: &Overview) -> Table {
     let limited = now.apps.iter().filter_map(|app| Some((app, app.kernel_limits.as_ref()?)));
     let row = |(app, limits): (&AppOverview, &KernelLimitsReport)| {
@@ -143,10 +143,10 @@ pub(super) fn limits_table(history: &History, now: &Overview) -> Table {
             format!("{} of {most}", or_dash(used.map(|used| format!("{used:.1}"))))
         });
         let throttled = history.throttled_percent(app).filter(|_| limits.keeps(CPU_MAX));
-        let throttled = or_dash(throttled.map(|percent| format!("{percent:.0} %")));
+        let throttled = or_dash(throttled.map(|percent| format!("{percent:.0}%")));
         let kills = or_dash(limits.memory_max_bytes.map(|_| limits.oom_kills));
         let not_kept = limits.not_kept.join(", ");
-        let note = if not_kept.is_empty() { not_kept } else { format!("not kept: {not_kept}") };
+        let note = if not_kept.is_empty() { not_kept } else { format!("not enforced: {not_kept}") };
         Row { cells: vec![app.name.clone(), memory, cpu, throttled, kills], note }
     };
     Table { columns: LIMITS, rows: limited.map(row).collect() }
@@ -169,7 +169,7 @@ pub(super) fn worker_table(history: &History, now: &Overview, room: usize) -> (T
             worker.generation.to_string(),
             format!("{}/{}", worker.in_flight, worker.threads),
             mib(worker.memory_bytes),
-            or_dash(history.cpu_percent(app, worker).map(|share| format!("{share:.0} %"))),
+            or_dash(history.cpu_percent(app, worker).map(|share| format!("{share:.0}%"))),
             worker.served.to_string(),
             duration(worker.uptime_seconds),
         ],

@@ -128,14 +128,14 @@ fn of_thread(place: &ThreadPlace, seen: Option<&Seen>) -> String {
         Some(call @ ("pop" | "shift" | "deq" | "join" | "value" | "wait")) => {
             format!("it waits for another thread or process ({call})")
         }
-        _ if is_running && computes => format!("it computes ({percent} % CPU)"),
+        _ if is_running && computes => format!("it computes ({percent}% CPU)"),
         // A thread that runs Ruby code waits in no system call, but for the GVL.
         _ if is_running && seen.is_some_and(|seen| seen.call == Some("futex")) => {
             "it waits for the GVL, while another thread runs Ruby code".into()
         }
         _ if is_running => "it runs Ruby code, or waits for its turn to".into(),
         Some(call) if computes => {
-            format!("it computes in native code, without the GVL ({}, {percent} % CPU)", visible(call))
+            format!("it computes in native code, without the GVL ({}, {percent}% CPU)", visible(call))
         }
         _ => match (seen.and_then(|seen| seen.call), call) {
             (Some(system_call), Some(call)) => {
@@ -167,7 +167,7 @@ fn of_silent(seen: &[Seen]) -> String {
             ""
         };
         return format!(
-            "it holds the GVL in native code ({percent} % CPU, thread {} {name}){or}: {no_ruby}",
+            "it holds the GVL in native code ({percent}% CPU, thread {} {name}){or}: {no_ruby}",
             load.tid
         );
     }
@@ -239,12 +239,12 @@ mod tests {
         assert_eq!(of("a:1:in `sleep'", "sleep", None), "it sleeps");
         assert_eq!(of("a:1:in `stop'", "sleep_forever", None), "it has stopped itself (Thread.stop)");
         assert_eq!(of("a:1:in `synchronize'", "sleep_forever", None), "it waits for a mutex");
-        assert_eq!(of("a:1:in `loop'", "run", Some(&seen(98, 'R', None))), "it computes (98 % CPU)");
+        assert_eq!(of("a:1:in `loop'", "run", Some(&seen(98, 'R', None))), "it computes (98% CPU)");
         let waits = of("a:1:in `loop'", "run", Some(&seen(20, 'S', Some("futex"))));
         assert_eq!(waits, "it waits for the GVL, while another thread runs Ruby code");
         assert!(of("a:1:in `loop'", "run", None).starts_with("it runs Ruby code, or waits"));
         let native = of("a:1:in `call'", "sleep", Some(&seen(98, 'R', None)));
-        assert_eq!(native, "it computes in native code, without the GVL (call, 98 % CPU)");
+        assert_eq!(native, "it computes in native code, without the GVL (call, 98% CPU)");
         let waits = of("a:1:in `wait_readable'", "sleep", Some(&seen(0, 'S', Some("ppoll"))));
         assert_eq!(waits, "it waits in the system call ppoll (wait_readable)");
     }
@@ -253,7 +253,7 @@ mod tests {
     fn a_worker_in_which_no_ruby_code_runs_is_seen_from_outside() {
         let waits = seen(0, 'S', Some("futex"));
         let computing = of_silent(&[waits.clone(), seen(99, 'R', None)]);
-        assert!(computing.starts_with("it holds the GVL in native code (99 % CPU"), "{computing}");
+        assert!(computing.starts_with("it holds the GVL in native code (99% CPU"), "{computing}");
         assert!(!computing.contains("too busy"), "{computing}");
         let starved = of_silent(&[waits.clone(), seen(16, 'R', None)]);
         assert!(starved.contains("or the processors are too busy for an answer in time"), "{starved}");

@@ -42,7 +42,7 @@ impl fmt::Display for Ending {
         match self {
             Ending::Exited(code) => write!(f, "exited with code {code}"),
             Ending::OutOfMemory => f.write_str(
-                "killed by the kernel's OOM killer (SIGKILL), as memory was exhausted: see `memory_limit` and `memory_budget`",
+                "killed by the kernel's OOM killer (SIGKILL) because memory ran out: see `memory_limit` and `memory_budget`",
             ),
             Ending::Killed(9) => {
                 f.write_str("killed by SIGKILL: by a user, or by the kernel when out of memory (see dmesg)")

@@ -21,7 +21,7 @@ pub(crate) fn not_started(app: &App, folder: &Path, why: &NotStarted) -> BootFai
 fn out_of_reach(out: &OutOfReach) -> BootFailure {
     let OutOfReach { user, path, barrier, .. } = out;
     let elsewhere = if path.ends_with("highball/boot.rb") {
-        " (Highball is to be installed where every user may read it, for example below /opt)"
+        ". Install Highball where every user can read it, for example below /opt"
     } else {
         ""
     };

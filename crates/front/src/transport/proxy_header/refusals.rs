@@ -22,6 +22,6 @@ impl Refusals {
             return;
         }
         let connections = self.since_log.take();
-        tracing::warn!(%from, connections, "a connection was closed: {why}");
+        tracing::warn!(%from, connections, why, "a connection was closed");
     }
 }

@@ -170,10 +170,8 @@ impl Scene<'_> {
             }
             if is_whole {
                 let cause = text(cause);
-                let _ = write!(
-                    html,
-                    "<p class=\"soft\">{cause} · all of it: <code>highball status {name}</code></p>"
-                );
+                let _ =
+                    write!(html, "<p class=\"soft\">{cause} · more: <code>highball status {name}</code></p>");
             } else {
                 let _ = write!(html, "<p><a href=\"/apps/{id}\">Diagnosis of {name}</a></p>");
             }
@@ -234,7 +232,7 @@ impl Scene<'_> {
                 "<span class=\"buttons\"><button type=\"button\" data-backtrace=\"{key}\" aria-expanded=\"false\">Backtrace</button>"
             );
             if self.takes_orders {
-                let question = format!("Replace worker {worker}: sure?");
+                let question = format!("Replace worker {worker}?");
                 order(html, app.id, &format!("replace/{worker}"), "Replace worker", &question);
             }
             let _ = write!(html, "</span><pre data-keep data-of=\"{key}\" hidden></pre>");
@@ -304,10 +302,10 @@ impl Scene<'_> {
         );
         if self.takes_orders {
             html.push_str("<span class=\"buttons orders\">");
-            order(html, id, "restart", "Restart", "Restart: sure?");
-            order(html, id, "refork", "Refork", "Refork: sure?");
-            order(html, id, "more-workers", "+ worker", "One more: sure?");
-            order(html, id, "fewer-workers", "− worker", "One fewer: sure?");
+            order(html, id, "restart", "Restart", &format!("Restart {}?", app.name));
+            order(html, id, "refork", "Refork", &format!("Refork {}?", app.name));
+            order(html, id, "more-workers", "+ worker", "Add a worker?");
+            order(html, id, "fewer-workers", "− worker", "Remove a worker?");
             html.push_str("</span>");
         }
         html.push_str("</div>");
@@ -318,7 +316,7 @@ impl Scene<'_> {
         }
         self.facts(html, app);
         if let Some(KernelLimitsReport { not_kept, problem: Some(problem), .. }) = &app.kernel_limits {
-            let what = format!("The kernel does not keep {}: {problem}", not_kept.join(" and "));
+            let what = format!("The kernel does not enforce {}: {problem}", not_kept.join(" and "));
             let _ = write!(html, "<p class=\"notice\">{}</p>", text(&what));
         }
         self.workers(html, app);
@@ -365,7 +363,7 @@ impl Scene<'_> {
             if let Some(cpus) = limits.cpu_max {
                 let share = self.history.throttled_percent(app).filter(|_| limits.keeps(CPU_MAX));
                 let throttled =
-                    share.map(|share| format!(", throttled {share:.0} % of the time")).unwrap_or_default();
+                    share.map(|share| format!(", throttled {share:.0}% of the time")).unwrap_or_default();
                 facts.push(("CPU (cpu_max)", format!("{cpus} cores{throttled}")));
             }
         }
@@ -401,7 +399,7 @@ impl Scene<'_> {
             } = worker;
             let replaced =
                 replaced_for.as_ref().map(|why| format!(", is replaced ({why})")).unwrap_or_default();
-            let cpu = self.history.cpu_percent(app, worker).map(|share| format!("{share:.0} %"));
+            let cpu = self.history.cpu_percent(app, worker).map(|share| format!("{share:.0}%"));
             let _ = write!(
                 html,
                 "<tr data-key=\"{}-{number}\"><th scope=\"row\">{number}</th><td>{}{}</td><td>{in_flight} of {threads}</td><td>{}</td>\

@@ -10,7 +10,7 @@
 job "{name}" {
   type = "service"
 
-  # One after the other. A version that does not become healthy goes, and the old one stays.
+  # One after the other. Nomad returns to the old version if the new one does not become healthy.
   update {
     max_parallel      = 1
     health_check      = "checks"
