@@ -23,7 +23,7 @@ module Highball
 
     # Runs the block in a process that is about to be forked from: in the mold, after it has loaded the application and
     # before the first fork, and in a worker that becomes a mold. Close here what processes must not share.
-    # (ActiveRecord's connections are closed before every fork anyway.)
+    # (Active Record's connections are closed before every fork anyway.)
     def before_fork(&block) = hooks.add(:before_fork, block)
 
     # Runs the block in each new worker before it serves: open again here what before_fork closed. The

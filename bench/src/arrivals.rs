@@ -45,9 +45,9 @@ pub(crate) fn schedule(rate: f64, time: Duration, requests: usize, seed: u64) ->
 /// What came of all arrivals.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Arrived {
-    /// From the arrival of a request to the end of its answer: of those that are not long by nature,
+    /// Times from the arrival of a request to the end of its answer, of requests that are not long by nature.
     pub(crate) short: Latency,
-    /// and of those that are.
+    /// The same, of requests that are long by nature.
     pub(crate) long: Latency,
     /// Of each of the workload's requests.
     pub(crate) each: Vec<Latency>,

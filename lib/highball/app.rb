@@ -148,7 +148,7 @@ module Highball
       HeapLayout.arrange(compact: compact, reforked: reforked, room: Collector.room)
     end
 
-    # Closes ActiveRecord's connections, which two processes must not share. Called before every fork, because the
+    # Closes Active Record's connections, which two processes must not share. Called before every fork, because the
     # application may have opened one since the last.
     def disconnect_databases = DatabasePools.all.each(&:disconnect!)
 

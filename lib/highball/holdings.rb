@@ -3,7 +3,7 @@
 module Highball
   # What a worker has come to hold while it served, and what its forks would share, lose, or repeat: threads,
   # connections, files, child processes, generators of random numbers, and state that may be meant for this process
-  # alone. A refork that Highball begins by itself requires that there is none of that
+  # alone. An automatic refork requires that there is none of that
   # (docs/decisions/0022-reforks-by-default-where-every-check-passes.md).
   class Holdings
     DESCRIPTORS = "/proc/self/fd"

@@ -5,7 +5,7 @@ require_relative "mold"
 module Highball
   # A mold that was a worker. It no longer serves; otherwise it is like any other mold.
   class PromotedMold < Mold
-    # careful:: whether Highball has begun the refork by itself: native extensions then have to bear nothing that Ruby
+    # careful:: whether the refork is an automatic one: native extensions then have to bear nothing that Ruby
     #           does not do without being asked.
     def initialize(control, app, careful: false, may_refork: false)
       super(control, may_refork: may_refork)

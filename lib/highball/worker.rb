@@ -179,7 +179,7 @@ module Highball
 
     def supervisor_gone = exit!(1)
 
-    # careful:: whether Highball has begun the refork by itself; it holds for the check after the last request as well.
+    # careful:: whether the refork is an automatic one; it holds for the check after the last request as well.
     def report_fitness(careful:)
       @careful = careful
       problem = problem(serving: true)

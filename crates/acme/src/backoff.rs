@@ -20,9 +20,9 @@ pub(crate) struct Backoff {
     unfinished: u32,
     /// When the next one is due: seconds since 1970.
     next_at: u64,
-    /// Why the last one has failed,
+    /// Why the last attempt failed.
     pub(crate) problem: Option<String>,
-    /// and what to do.
+    /// What to do about it.
     pub(crate) remedy: Option<String>,
 }
 

@@ -29,7 +29,8 @@ const OF_ATTEMPT: Steps = ["acme.attempt_written", "acme.attempt_synced", "acme.
 /// The largest file that is read.
 const MOST_BYTES: u64 = 1 << 20;
 
-/// The file with the certificate of this host and its key: one for each authority, as what is obtained for a try is worth nothing.
+/// The file with the certificate of this host and its key: one for each authority, because a staging
+/// certificate is worthless.
 pub fn certificate_file(settings: &AcmeSettings, host: &str) -> PathBuf {
     file_in(&settings.state_dir, &settings.directory, host)
 }

@@ -12,11 +12,11 @@ pub struct Figures {
     pub cpu_max: Option<CpuMax>,
     /// The time of CPUs that its processes have used.
     pub cpu: Duration,
-    /// Periods in which a process of it ran or could have run, since it has had a limit,
+    /// Periods since the limit was set in which one of its processes ran or could have run.
     pub periods: u64,
-    /// and those of them in which its processes have waited, as they had used the CPUs that they may.
+    /// Periods in which its processes waited because they had used up the limit.
     pub throttled_periods: u64,
-    /// The time that they have waited because of that, of all CPUs together.
+    /// Time that its processes waited because of the limit, summed over all CPUs.
     pub throttled: Duration,
     /// Bytes of memory.
     pub memory_max: Option<u64>,

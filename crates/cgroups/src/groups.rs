@@ -259,9 +259,9 @@ impl Cgroups {
 /// What is going to be made.
 #[derive(Debug)]
 pub(crate) struct Plan {
-    /// The cgroup of this process,
+    /// The cgroup of this process.
     pub(crate) own: PathBuf,
-    /// and the group for the other processes.
+    /// The group for the other processes.
     pub(crate) base: PathBuf,
     /// What limits can be kept by.
     pub(crate) found: Vec<Controller>,

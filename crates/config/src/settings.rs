@@ -606,7 +606,7 @@ pub struct AcmeSettings {
 /// Names whose certificates are obtained when a client asks for them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NamesOnDemand {
-    /// These, in small letters. `*.example.org` stands for all with one label more.
+    /// These, in small letters. `*.example.org` matches one extra label.
     pub listed: Vec<String>,
     /// Path, and maybe query, that asks the application whether to issue a certificate for another name.
     pub ask: Option<String>,

@@ -11,9 +11,9 @@ pub(crate) const USUAL: u16 = 3;
 pub const MOST_THREADS: u16 = 256;
 /// The largest number by default.
 const MOST: u16 = 32;
-/// What an extra thread counts for,
+/// Memory that an extra thread counts for, in bytes.
 const THREAD_BYTES: u64 = 256 * 1024;
-/// and which part of the memory all of them may take by default.
+/// Part of the memory that all extra threads may take by default.
 const PART_OF_MEMORY: u64 = 16;
 
 /// The serving threads of a worker: one number, or a range within which it follows the requests.

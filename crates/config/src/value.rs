@@ -300,7 +300,7 @@ pub(crate) fn domain_or_hosts(text: &str) -> Result<String, String> {
     domain(text)
 }
 
-/// A name that an authority issues a certificate for. `*.` before it stands for all names below it.
+/// A name that an authority issues a certificate for. `*.` before it matches one extra label.
 pub(crate) fn domain(text: &str) -> Result<String, String> {
     if let Some(parent) = text.strip_prefix("*.").filter(|parent| !parent.contains('*')) {
         return domain(parent).map(|parent| format!("*.{parent}"));

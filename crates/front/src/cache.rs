@@ -11,7 +11,7 @@
 //! - `store`: all of an application, found by their keys, forgotten by their age;
 //! - `flights`: requests for the same answer at the same time; `marks`: those that need not wait for each other;
 //! - `fill`: an answer on its way from the application into the cache;
-//! - `watch`: what becomes of an answer that has to do with the cache.
+//! - `watch`: what to do with an answer that concerns the cache.
 
 mod answer;
 mod body;
@@ -76,7 +76,7 @@ pub(crate) struct Asking<'a> {
     pub(crate) now_ms: u64,
 }
 
-/// What becomes of a request.
+/// Outcome of a request.
 #[derive(Debug)]
 pub(crate) enum Lookup {
     /// This is the answer.

@@ -1,5 +1,5 @@
 //! A client's connection: one request after the other, each read, answered and, if the client likes, followed
-//! by the next. What a request is, and what becomes of it, is decided in [`request`](crate::request); here is what is read
+//! by the next. What a request is, and its outcome, is decided in [`request`](crate::request); here is what is read
 //! from the client and written to it.
 //!
 //! In reading order: [`serve`] (the life of a connection), [`proxied`] (the client that a proxy reports), [`secured`] (the TLS

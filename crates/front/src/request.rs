@@ -1,4 +1,4 @@
-//! A request: what is known of it, and what becomes of it. Nothing here reads from a client or writes to one; that is the
+//! A request: what is known of it, and its outcome. Nothing here reads from a client or writes to one; that is the
 //! [connection](crate::connection)'s.
 //!
 //! In reading order: [`transaction`] (what is known of a request), [`client`] (who sends it), [`routed`] (what its steps

@@ -8,8 +8,8 @@
 //!    are woken, once for all that was placed, and their answers are read, for which the front [waits a moment](spin) where
 //!    that is quicker than sleep; then the workers learn that the front sleeps.
 //!
-//! Phases 1 and 3 are hooks of tokio. A task could not do their work: it is neither the first after the sleep, so that workers
-//! would go on waking a front that is awake, nor the last before it. A task that yields until it is the last costs a system
+//! Phases 1 and 3 are hooks of tokio. A task cannot do this: it is not guaranteed to run first after waking (workers
+//! would keep waking a front that is awake) or last before sleeping. A task that yields until it is the last costs a system
 //! call for each turn, as tokio looks at the sockets after each round of tasks that have yielded.
 
 mod spin;

@@ -128,11 +128,11 @@ pub struct Figures {
     pub shed: u64,
     /// Workers that were ready to serve.
     pub workers_started: u64,
-    /// Workers that have ended after they retired,
+    /// Workers that ended after they retired.
     pub workers_retired: u64,
-    /// those that were killed on purpose,
+    /// Workers that Highball killed.
     pub workers_killed: u64,
-    /// and those that ended otherwise.
+    /// Workers that ended in any other way.
     pub workers_crashed: u64,
 }
 

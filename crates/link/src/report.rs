@@ -309,10 +309,10 @@ pub struct WorkerRequests {
     /// Serving threads.
     #[serde(skip)]
     pub threads: usize,
-    /// The smallest number of them,
+    /// The smallest number of threads.
     #[serde(default)]
     pub threads_least: usize,
-    /// and the largest.
+    /// The largest number of threads.
     #[serde(default)]
     pub threads_most: usize,
     /// Where that is a range, what keeps it from having more of them: `demand` (no request waits for one), `computing`, `pool`,

@@ -50,7 +50,7 @@ pub fn own_bytes_at_most(pid: i32) -> io::Result<u64> {
 /// its part of what is swapped out. Pages of files can be read again. The kernel looks at every page for it.
 ///
 /// # Errors
-/// As [`own_bytes_at_most`], or it is another user's, or one that may not be looked into.
+/// As [`own_bytes_at_most`], or this process may not look into it, such as another user's.
 pub fn own_bytes(pid: i32) -> io::Result<u64> {
     let rollup = fs::read_to_string(format!("/proc/{pid}/smaps_rollup"))?;
     let all = sum(&rollup, &["Pss_Anon", "Pss_Shmem", "SwapPss"]);

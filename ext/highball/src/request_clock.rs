@@ -39,13 +39,13 @@ pub(crate) struct Begun {
 struct Clocks {
     /// Time.
     now: u64,
-    /// Processor time of the calling thread,
+    /// Processor time of the calling thread.
     thread: u64,
-    /// and of all threads of this process.
+    /// Processor time of all threads of this process.
     process: u64,
-    /// How long the calling thread has waited for a processor,
+    /// How long the calling thread has waited for a processor.
     delayed: u64,
-    /// and the other serving threads, together.
+    /// How long the other serving threads have waited for a processor, together.
     others_delayed: u64,
 }
 

@@ -116,9 +116,9 @@ pub struct ServedFile {
     /// Whether another process may have it open too, and keep it.
     is_shared: AtomicBool,
     medium: OnceLock<Medium>,
-    /// The number of bytes from the start that were in the page cache,
+    /// The number of bytes from the start that were in the page cache.
     cached_bytes: AtomicU64,
-    /// and until then they are believed to be, in milliseconds.
+    /// When `cached_bytes` is no longer believed, in milliseconds.
     cached_until_ms: AtomicU64,
     pool: PoolShare,
 }

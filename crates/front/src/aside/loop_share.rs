@@ -6,10 +6,10 @@ use std::cell::Cell;
 
 use crate::clock;
 
-/// Of each span of this length,
+/// Length of a span.
 const SPAN_US: u64 = 1000;
 
-/// this much is spent so.
+/// Most time of a span that is spent so.
 const MOST_US: u64 = 500;
 
 /// What was spent lately.

@@ -14,9 +14,9 @@ use crate::shared::Shared;
 
 /// How long a client waits for a certificate.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
-/// How long the application's answer is waited for,
+/// Longest wait for the application's answer.
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);
-/// and an attempt to obtain a certificate.
+/// Longest wait for an attempt to obtain a certificate.
 const OBTAINED_WITHIN: Duration = Duration::from_secs(120);
 
 /// What the client has to wait for, if it has to: then there may be a certificate for the name.

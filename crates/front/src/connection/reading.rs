@@ -15,11 +15,11 @@ use crate::shared::Leaving;
 /// The largest buffer that an idle connection keeps.
 const IDLE_BYTES: usize = 4096;
 
-/// What becomes of a request, or the end of the connection.
+/// Outcome of a request, or the end of the connection.
 type Examined = Result<Decision, End>;
 
 impl Connection {
-    /// Reads the next request's head, and decides what becomes of the request.
+    /// Reads the next request's head, and decides the outcome of the request.
     pub(super) async fn next_request(&mut self) -> Result<Decision, End> {
         self.client.forget_reported();
         self.request.begin();
@@ -157,7 +157,7 @@ impl Connection {
         (Some(Ok(self.route(text.as_deref().unwrap_or(&bytes[..used])))), used)
     }
 
-    /// Decides what becomes of a request that was read, by the text that its head has spans of.
+    /// Decides the outcome of a request that was read, by the text that its head has spans of.
     pub(super) fn route(&mut self, text: &[u8]) -> Decision {
         let Connection { request, client, stream, shared, .. } = self;
         match client.learn(&mut request.head, text, stream, &shared.settings) {

@@ -50,7 +50,7 @@ struct Relay {
     close: ServerClose,
 }
 
-/// What becomes of bytes on their way.
+/// What to do with bytes on their way.
 enum Coding<'a> {
     /// They stay as they are.
     AsIs,

@@ -1,5 +1,5 @@
-//! What becomes of requests for which no client waits any more ([`super::overrun`]) is reported, so that their threads are
-//! not lost for good; and workers that begin no requests ([`super::stall`]), or show no sign of life ([`super::silence`]).
+//! Reports what happens to requests that no client waits for any more ([`super::overrun`]), so that their threads are not lost
+//! for good; and workers that begin no requests ([`super::stall`]), or show no sign of life ([`super::silence`]).
 
 use std::rc::Rc;
 

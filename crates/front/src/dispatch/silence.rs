@@ -8,11 +8,11 @@ use super::stall::REPORT_AGAIN_MS;
 
 /// Time for which a report counts: the supervisor looks at least every five seconds.
 const REPORT_COUNTS_MS: u64 = 7000;
-/// How long a worker has to be stopped,
+/// How long a worker has to be stopped before that is reported.
 const STOPPED_MS: u64 = 20_000;
-/// and in development, where somebody may look at it;
+/// The same in development, where a developer may have stopped it in a debugger.
 const STOPPED_IN_DEVELOPMENT_MS: u64 = 60_000;
-/// or has not to answer.
+/// How long a worker has to be silent before that is reported.
 const SILENT_MS: u64 = 30_000;
 
 /// What the supervisor reports of a worker.

@@ -1,4 +1,4 @@
-//! Workers that come, and workers that go: what becomes of their requests.
+//! Workers that come and go, and where their requests go then.
 
 use std::rc::Rc;
 

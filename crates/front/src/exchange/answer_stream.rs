@@ -40,7 +40,7 @@ enum Socket {
     Watched(UnixStream),
 }
 
-/// What has become of a stream.
+/// State of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StreamNews {
     /// Nothing has come, or there is no room for it.

@@ -161,7 +161,7 @@ impl SpoolRoom {
         self.measured.forget();
     }
 
-    /// A body was stored: what was wrong is so no longer.
+    /// A body was stored: the problem is gone.
     pub(crate) fn note_stored(&self) {
         if self.has_failed.load(Relaxed) {
             self.has_failed.store(false, Relaxed);

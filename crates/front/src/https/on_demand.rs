@@ -18,11 +18,13 @@ use crate::clock::{now_ms, Seldom};
 use crate::transport::tls::certificate::Certificate;
 use crate::transport::tls::Tls;
 
-/// A name that has a certificate is looked at again after this, or after this part of the time that is left to it, for its renewal,
+/// Longest pause before the certificate of a name is examined for renewal.
 const LOOK_AGAIN: Duration = Duration::from_secs(12 * 3600);
+/// The pause is the time until the certificate expires, divided by this.
 const PART: u32 = 8;
+/// Shortest pause.
 const LOOK_SOONEST: Duration = Duration::from_secs(1);
-/// and one that has none after this.
+/// Pause before a name without a certificate is examined again.
 const TRY_AGAIN: Duration = Duration::from_secs(60);
 /// Names that are remembered.
 const MOST_KNOWN: usize = 4096;

@@ -8,10 +8,10 @@ use crate::files::Pending;
 use crate::message::refusal::Refusal;
 use crate::route::app_state::AppState;
 
-/// A step passes the request on to the next one, or decides what becomes of it.
+/// A step passes the request on to the next one, or decides its outcome.
 pub(crate) type Flow<T = ()> = ControlFlow<Decision, T>;
 
-/// What becomes of a request.
+/// Outcome of a request.
 #[derive(Debug)]
 pub(crate) enum Decision {
     /// It is refused; the connection ends.

@@ -11,7 +11,7 @@ use super::steps::{
 use super::transaction::Transaction;
 use crate::route::app_state::AppState;
 
-/// What becomes of a request, whose head is in the transaction: the first step that does not pass it on decides. Without
+/// Outcome of a request, whose head is in the transaction: the first step that does not pass it on decides. Without
 /// one, an application gets it.
 pub(crate) fn route(transaction: &mut Transaction, arrived: Arrived<'_>) -> Decision {
     match pass(transaction, arrived) {

@@ -45,9 +45,9 @@ pub(crate) struct AppState {
     failure: RefCell<Option<BootFailure>>,
     /// Its own pages for its visitors, where it may have some: `503.html`.
     error_pages: RefCell<Option<Rc<ErrorPages>>>,
-    /// The threads that look for its files,
+    /// The threads that look for its files.
     pool: PoolShare,
-    /// and those that read what its workers have opened.
+    /// The threads that read files which its workers have opened.
     pub(crate) reads: PoolShare,
     /// What its spool files may hold.
     pub(crate) spool: Arc<Share>,
@@ -78,9 +78,9 @@ pub(crate) struct AppState {
     busy_ms: Cell<u64>,
     /// It has had a worker, or was a site.
     has_served: Cell<bool>,
-    /// When it last had a free thread, or ended an answer,
+    /// When it last had a free thread or ended an answer, in milliseconds.
     free_ms: Cell<u64>,
-    /// and the answers that it had ended by then.
+    /// Answers that it had ended at `free_ms`.
     ended: Cell<u64>,
     /// Its processes have been ended because it was idle, or not been started yet.
     asleep: Cell<bool>,

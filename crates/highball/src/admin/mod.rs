@@ -105,13 +105,13 @@ pub(crate) struct Sources {
     pub(crate) processes: Arc<Processes>,
     pub(crate) heaps: Arc<Heaps>,
     pub(crate) agent: Arc<Agent>,
-    /// For the dashboard: what the server does,
+    /// What the server does, for the dashboard.
     pub(crate) observer: Arc<Observer>,
-    /// what it did in the last hour,
+    /// What the server did in the last hour, for the dashboard.
     pub(crate) last_hour: Arc<LastHour>,
-    /// those who follow that,
+    /// Browsers that follow the dashboard.
     pub(crate) streams: Arc<Streams>,
-    /// and the token of those from whom orders are taken.
+    /// The token that orders must have.
     pub(crate) token: Arc<Token>,
 }
 
@@ -302,7 +302,7 @@ impl Kind {
     }
 }
 
-/// What becomes of a connection after its request.
+/// What a connection does after its request.
 enum Next {
     End,
     /// It follows what happens, for this page.

@@ -20,9 +20,9 @@ pub(super) struct Request {
     /// None in a request of HTTP/1.0.
     pub(super) host: Option<String>,
     pub(super) authorization: Option<String>,
-    /// The page that a browser sends it for, as the browser says: its origin,
+    /// `Origin`: the origin of the page that made a browser send the request.
     pub(super) origin: Option<String>,
-    /// and whether that is of this server.
+    /// `Sec-Fetch-Site`: whether that page is of this server.
     pub(super) fetch_site: Option<String>,
 }
 

@@ -41,13 +41,13 @@ pub(super) struct Observed {
     pub(super) busy: f64,
     /// Requests that wait.
     pub(super) queue: f64,
-    /// How long requests waited, together, in seconds,
+    /// Time that requests waited, summed, in seconds.
     pub(super) waited: f64,
-    /// and how many there were.
+    /// Requests that waited.
     pub(super) waits: f64,
-    /// How long threads had the requests that have ended, together, in seconds,
+    /// Time that threads had the requests that have ended, summed, in seconds.
     pub(super) served: f64,
-    /// and how many there were.
+    /// Requests that have ended.
     pub(super) ends: f64,
 }
 

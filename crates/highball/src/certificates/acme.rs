@@ -1,4 +1,4 @@
-//! Certificates from an authority (ACME): what this process shows it, and what becomes of what it issues.
+//! Certificates from an authority (ACME): what this process shows it, and where issued certificates go.
 
 use crate::certificates;
 use crate::configuration::Configuration;

@@ -21,11 +21,11 @@ use tokio::task::yield_now;
 use tokio::time::{sleep, timeout};
 use tracing::warn;
 
-/// Time for the first byte of a question,
+/// Time for the first byte of a question.
 const FIRST_BYTE_TIME: Duration = Duration::from_secs(1);
-/// for all of it,
+/// Time for a whole question.
 const QUESTION_TIME: Duration = Duration::from_secs(2);
-/// and for the client to take the answer.
+/// Time for the client to take the answer.
 pub(crate) const ANSWER_TIME: Duration = Duration::from_secs(2);
 /// Time for it to close the connection then, and what it may send until it does.
 const LINGER_TIME: Duration = Duration::from_millis(300);

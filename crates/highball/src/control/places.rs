@@ -27,11 +27,11 @@ const FOLDER: &str = "highball";
 /// The same where there is no runtime folder, before its user's number: where all users may write, and only the owner may
 /// rename or remove. Container engines mount `/dev/shm` writable even in a container that is read-only.
 const SHARED: [&str; 2] = ["/tmp/highball-", "/dev/shm/highball-"];
-/// Folders of other users that are looked at,
+/// Most folders of other users that are looked at.
 const MOST_FOLDERS: usize = 128;
-/// names in a folder,
+/// Most names in a folder that are looked at.
 const MOST_NAMES: usize = 4096;
-/// and sockets in one of another user's: other users decide how many there are.
+/// Most sockets in another user's folder that are asked: other users decide how many there are.
 const MOST_SOCKETS: usize = 8;
 
 /// Where control sockets are.

@@ -15,13 +15,13 @@ use tokio::sync::mpsc;
 /// Notices that may wait: more than a boot brings.
 const NOTICES: usize = 64;
 
-/// What the application cannot know that is examined: a single worker never meets it,
+/// A finding that does not concern a single worker.
 const OF_SEVERAL_WORKERS: &str = "cable_adapter";
 
-/// and this is no problem where Highball sends such files, or a proxy may.
+/// A finding that is no problem if Highball sends such files, or a proxy may.
 const SENDFILE_HEADER: &str = "sendfile_header";
 
-/// And this where a load balancer distributes requests by agent checks: nothing else tells one machine from several.
+/// A finding that only concerns applications behind agent checks: nothing else tells one machine from several.
 const LOCAL_SESSIONS: &str = "local_sessions";
 
 /// Boots the application, and ends it again as soon as a worker is ready.

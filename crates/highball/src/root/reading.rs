@@ -31,9 +31,9 @@ use zeroize::Zeroizing;
 /// Time for reading what one application says.
 const ANSWER_TIME: Duration = Duration::from_secs(5);
 
-/// What the server sends to the process that reads for it: the path of an application that is to be left out,
+/// Message of the server to the process that reads for it: leave out the application at this path.
 const LEFT_OUT: u8 = 1;
-/// and, after all of these, that it may begin.
+/// Message after all of these: begin.
 const BEGIN: u8 = 0;
 /// The most applications that are left out.
 const MOST_LEFT_OUT: usize = 10_000;

@@ -39,11 +39,11 @@ const REQUESTS_OF_APP: usize = 5;
 /// What is wanted beside the figures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Detail {
-    /// What the threads do at each request,
+    /// What the thread of each request does.
     pub(crate) states: bool,
-    /// the calls that led there,
+    /// The backtrace of each thread.
     pub(crate) backtraces: bool,
-    /// and the addresses of clients.
+    /// The addresses of clients.
     pub(crate) clients: bool,
 }
 

@@ -33,7 +33,7 @@ pub(crate) enum ToMold<'a> {
         fibers: bool,
         /// The class that schedules them, in the place of Highball's.
         fiber_scheduler: Option<&'a str>,
-        /// Whether Highball may promote the worker by itself: it then remembers what it begins with.
+        /// Whether Highball may refork automatically: the worker then remembers what it begins with.
         may_refork: bool,
     },
     /// Report the Ruby heap, as it is: a collection would copy pages that are shared with the workers.

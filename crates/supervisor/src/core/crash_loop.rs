@@ -18,9 +18,9 @@ const LEAST_REST: Duration = Duration::from_millis(500);
 const LONGEST_REST: Duration = Duration::from_secs(10);
 /// A worker that lived longer than this has not died soon.
 const SOON: Duration = Duration::from_secs(60);
-/// Deaths that make a crash loop,
+/// Deaths that make a crash loop.
 const MANY: u32 = 3;
-/// and the time without one after which it is over.
+/// Time without a death after which a crash loop is over.
 const OVER: Duration = Duration::from_secs(60);
 /// How long workers have to live before they are a success: of a new version, or of a promoted mold.
 pub const PROBATION: Duration = Duration::from_secs(2);
@@ -45,9 +45,9 @@ pub(crate) struct Death {
 /// What there is to say of a crash loop.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Crashes {
-    /// Workers that died,
+    /// Workers that died.
     pub(crate) deaths: u32,
-    /// and the time from the first death to the last.
+    /// Time from the first death to the last.
     pub(crate) within: Duration,
     pub(crate) last: Death,
 }

@@ -76,7 +76,7 @@ pub(crate) enum AppLog {
     Promoted { worker: u32, boot: u32 },
     Reforked { worker: u32, workers: u16, took: Duration },
     ReforkFailed { why: String },
-    // `careful`: Highball has begun the refork by itself.
+    // `careful`: the refork is an automatic one.
     Unfit { why: String, careful: bool },
     // Memory before and after a refork, of mold and workers together, when as many requests were answered.
     ReforkOutcome { before_kib: u64, after_kib: u64, is_last: bool },

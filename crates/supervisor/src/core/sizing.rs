@@ -11,11 +11,11 @@ use std::time::{Duration, Instant};
 const FAST: Duration = Duration::from_millis(300);
 /// The same, of the demand that keeps it from shrinking.
 const SLOW: Duration = Duration::from_secs(10);
-/// The pool grows when more than this share of its threads, or of a processor for each worker, is in use,
+/// Workers are added when more than this share of their threads, or of a processor for each, is in use.
 const GROW_ABOVE: f64 = 0.75;
-/// to a size at which this share would be.
+/// Share that would then be in use.
 const AIM: f64 = 0.6;
-/// It shrinks to a size at which no more than this share would be. The distance between both keeps it from swinging.
+/// Workers are removed until this share would be in use. The distance from `GROW_ABOVE` keeps the number from swinging.
 const SHRINK_BELOW: f64 = 0.5;
 /// It also grows when requests wait for this long in the queue.
 const LONG_WAIT_SECONDS: f64 = 0.020;
@@ -226,9 +226,9 @@ pub(crate) struct Sizing {
     /// Since when fewer workers would be enough.
     fits_since: Option<Instant>,
     patience: Duration,
-    /// Nothing changes before this,
+    /// Nothing changes before this time.
     rest_until: Instant,
-    /// and nothing grows before this.
+    /// No worker is added before this time.
     no_growth_until: Instant,
     grown_at: Option<Instant>,
     shrunk_at: Option<Instant>,
@@ -285,7 +285,7 @@ impl Sizing {
         self.rest_until = now + ORDER_TIME;
     }
 
-    /// There are no workers, or others than before: what was measured says nothing about them.
+    /// Forgets what was measured: the set of workers has changed.
     pub(crate) fn begin(&mut self, now: Instant) {
         (self.last, self.is_new, self.seen_at) = (Load::default(), false, now);
         (self.fast, self.slow, self.fits_since) = (Demand::default(), Demand::default(), None);

@@ -15,9 +15,9 @@ const THREADS_TIME: Duration = Duration::from_millis(600);
 /// Requests that a worker is at.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WorkersRequests {
-    /// The worker's application,
+    /// The worker's application.
     pub app: AppId,
-    /// and its number.
+    /// The worker's number.
     pub worker: u32,
     /// The numbers by which it knows the requests, the oldest request first.
     pub tickets: Vec<u64>,
@@ -26,9 +26,9 @@ pub struct WorkersRequests {
 /// A worker that was asked for its threads.
 #[derive(Debug)]
 pub struct AskedThreads {
-    /// Its application,
+    /// The worker's application.
     pub app: AppId,
-    /// and its number.
+    /// The worker's number.
     pub worker: u32,
     /// The requests that are meant, by the numbers by which it knows them.
     pub(crate) tickets: Vec<u64>,

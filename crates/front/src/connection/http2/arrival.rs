@@ -28,9 +28,9 @@ pub(super) struct Arrival {
 #[derive(Debug, Clone, Copy)]
 struct Frame {
     header: [u8; HEADER_BYTES],
-    /// The bytes of it that have come,
+    /// Bytes of the header that have arrived.
     known: usize,
-    /// and those of the payload that have not, once the header is whole.
+    /// Bytes of the payload that have not arrived, once the header is whole.
     left: u32,
     /// Frames have come that another one of the same head follows.
     in_head: bool,

@@ -61,7 +61,7 @@ enum Request {
 #[derive(Debug, Clone, Copy)]
 struct Open {
     record: Record,
-    /// What becomes of the content.
+    /// What to do with the content.
     content: Content,
     content_left: usize,
     padding_left: usize,
@@ -187,7 +187,7 @@ impl Reader {
         Ok(Record::decode(self.header))
     }
 
-    /// Decides what becomes of a record. The events of a body come before its bytes.
+    /// Decides what to do with a record. The events of a body come before its bytes.
     fn begin_record(&mut self, record: Record, limits: &Limits) -> Result<Option<Step<'static>>, ReadError> {
         let is_open = self.request != Request::None && record.request_id == self.writer.request_id;
         let mut step = None;

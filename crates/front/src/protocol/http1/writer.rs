@@ -76,7 +76,7 @@ impl Writer {
         out.extend_from_slice(b"\r\n");
     }
 
-    /// Decides how the body is framed (RFC 9112 section 6.3), and what becomes of the connection.
+    /// Decides how the body is framed (RFC 9112 section 6.3), and whether the connection stays.
     fn frame(&mut self, head: &AnswerHead, out: &mut Vec<u8>) {
         let ends_with_connection = match (head.body, self.version) {
             (AnswerBody::None | AnswerBody::Length(_), _) => false,

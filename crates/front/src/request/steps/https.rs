@@ -1,4 +1,4 @@
-//! What certificates and the way to HTTPS need, before it is looked whose request it is.
+//! What certificates and the way to HTTPS need, before the request is routed.
 
 use std::ops::ControlFlow::{Break, Continue};
 

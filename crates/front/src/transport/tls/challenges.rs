@@ -24,13 +24,13 @@ pub struct Challenges {
 }
 
 impl Challenges {
-    /// From now on this text is the answer for this token.
+    /// Publishes the text for this token.
     pub fn show(&self, token: &str, text: &str) {
         let mut shown = self.texts.write().unwrap_or_else(PoisonError::into_inner);
         shown.insert(token.to_owned(), text.to_owned());
     }
 
-    /// It is no longer.
+    /// Withdraws it.
     pub fn take_back(&self, token: &str) {
         self.texts.write().unwrap_or_else(PoisonError::into_inner).remove(token);
     }
@@ -44,10 +44,10 @@ impl Challenges {
 }
 
 impl Challenges {
-    /// From now on clients that speak [`ACME_TLS`] get this certificate (PEM, with its key) for this host.
+    /// Publishes the certificate (PEM, with its key) for this host, to clients that speak [`ACME_TLS`].
     ///
     /// # Errors
-    /// It is none.
+    /// The text has no certificate and key that can be used.
     pub fn show_certificate(&self, host: &str, pem: &[u8]) -> Result<(), String> {
         let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
         let chain = chain.map_err(|error| error.to_string())?;
@@ -58,7 +58,7 @@ impl Challenges {
         Ok(())
     }
 
-    /// They do no longer.
+    /// Withdraws it.
     pub fn take_back_certificate(&self, host: &str) {
         let mut certificates = self.certificates.write().unwrap_or_else(PoisonError::into_inner);
         certificates.remove(&host.to_ascii_lowercase());

@@ -40,9 +40,9 @@ pub(crate) struct AppOverview {
     pub(crate) kernel_limits: Option<KernelLimitsReport>,
     /// Requests that wait for a worker.
     pub(crate) queue: usize,
-    /// Requests that were answered since the start,
+    /// Requests that were answered since the start.
     pub(crate) answered: u64,
-    /// and those of them with a status from 500 on.
+    /// Requests that were answered with a status from 500 on since the start.
     pub(crate) failed: u64,
     /// Times to the first bytes of answers since the start. All are zero where requests are not measured.
     pub(crate) times: TimesOverview,
@@ -89,9 +89,9 @@ pub(crate) struct DiagnosisOverview {
     pub(crate) place: Option<String>,
     /// The lines around it.
     pub(crate) source: Option<String>,
-    /// What to do,
+    /// What to do.
     pub(crate) remedy: Option<String>,
-    /// and the command that does it, in the application's folder.
+    /// The command that does it, to be run in the application's folder.
     pub(crate) command: Option<String>,
 }
 
@@ -138,9 +138,9 @@ impl DiagnosisOverview {
 /// A histogram.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct TimesOverview {
-    /// The limit of each bucket,
+    /// The limit of each bucket.
     pub(crate) limits_ms: Vec<f64>,
-    /// and the number up to it.
+    /// The number of times up to each limit.
     pub(crate) counts: Vec<u64>,
     /// The number of all.
     pub(crate) count: u64,
@@ -181,9 +181,9 @@ pub(crate) struct WorkerOverview {
 /// A request.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct RequestOverview {
-    /// The worker that has it,
+    /// The worker that has the request.
     pub(crate) worker: Option<u32>,
-    /// and the number by which the worker knows it: too long for a number of JavaScript.
+    /// The number by which the worker knows the request: a text, because it is too long for a number of JavaScript.
     pub(crate) ticket: Option<String>,
     /// `queued`, `placed`, `running`, `answering` or `abandoned` (no client waits any more).
     pub(crate) stage: String,

@@ -38,9 +38,9 @@ pub(super) struct Books {
     rooms: BTreeMap<AppId, Option<Room>>,
     /// When replacements of workers began lately.
     replacements: BTreeMap<(AppId, &'static str), Vec<Instant>>,
-    /// When workers that served have died lately,
+    /// When workers that served have died lately.
     deaths: BTreeMap<AppId, Vec<Instant>>,
-    /// and when the first worker of each new version was ready.
+    /// When the first worker of each new version was ready.
     canaries: BTreeMap<(AppId, u32), Instant>,
     has_ended: bool,
     /// How often each of these came about.
