@@ -108,9 +108,9 @@ complete -c highball -n "__fish_highball_needs_command" -l max-connections -d 'L
 complete -c highball -n "__fish_highball_needs_command" -l max-tls-handshakes -d 'Largest number of TLS handshakes that are computed or wait for a CPU [default: 1000]' -r
 complete -c highball -n "__fish_highball_needs_command" -l http2-streams -d 'Largest number of open requests on an HTTP/2 connection [default: 100]' -r
 complete -c highball -n "__fish_highball_needs_command" -l max-queue -d 'Largest number of requests that wait for a worker [default: 1000]' -r
-complete -c highball -n "__fish_highball_needs_command" -l max-streams -d 'Most streaming responses of each worker outside of its `threads`: each has a thread for itself [default: 1000]' -r
-complete -c highball -n "__fish_highball_needs_command" -l fibers -d 'Paths whose requests run on fibers: while one waits for a socket, the database or a time, the others of its worker go on, and it takes no thread [default: none]' -r
-complete -c highball -n "__fish_highball_needs_command" -l max-fibers -d 'Most requests of each worker that run on `fibers` at a time [default: 5000]' -r
+complete -c highball -n "__fish_highball_needs_command" -l max-streams -d 'Largest number of streaming responses per worker [default: 1000]' -r
+complete -c highball -n "__fish_highball_needs_command" -l fibers -d 'Paths whose requests run on fibers: while one waits for a socket, a database or a timer, the others of its worker go on, and it takes no thread [default: none]' -r
+complete -c highball -n "__fish_highball_needs_command" -l max-fibers -d 'Largest number of requests on `fibers` per worker [default: 5000]' -r
 complete -c highball -n "__fish_highball_needs_command" -l fiber-scheduler -d 'Ruby class that schedules the fibers of `fibers`, instead of Highball\'s scheduler [default: none]' -r
 complete -c highball -n "__fish_highball_needs_command" -l spool-dir -d 'Folder for large request bodies, and for responses to slow clients [default: /var/tmp if it is writable, else $TMPDIR, else /tmp]' -r -F
 complete -c highball -n "__fish_highball_needs_command" -l max-spool -d 'Total size of all spool files [default: half of the free space in `spool_dir`; a quarter if it is in memory]' -r
@@ -251,9 +251,9 @@ complete -c highball -n "__fish_highball_using_subcommand serve" -l max-connecti
 complete -c highball -n "__fish_highball_using_subcommand serve" -l max-tls-handshakes -d 'Largest number of TLS handshakes that are computed or wait for a CPU [default: 1000]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l http2-streams -d 'Largest number of open requests on an HTTP/2 connection [default: 100]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l max-queue -d 'Largest number of requests that wait for a worker [default: 1000]' -r
-complete -c highball -n "__fish_highball_using_subcommand serve" -l max-streams -d 'Most streaming responses of each worker outside of its `threads`: each has a thread for itself [default: 1000]' -r
-complete -c highball -n "__fish_highball_using_subcommand serve" -l fibers -d 'Paths whose requests run on fibers: while one waits for a socket, the database or a time, the others of its worker go on, and it takes no thread [default: none]' -r
-complete -c highball -n "__fish_highball_using_subcommand serve" -l max-fibers -d 'Most requests of each worker that run on `fibers` at a time [default: 5000]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -l max-streams -d 'Largest number of streaming responses per worker [default: 1000]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -l fibers -d 'Paths whose requests run on fibers: while one waits for a socket, a database or a timer, the others of its worker go on, and it takes no thread [default: none]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -l max-fibers -d 'Largest number of requests on `fibers` per worker [default: 5000]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l fiber-scheduler -d 'Ruby class that schedules the fibers of `fibers`, instead of Highball\'s scheduler [default: none]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l spool-dir -d 'Folder for large request bodies, and for responses to slow clients [default: /var/tmp if it is writable, else $TMPDIR, else /tmp]' -r -F
 complete -c highball -n "__fish_highball_using_subcommand serve" -l max-spool -d 'Total size of all spool files [default: half of the free space in `spool_dir`; a quarter if it is in memory]' -r
@@ -380,9 +380,9 @@ complete -c highball -n "__fish_highball_using_subcommand doctor" -l max-connect
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l max-tls-handshakes -d 'Largest number of TLS handshakes that are computed or wait for a CPU [default: 1000]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l http2-streams -d 'Largest number of open requests on an HTTP/2 connection [default: 100]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l max-queue -d 'Largest number of requests that wait for a worker [default: 1000]' -r
-complete -c highball -n "__fish_highball_using_subcommand doctor" -l max-streams -d 'Most streaming responses of each worker outside of its `threads`: each has a thread for itself [default: 1000]' -r
-complete -c highball -n "__fish_highball_using_subcommand doctor" -l fibers -d 'Paths whose requests run on fibers: while one waits for a socket, the database or a time, the others of its worker go on, and it takes no thread [default: none]' -r
-complete -c highball -n "__fish_highball_using_subcommand doctor" -l max-fibers -d 'Most requests of each worker that run on `fibers` at a time [default: 5000]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l max-streams -d 'Largest number of streaming responses per worker [default: 1000]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l fibers -d 'Paths whose requests run on fibers: while one waits for a socket, a database or a timer, the others of its worker go on, and it takes no thread [default: none]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l max-fibers -d 'Largest number of requests on `fibers` per worker [default: 5000]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l fiber-scheduler -d 'Ruby class that schedules the fibers of `fibers`, instead of Highball\'s scheduler [default: none]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l spool-dir -d 'Folder for large request bodies, and for responses to slow clients [default: /var/tmp if it is writable, else $TMPDIR, else /tmp]' -r -F
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l max-spool -d 'Total size of all spool files [default: half of the free space in `spool_dir`; a quarter if it is in memory]' -r
@@ -510,9 +510,9 @@ complete -c highball -n "__fish_highball_using_subcommand config" -l max-connect
 complete -c highball -n "__fish_highball_using_subcommand config" -l max-tls-handshakes -d 'Largest number of TLS handshakes that are computed or wait for a CPU [default: 1000]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l http2-streams -d 'Largest number of open requests on an HTTP/2 connection [default: 100]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l max-queue -d 'Largest number of requests that wait for a worker [default: 1000]' -r
-complete -c highball -n "__fish_highball_using_subcommand config" -l max-streams -d 'Most streaming responses of each worker outside of its `threads`: each has a thread for itself [default: 1000]' -r
-complete -c highball -n "__fish_highball_using_subcommand config" -l fibers -d 'Paths whose requests run on fibers: while one waits for a socket, the database or a time, the others of its worker go on, and it takes no thread [default: none]' -r
-complete -c highball -n "__fish_highball_using_subcommand config" -l max-fibers -d 'Most requests of each worker that run on `fibers` at a time [default: 5000]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -l max-streams -d 'Largest number of streaming responses per worker [default: 1000]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -l fibers -d 'Paths whose requests run on fibers: while one waits for a socket, a database or a timer, the others of its worker go on, and it takes no thread [default: none]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -l max-fibers -d 'Largest number of requests on `fibers` per worker [default: 5000]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l fiber-scheduler -d 'Ruby class that schedules the fibers of `fibers`, instead of Highball\'s scheduler [default: none]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l spool-dir -d 'Folder for large request bodies, and for responses to slow clients [default: /var/tmp if it is writable, else $TMPDIR, else /tmp]' -r -F
 complete -c highball -n "__fish_highball_using_subcommand config" -l max-spool -d 'Total size of all spool files [default: half of the free space in `spool_dir`; a quarter if it is in memory]' -r

@@ -124,7 +124,7 @@ pub fn command() -> clap::Command {
     let highball = clap::Command::new("highball")
         .bin_name("highball")
         .version(env!("CARGO_PKG_VERSION"))
-        .about("Serves Ruby web applications: point it at an application folder and it is deployed.")
+        .about("Serves Ruby web applications. Point it at an application folder.")
         .args_conflicts_with_subcommands(true)
         .help_template(help::TEMPLATE)
         .after_help(help::ending())
@@ -192,8 +192,8 @@ fn config() -> clap::Command {
         .about("Print a configuration for nginx, HAProxy, systemd, Kubernetes and other programs")
         .long_about(
             "Print a configuration for another program: for a web server in front of the application at PATH, for systemd, \
-             which starts it, or for a program that runs it on several machines. Options are those that it is served with; the \
-             environment is production unless they say otherwise",
+             which starts it, or for a program that runs it on several machines. It takes the options of `serve`. The \
+             environment defaults to production",
         );
     with_serve_args(command.arg(program)).args([via, host, machines, memory])
 }

@@ -11,7 +11,7 @@ pub const COMMANDS: [&str; 12] = [
 ];
 
 /// Commands of `pumactl` and `puma`, and the command that does it here.
-static COMMANDS_OF_PUMA: [(&str, &str); 12] = [
+static COMMANDS_OF_PUMA: [(&str, &str); 13] = [
     ("phased-restart", "restart"),
     ("rolling-restart", "restart"),
     ("hot-restart", "upgrade"),
@@ -24,6 +24,7 @@ static COMMANDS_OF_PUMA: [(&str, &str); 12] = [
     ("thread-backtraces", "top --backtraces"),
     ("init-config", "config"),
     ("check", "doctor"),
+    ("version", "--version"),
 ];
 
 /// Options of `puma`, and what to do instead.
@@ -82,10 +83,15 @@ mod tests {
 
     #[test]
     fn what_is_named_instead_is_there() {
-        let known = crate::command_line::command();
+        let mut known = crate::command_line::command();
+        known.build();
         for (_, ours) in COMMANDS_OF_PUMA {
             let name = ours.split(' ').next().unwrap_or_default();
-            assert!(known.get_subcommands().any(|command| command.get_name() == name), "{ours}");
+            let is_command = known.get_subcommands().any(|command| command.get_name() == name);
+            let is_option = known
+                .get_arguments()
+                .any(|argument| Some(argument.get_long().unwrap_or_default()) == name.strip_prefix("--"));
+            assert!(is_command || is_option, "{ours}");
         }
     }
 }

@@ -132,7 +132,7 @@ pub(crate) fn recognise(path: &Path, text: &str) -> Option<Program> {
 pub(crate) fn refusal(Program { name, page }: Program) -> String {
     format!(
         "this is a file of {name}, and not of Highball or Puma, so Highball does not read it. Write a highball.toml, and name \
-         that with `--config` (or name none, if it is in the application's folder); {page} says what becomes of each setting"
+         that with `--config` (or name none, if it is in the application's folder); {page} lists what replaces each setting"
     )
 }
 

@@ -88,14 +88,20 @@ pub(crate) fn first_sentence(option: &Opt) -> &'static str {
     option.doc.split_inclusive(". ").next().unwrap_or(option.doc).trim_end_matches(['.', ' '])
 }
 
-/// The documentation of an option as plain text: of a link, its words.
+/// Where the pages are, from the folder that Highball comes in.
+const PAGES: &str = "docs/";
+
+/// The documentation of an option as plain text. A link becomes the path of its page, or its words if it is within the page.
 pub(crate) fn plain_doc(option: &Opt) -> String {
     let mut text = String::new();
     let mut rest = option.doc;
     while let Some((before, behind)) = rest.split_once("](") {
         let (before, words) = before.rsplit_once('[').unwrap_or((before, ""));
-        text.extend([before, words]);
-        rest = behind.split_once(')').map_or("", |(_, rest)| rest);
+        let (target, behind) = behind.split_once(')').unwrap_or((behind, ""));
+        let page = target.split('#').next().unwrap_or_default();
+        text.push_str(before);
+        text.extend(if page.is_empty() { [words, ""] } else { [PAGES, page] });
+        rest = behind;
     }
     text + rest
 }
@@ -135,7 +141,7 @@ mod tests {
     #[test]
     fn links_become_text() {
         let user = named("server_user").unwrap();
-        assert!(plain_doc(user).ends_with("See security.md."), "{}", plain_doc(user));
+        assert!(plain_doc(user).ends_with("See docs/security.md."), "{}", plain_doc(user));
         assert!(plain_doc(named("bind").unwrap()).contains("`[::1]:4000`"));
     }
 }

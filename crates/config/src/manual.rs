@@ -23,7 +23,7 @@ The command line overrides the environment, and the environment overrides the fi
 
 ## Options to set first
 
-The machine and the application decide about these; the defaults of all other options suit most deployments.
+These depend on your machine and application. The other defaults suit most deployments.
 
 | option | what it sets | default |
 | --- | --- | --- |
@@ -48,7 +48,7 @@ The command line overrides the environment. The environment overrides the config
 - Variables of platforms and frameworks, such as `PORT`, count as well. A variable that begins with `HIGHBALL_` overrides them,
   and so does `config/puma.rb`.
 - A blank variable counts as unset. If the option restricts something (`basic_auth`, `bind`), it is an error: see
-  [security.md](security.md#when-a-restriction-cannot-be-kept).
+  [security.md](security.md#when-a-restriction-cannot-be-enforced).
 - An existing `config/puma.rb` applies, and its hooks run. The log and `highball doctor` say which options come from which file,
   and name each statement that has no counterpart; a statement that restricts something is then an error.
   `puma_config = false` turns the file off. See [migrating/puma.md](migrating/puma.md#configpumarb).

@@ -326,8 +326,8 @@ static ADDRESSES: &[Opt] = &[
               file, use a list. For its requests, `REMOTE_ADDR` is the client in `X-Forwarded-For` or `Forwarded`, and \
               `rack.url_scheme` is the scheme in `X-Forwarded-Proto` or `Forwarded`. Requests from other addresses lose these \
               headers, and also `X-Forwarded-Host`, `X-Real-IP` and the like. Unix sockets are always trusted. With `none`, the \
-              application gets these headers from every client, and any client can forge them. See [behind a web \
-              server](deploying/behind-a-web-server.md).",
+              application gets these headers from every client, and any client can forge them. See \
+              [deploying/behind-a-web-server.md](deploying/behind-a-web-server.md).",
     },
     Opt {
         name: "http2_cleartext",
@@ -471,7 +471,7 @@ static HTTPS: &[Opt] = &[
         default: Default::Without("`acme` in systemd's `STATE_DIRECTORY`; else `highball` in `XDG_STATE_HOME` or `~/.local/state`"),
         example: "/var/lib/highball",
         doc: "Folder for the accounts, certificates and keys of `domain`. Highball creates it if it is missing; no other user \
-              can read it. Back it up: if it is lost, Highball obtains new certificates. Two servers cannot share a folder.",
+              can read it. Back it up: if it is lost, Highball obtains new certificates. One server at a time writes to it: give each its own folder.",
     },
     Opt {
         name: "redirect_https",
@@ -583,7 +583,7 @@ static APPLICATION: &[Opt] = &[
         value: &Value(SWITCH, |f| &mut f.app.process.gc),
         default: Default::Is("on"),
         example: "on",
-        doc: "Tune Ruby's garbage collector in production. Half of the heap is free if each worker may have 512 MiB of memory, \
+        doc: "Tune Ruby's garbage collector in production. 45% of the heap is free if each worker may have 512 MiB of memory, \
               otherwise less, and workers collect garbage between requests. If a `RUBY_GC_*` variable is set, Highball leaves \
               the collector alone. See [ruby-speed.md](ruby-speed.md).",
     },
@@ -702,7 +702,7 @@ static WORKERS: &[Opt] = &[
         doc: "Memory that all processes of the application may have. The kernel enforces it with a cgroup (`memory.max`), and \
               kills a process that needs more. Highball replaces workers earlier, at 85% of it. Files that the kernel caches for \
               them count. Highball needs root, or a delegated cgroup. Set it to protect other applications from this one. See \
-              [tuning.md](tuning.md#limits-that-the-kernel-keeps).",
+              [tuning.md](tuning.md#hard-limits).",
     },
     Opt {
         name: "cpu_max",
@@ -713,7 +713,7 @@ static WORKERS: &[Opt] = &[
         doc: "CPUs that all processes of the application may use at a time. The kernel enforces it with a cgroup (`cpu.max`): \
               processes that have used their share wait. With `workers = auto`, the number of workers follows it. Highball needs \
               root, or a delegated cgroup. Set it to protect other applications from this one. See \
-              [tuning.md](tuning.md#limits-that-the-kernel-keeps).",
+              [tuning.md](tuning.md#hard-limits).",
     },
 ];
 
@@ -754,7 +754,7 @@ static PROCESSES: &[Opt] = &[
         default: Default::Is("0s"),
         example: "10s",
         doc: "Time between the signal to stop and the moment when Highball accepts no new connections. Until then, it serves \
-              requests as before, `/readyz` answers 503, and responses close their connections, so that load balancers turn away \
+              requests as before, `/readyz` answers 503, and responses close their connections, so that load balancers stop sending requests \
               before the server stops. Set it longer than their health checks take to fail. A second signal ends it. See \
               [observability.md](observability.md#stop-behind-a-load-balancer).",
     },
@@ -1038,7 +1038,7 @@ static SIZES: &[Opt] = &[
         value: &Value(Count(0..=10_000_u32), |f| &mut f.app.limits.streams),
         default: Default::Is("1000"),
         example: "200",
-        doc: "Most streaming responses of each worker outside of its `threads`: each has a thread for itself. With 0, or \
+        doc: "Largest number of streaming responses per worker. Each has a thread outside of `threads`. With 0, or \
               with `threads = 1`, they take one of its `threads` until they end. At the limit, a Rack 3 `call(stream)` body gets 503 with `Retry-After`; \
               other bodies keep their thread, and end at their next write once requests wait for it. See [streaming.md](streaming.md).",
     },
@@ -1048,7 +1048,7 @@ static SIZES: &[Opt] = &[
         value: &Value(at_most(PATHS, "paths", PATH_PATTERN), |f| &mut f.app.fibers),
         default: Default::Without("none"),
         example: "/chat/*",
-        doc: "Paths whose requests run on fibers: while one waits for a socket, the database or a time, the others of its worker \
+        doc: "Paths whose requests run on fibers: while one waits for a socket, a database or a timer, the others of its worker \
               go on, and it takes no thread. With `/*`, all requests do. `max_fibers` limits their number. The \
               application and its libraries must be made for fibers. You can repeat it. See [streaming.md](streaming.md#fibers).",
     },
@@ -1058,7 +1058,7 @@ static SIZES: &[Opt] = &[
         value: &Value(Count(1..=100_000_u32), |f| &mut f.app.limits.fibers),
         default: Default::Is("5000"),
         example: "20000",
-        doc: "Most requests of each worker that run on `fibers` at a time. Further ones get 503 with `Retry-After`.",
+        doc: "Largest number of requests on `fibers` per worker. Further ones get 503 with `Retry-After`.",
     },
     Opt {
         name: "fiber_scheduler",
@@ -1252,7 +1252,7 @@ static LOGS: &[Opt] = &[
         default: Default::Is("human"),
         example: "json",
         doc: "Format of the log on standard error: `human` or `json`. Use `json` for a log collector. It then also is the default of \
-              `access_log_format`. On a terminal, `human` shows a banner, colours and no times; set `NO_COLOR` for no colours.",
+              `access_log_format`. On a terminal, `human` shows a banner, colors and no times; set `NO_COLOR` for no colors.",
     },
     Opt {
         name: "access_log",

@@ -55,7 +55,7 @@ static RESTRICTIONS: &[Restriction] = &[
     },
     Restriction {
         names: &["trusted_proxies"],
-        what: "whom the server believes",
+        what: "which proxies the server trusts",
         otherwise: "The server does not start: a network is unknown.",
     },
     Restriction {
@@ -121,7 +121,7 @@ pub(crate) fn is_restriction(name: &str) -> bool {
 
 /// The table as `docs/restrictions.md` has it.
 pub fn restrictions() -> String {
-    let mut text = String::from("| option | restricts | if it cannot be kept |\n| --- | --- | --- |\n");
+    let mut text = String::from("| option | restricts | if it cannot be enforced |\n| --- | --- | --- |\n");
     for Restriction { names, what, otherwise } in RESTRICTIONS {
         let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
         let _ = writeln!(text, "| {} | {what} | {otherwise} |", names.join(", "));
