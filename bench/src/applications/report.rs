@@ -129,6 +129,7 @@ fn both_years(results: &Results) -> String {
         text += &format!("| {} | {} |\n", one.kind, figures.join(" | "));
     }
     text += &format!("\n{}.\n\n", account::FAILED);
+    text += "Today's figures: the requests of all turns, divided by their time. Below, each application has medians of the turns.\n\n";
     let titles: Vec<&str> = SCHEMES
         .iter()
         .filter_map(|scheme| results.trials.iter().find(|trial| trial.scheme == *scheme))
