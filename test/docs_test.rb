@@ -86,6 +86,17 @@ class DocsTest < Minitest::Test
     end
   end
 
+  # The comment of an item ends there. The next item's comment is a sentence for itself.
+  def test_comments_end_with_their_item
+    Dir.glob("{bench,crates,ext,fuzz}/**/*.rs", base: ROOT).grep_v(%r{(?:\A|/)target/}).each do |path|
+      read(path).lines.each_cons(2).with_index(1) do |(comment, code), number|
+        next unless comment.match?(%r{\A\s*///.*[,;]\s*\z})
+
+        assert code.match?(%r{\A\s*//}), "#{path}:#{number}: the comment goes on at the next item"
+      end
+    end
+  end
+
   # Phrases that documents and texts for users leave out: a noun or an actor says it in fewer words.
   PHRASES = /\b(?:such as it is|by (?:itself|themselves)|those that|one that|what those|for tries|as it was not)\b/i
   def test_documents_name_the_actor
@@ -104,6 +115,16 @@ class DocsTest < Minitest::Test
       code = read(path).split(/^(?:#\[cfg\(test\)\]\n)?mod tests \{/).first
       code.scan(/"((?:[^"\\\n]|\\.)+)"/) do |(text)|
         refute_match(NO_SENTENCES, text.gsub(/`[^`]*`/, ""), path) if text.include?(" ")
+      end
+    end
+  end
+
+  # Where there are two ways to write something, documents for users use one: Rails', Active Record, 85%, color.
+  OTHER_SPELLINGS = /Rails's|\bActiveRecord\b(?!::)|\d %(?=\W|$)|\b(?:colour|behaviour|favour|licence|centre)/i
+  def test_documents_have_one_spelling
+    Document.for_users.each do |document|
+      document.text.lines.each.with_index(1) do |line, number|
+        refute_match(OTHER_SPELLINGS, line.gsub(/`[^`]*`/, ""), "#{document.path}:#{number}")
       end
     end
   end

@@ -22,7 +22,7 @@ module PumaPage
     - **Statements without effect.** At the start, Highball reports each statement that it can't carry out or doesn't know, with
       its line and what to do instead. `highball doctor` lists the same.
     - **Restrictions.** If Highball can't keep a statement that restricts something, such as the only address,
-      [it doesn't start](../security.md#when-a-restriction-cannot-be-kept).
+      [it doesn't start](../security.md#when-a-restriction-cannot-be-enforced).
     - **Reloading.** HUP reads the file again. A rolling restart takes the hooks from the new release.
 
     ## What overrides the file
@@ -70,7 +70,7 @@ module PumaPage
     | --- | --- |
     | `WEB_CONCURRENCY` | `workers`. 0 means one worker; with `auto`, the number follows the load |
     | `RAILS_MAX_THREADS`, `PUMA_MAX_THREADS`, `MAX_THREADS` | `threads` |
-    | `RAILS_MIN_THREADS`, `PUMA_MIN_THREADS`, `MIN_THREADS` | nothing: a worker starts all threads at once |
+    | `RAILS_MIN_THREADS`, `PUMA_MIN_THREADS`, `MIN_THREADS` | nothing: write a range, `threads = "3..5"` |
     | `PUMA_PERSISTENT_TIMEOUT` | `idle_timeout` |
     | `PORT`, `PIDFILE` | `port`, `pidfile` |
     | `RAILS_ENV`, `RACK_ENV`, `APP_ENV` | `environment` |
@@ -81,7 +81,7 @@ module PumaPage
     | --- | --- |
     | `puma`, `pumactl start` | `highball` (`highball start` is the same) |
     | `puma -C config/puma.rb` | `highball -C config/puma.rb` |
-    | `puma -t 1:5` | `highball -t 5` (`1:5` means the same) |
+    | `puma -t 1:5` | `highball -t 3..5` (`1:5` means the same: Puma's smaller number counts as 3 or more) |
     | `puma -w 4 -p 3000 -e production` | `highball -w 4 -p 3000 -e production` |
     | `puma -V` | `highball -V` |
     | `puma -v` | `highball --access-log -` |
