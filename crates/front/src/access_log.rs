@@ -163,7 +163,7 @@ impl Drop for AccessLog {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::figures::Moments;
+    use crate::moments::Moments;
     use highball_config::LineFormat;
 
     #[test]

@@ -28,7 +28,7 @@ use crate::exchange::kind::kind_of;
 use crate::exchange::response::Response;
 use crate::exchange::sink::Buffered;
 use crate::exchange::spool::SpoolFile;
-use crate::figures::Moments;
+use crate::moments::Moments;
 
 /// A request's body, all of it.
 #[derive(Debug, Default)]

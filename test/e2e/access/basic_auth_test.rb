@@ -24,6 +24,11 @@ class BasicAuthTest < GatewayTestCase
     assert_equal 0, JSON.parse(server.get("/", by("ann")).body).fetch("requests before")
   end
 
+  def test_a_refusal_has_the_id_of_its_request
+    answer = serve_users({ "ann" => BCRYPT }, "--request-id", "on").get("/")
+    assert_includes answer.body, "\nRequest id: #{answer['x-request-id']}\n"
+  end
+
   def test_browsers_ask_again_on_the_same_connection
     serve_users({ "ann" => BCRYPT }).connect do |connection|
       assert_equal 401, connection.get("/").status

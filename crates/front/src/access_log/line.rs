@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use highball_config::{LineFormat, LinePart, LogField, Surroundings};
 use highball_text::json;
 
-use crate::figures::Moments;
+use crate::moments::Moments;
 
 /// What the head of a request says, for its line; the rest is known when the answer has gone.
 #[derive(Debug, Clone)]

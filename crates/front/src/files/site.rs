@@ -35,7 +35,7 @@ impl StaticFiles {
                 Ok(self.not_found_page(request, events))
             }
             Method::Get | Method::Head => Err(Refusal::NotFound),
-            _ => Err(Refusal::MethodNotAllowed),
+            _ => Err(Refusal::OnlyGetAndHead),
         })
     }
 

@@ -78,7 +78,7 @@ impl AnswerHead {
     }
 }
 
-/// A field that answers get that do not have it.
+/// A field that the front adds to an answer, unless the answer has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AddedField {
     /// Date.

@@ -55,7 +55,8 @@ pub enum Refusal {
     NoApp,
     /// No application is there to ask.
     NotFound,
-    MethodNotAllowed,
+    /// A static site answers no other methods.
+    OnlyGetAndHead,
     LoginNeeded,
     TooManyLogins {
         retry_after_seconds: u32,
@@ -119,7 +120,7 @@ impl Refusal {
             BadChunk | ChunkExtensionsTooLarge | BadTrailer => 400,
             LoginNeeded => 401,
             NoApp | NotFound => 404,
-            MethodNotAllowed => 405,
+            OnlyGetAndHead => 405,
             HeadTimeout | BodyTimeout => 408,
             BodyTooLarge => 413,
             TargetTooLong => 414,
@@ -179,7 +180,7 @@ impl Refusal {
             BodyTimeout => "the request body took too long",
             NoApp => "no application is served at this host and path",
             NotFound => "nothing is served here",
-            MethodNotAllowed => "only GET and HEAD are allowed here",
+            OnlyGetAndHead => "only GET and HEAD are allowed here",
             LoginNeeded => "a user name and a password are required",
             TooManyLogins { .. } => "too many wrong passwords were tried",
             LoginsBusy { .. } => "too many passwords are being checked",

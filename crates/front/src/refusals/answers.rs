@@ -20,11 +20,16 @@ impl Refusal {
 
     /// The same, with the request's id, which a visitor can quote.
     pub(crate) fn answer_in_words(self, id: Option<&str>, is_head_method: bool, events: &mut AnswerEvents) {
-        let id = id.map(|id| format!("Request id: {id}\n")).unwrap_or_default();
-        let body = format!("{}\n{id}", self.in_words());
+        let body = self.text(id);
         let content =
             Content { content_type: "text/plain; charset=utf-8", fields: "", body: body.as_bytes() };
         self.answer_with(&content, is_head_method, events);
+    }
+
+    /// The body of an answer in plain words, with the request's id.
+    pub(crate) fn text(self, id: Option<&str>) -> String {
+        let id = id.map(|id| format!("Request id: {id}\n")).unwrap_or_default();
+        format!("{}\n{id}", self.in_words())
     }
 
     /// The whole answer with this content.
@@ -35,7 +40,7 @@ impl Refusal {
             if let Some(seconds) = self.retry_after_seconds() {
                 fields.add(b"retry-after", seconds.to_string().as_bytes());
             }
-            if self == Refusal::MethodNotAllowed {
+            if self == Refusal::OnlyGetAndHead {
                 fields.add(b"allow", b"GET, HEAD");
             }
         });

@@ -16,8 +16,8 @@ pub(crate) type Flow<T = ()> = ControlFlow<Decision, T>;
 pub(crate) enum Decision {
     /// It is refused; the connection ends.
     Refuse(Refusal),
-    /// The front answers it: with a static file, the list of applications, or a developer's cookie. The answer is in the
-    /// transaction.
+    /// The front answers it, and the connection stays: with a static file, the list of applications, a developer's cookie, a
+    /// health check, or a refusal with fields of the header. The answer is in the transaction.
     Answer,
     /// The cache answers it.
     Cached(CachedAnswer),

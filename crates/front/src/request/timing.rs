@@ -7,9 +7,9 @@ use super::routed::Arrived;
 use super::transaction::Transaction;
 use crate::clock::turn_us;
 use crate::exchange::response_head::Recipient;
-use crate::figures::Moments;
 use crate::message::request_head::{append_field, known_key, patch_wait, BodyFraming};
 use crate::message::request_start;
+use crate::moments::Moments;
 use crate::route::app_state::AppState;
 
 /// The first moments of a request for this application: it was received now, and a trusted proxy may have had it before.

@@ -46,7 +46,7 @@ pub(crate) struct Transaction {
     pub(crate) user: Option<Rc<[u8]>>,
     /// Request id, if requests get one.
     pub(crate) request_id: Option<RequestId>,
-    /// Whether the answer says how long the request has waited and taken.
+    /// Whether a worker's answer says how long the request has waited and taken.
     pub(crate) reports_timing: bool,
     /// Who gets the page about a failure of the application.
     pub(crate) audience: Audience,
