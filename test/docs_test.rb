@@ -97,8 +97,13 @@ class DocsTest < Minitest::Test
     end
   end
 
-  # Phrases that documents and texts for users leave out: a noun or an actor says it in fewer words.
-  PHRASES = /\b(?:such as it is|by (?:itself|themselves)|those that|one that|what those|for tries|as it was not)\b/i
+  # Phrases that documents for users and comments of the program leave out: a noun or an actor says it in fewer words.
+  VAGUE = /\b(?:such as it is|by (?:itself|themselves)|what those|for tries|as it was not)\b/i
+  def test_comments_name_the_actor
+    Dir.glob("{crates,ext,lib}/**/*.{rs,rb}", base: ROOT).each { |path| assert_nil read(path)[VAGUE], path }
+  end
+
+  PHRASES = /#{VAGUE}|\b(?:those that|one that)\b/i
   def test_documents_name_the_actor
     Document.for_users.each do |document|
       document.prose.each do |line, number|

@@ -23,7 +23,7 @@ module Highball
     LIMITS = { old_objects: :old_objects_limit, oldmalloc_increase_bytes: :oldmalloc_increase_bytes_limit,
                remembered_wb_unprotected_objects: :remembered_wb_unprotected_objects_limit }.freeze
     # Where slots have several sizes, nothing tells how many of each are left. So an estimate grows until Ruby has
-    # collected by itself.
+    # collected without being asked.
     GROWTH = 1.02
 
     # Takes the decision out of the environment.

@@ -282,7 +282,7 @@ module Highball
       @waits.each_closed { |fiber| interrupt(fiber, IOError.new("stream closed in another thread")) }
     end
 
-    # Ruby reads and writes with a least number of bytes of 0 when it would wait by itself.
+    # Ruby reads and writes with a least number of bytes of 0 when it would wait without a scheduler.
     def transfer_bytes(io, events, least, offset)
       done = 0
       loop do

@@ -3,7 +3,7 @@
 require "json"
 require_relative "admin"
 
-# For a test of the limits that the kernel keeps: servers with such limits, and where operators see them.
+# For a test of hard limits: servers with such limits, and where operators see them.
 module LimitedTenants
   include Admin
 

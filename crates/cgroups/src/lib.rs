@@ -1,4 +1,4 @@
-//! The cgroups (version 2, cgroups(7)) in which the kernel keeps the processes of applications within limits.
+//! The cgroups (version 2, cgroups(7)) in which the kernel enforces the hard limits of applications.
 //!
 //! The cgroup that Highball was started in becomes the parent of one for the server, and of one for each application. No
 //! process stays in it, as a cgroup that has controllers for others may not have processes itself. Only a process that may

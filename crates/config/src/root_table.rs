@@ -52,7 +52,7 @@ pub struct TableApp {
     pub path: PathBuf,
     /// The user that it runs as.
     pub runs_as: RunsAs,
-    /// The limits that the kernel keeps for it.
+    /// Its hard limits.
     pub limits: KernelLimits,
 }
 

@@ -289,7 +289,7 @@ impl App {
         self.file.as_ref().map_or_else(|| self.link.clone(), |file| self.link.join(file))
     }
 
-    /// The limits that the kernel keeps for all its processes together.
+    /// The hard limits of all its processes together.
     pub fn kernel_limits(&self) -> KernelLimits {
         KernelLimits { cpu: self.cpu_max, memory: self.memory.max }
     }

@@ -461,7 +461,7 @@ impl Counted {
         Counted::of(shared, false)
     }
 
-    /// One of those that share a socket, which is counted by itself.
+    /// A stream. The socket that it shares with other streams is counted on its own account.
     pub(crate) fn of_stream(shared: Rc<Shared>) -> Self {
         Counted::of(shared, true)
     }

@@ -1,4 +1,4 @@
-//! The limits that the kernel keeps an application within, and what the application uses of them.
+//! The hard limits of an application, and what the application uses of them.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,7 +7,7 @@ pub const CPU_MAX: &str = "cpu_max";
 /// The option that limits memory.
 pub const MEMORY_MAX: &str = "memory_max";
 
-/// The limits that the kernel keeps for the cgroup of an application.
+/// The hard limits of an application's cgroup.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct KernelLimitsReport {
@@ -42,7 +42,7 @@ impl KernelLimitsReport {
         all.iter().filter(|(_, is_set)| *is_set).map(|(name, _)| *name).collect()
     }
 
-    /// Whether this option is set, and the kernel keeps it: only then there are figures.
+    /// Whether this option is set, and the kernel enforces it: only then there are figures.
     pub fn keeps(&self, option: &str) -> bool {
         self.wanted().contains(&option) && !self.not_kept.iter().any(|not_kept| not_kept == option)
     }

@@ -150,7 +150,7 @@ pub struct AppReport {
     pub processes: AppProcesses,
     /// The workers, by number.
     pub workers: Vec<WorkerReport>,
-    /// The limits that the kernel keeps, if there are any.
+    /// The hard limits, if there are any.
     #[serde(default)]
     pub kernel_limits: Option<KernelLimitsReport>,
 }

@@ -67,7 +67,7 @@ pub enum AppCommand<R = FrontRing> {
     /// something is wrong; sent a last time when all is well again.
     SignOfLife { worker: u32, answers: bool, is_stopped: bool },
     /// Give a worker no more requests, and send the event `WorkerIdle` when it has finished: its requests are answered, and
-    /// the connections that it has taken over have ended, by themselves or by their time limit.
+    /// the connections that it has taken over have ended or reached their time limit.
     RetireWorker { worker: u32 },
     /// Count the requests of each worker from now on, and send the event `WorkerWarm` once, for the first worker that has
     /// answered this number; 0: choose the worker that has answered the most, at once. Replaces an earlier such command.

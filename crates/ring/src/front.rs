@@ -294,7 +294,7 @@ impl FrontRing {
     }
 
     /// Announces that the front is about to sleep, until this number of answers has ended (at least 1), or there is
-    /// nothing left to claim, or there is other news. With more than one, the front must wake up by itself in time: the
+    /// nothing left to claim, or there is other news. With more than one, the front must set a timer to wake up in time: the
     /// worker may be long at the next request. Call [`FrontRing::any_ready`] after it.
     pub fn announce_sleep(&self, answers: u32) {
         self.memory.front_sleep().announce(answers);

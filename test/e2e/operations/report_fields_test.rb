@@ -10,7 +10,7 @@ class ReportFieldsTest < E2ETest
   include Admin
 
   GOLDEN = File.expand_path("../../golden", __dir__)
-  # What is there only where the kernel keeps limits for the application.
+  # What is there only if the kernel enforces hard limits of the application.
   OF_SOME_MACHINES = /kernel_limits\./
 
   def test_the_names_of_fields

@@ -158,7 +158,7 @@ impl OpenLog {
     }
 }
 
-/// Waits where `file` is not to wait by itself.
+/// Waits until it can write, if `file` does not block.
 fn write_some(file: &mut File, bytes: &[u8]) -> io::Result<usize> {
     match file.write(bytes) {
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => {

@@ -210,7 +210,7 @@ fn what_a_retiring_worker_had_to_be_killed_for_is_not_repeated() {
     front.remove_killed(&first);
     assert_eq!(endless.answer().status, 502);
 
-    // One that dies by itself, while it retires, has not shown that.
+    // A worker that dies while it retires has not shown that.
     let mut get = front.get("/get");
     second.claim();
     let third = front.worker(1);

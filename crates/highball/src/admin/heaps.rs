@@ -72,7 +72,8 @@ async fn ask(supervisor: Option<mpsc::Sender<Order>>) -> Option<Vec<AskedHeap>> 
 }
 
 impl Known {
-    /// The workers that there are, and what those that have answered report. A worker says what it likes: sums only grow.
+    /// Takes in the reports of the workers that have answered, and forgets workers that have ended. A worker says what it likes:
+    /// sums only grow.
     fn take(&mut self, heaps: BTreeMap<(AppId, u32), Option<RubyHeap>>) {
         self.last.retain(|worker, _| heaps.contains_key(worker));
         for (worker, heap) in heaps {

@@ -1,5 +1,5 @@
 //! The applications: where they come from (`source`), what a `config/puma.rb` configures (`puma`), and the cgroups by which the
-//! kernel keeps their limits (`cgroups`).
+//! kernel enforces their hard limits (`cgroups`).
 
 pub(crate) mod cgroups;
 pub(crate) mod puma;

@@ -209,7 +209,7 @@ fn console(diagnosis: &Diagnosis) -> &'static str {
     if diagnosis.request.is_none() || !diagnosis.versions.contains_key("web-console") {
         return "";
     }
-    "<p class=\"console\">web-console adds its console to Rails's error page, and Rails has not rendered this error. \
+    "<p class=\"console\">web-console adds its console to Rails' error page, and Rails has not rendered this error. \
      Write <code>binding.irb</code> above the line, and reload: a console opens in the terminal.</p>\n"
 }
 

@@ -1,4 +1,4 @@
-//! The limits that the kernel keeps applications within, and what they use of them: for the status, metrics, `highball top` and
+//! The hard limits of applications, and what they use of them: for the status, metrics, `highball top` and
 //! the dashboard.
 //!
 //! The files are the kernel's (cgroups(7)), and all users may read them. An application that is another user's than the server's
@@ -23,7 +23,7 @@ pub(crate) type Known = BTreeMap<AppId, KernelLimitsReport>;
 /// The turn of those who ask: with many applications it takes milliseconds, and never more than one thread.
 static TURN: Mutex<()> = Mutex::const_new(());
 
-/// What the kernel keeps each of these applications within, and what that uses.
+/// The hard limits of each of these applications, and what it uses of them.
 pub(crate) async fn of(settings: &Arc<Settings>) -> Known {
     if !settings.apps.iter().any(|app| app.kernel_limits().any()) {
         return Known::default();

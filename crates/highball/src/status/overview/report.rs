@@ -35,7 +35,7 @@ pub(crate) struct AppOverview {
     pub(crate) under_way: Option<String>,
     pub(crate) workers_wanted: u16,
     pub(crate) workers: Vec<WorkerOverview>,
-    /// The limits that the kernel keeps, if it has any.
+    /// Its hard limits, if it has any.
     #[serde(default)]
     pub(crate) kernel_limits: Option<KernelLimitsReport>,
     /// Requests that wait for a worker.

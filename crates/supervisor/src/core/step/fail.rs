@@ -1,8 +1,8 @@
 //! An application that cannot be brought up, where the server does not end for that.
 //!
 //! In development people fix it, and then reload their page: Highball stays, and boots again when a request arrives for
-//! the application and its files have changed. Where there are other applications, it also looks by itself whether the
-//! folder has changed. In production requests are no reason, and what was wrong may lie elsewhere: it is also tried again
+//! the application and its files have changed. Where there are other applications, it also looks whether the
+//! folder has changed, without a request. In production requests are no reason, and what was wrong may lie elsewhere: it is also tried again
 //! from time to time.
 
 use super::super::app::App;
