@@ -89,7 +89,7 @@ class LeavingTest < ServerTestCase
     body = serve_fed
     @server.define_singleton_method(:start_thread) { |_| raise ThreadError, "no room" }
     _, socket = leave(body)
-    wait_for("the log") { log.include?("no thread could be started") }
+    wait_for("the log") { log.include?("cannot start a thread to replace") }
     body.pieces << nil
     assert_equal :end, @front.frame_from(socket).first
     assert_serves
