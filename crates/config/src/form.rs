@@ -11,7 +11,8 @@ use crate::access_format::{self, LineFormat};
 use crate::error::{ConfigError, Origin};
 use crate::network::{networks, Network};
 use crate::ownership::Starter;
-use crate::settings::{MemoryBound, PathPattern, PathTimeout, ReforkAfter, RunsAs, SentFolder};
+use crate::redirects;
+use crate::settings::{MemoryBound, PathPattern, PathTimeout, Redirect, ReforkAfter, RunsAs, SentFolder};
 use crate::spelling::guess;
 use crate::threads::Threads;
 use crate::value::{self, duration_text, size_text, Address};
@@ -180,6 +181,11 @@ pub(crate) const URL_PATH: Text<String> = text("PATH", value::url_path);
 pub(crate) const PREFIX: Text<String> = text("PATH", value::prefix);
 /// A host name.
 pub(crate) const HOST: Text<String> = text("HOST", value::host).range("host names without ports, or `*`");
+/// One host name.
+pub(crate) const ONE_HOST: Text<String> = text("HOST", value::one_host).range("a host name without a port");
+/// Where requests for some paths are sent.
+pub(crate) const REDIRECT: Text<Redirect> = text("FROM TO [STATUS]", redirects::redirect)
+    .range("`FROM TO`, or `FROM TO STATUS`; `*` may stand at the end of both paths");
 /// A name that an authority issues certificates for.
 pub(crate) const DOMAIN: Text<String> = text("NAME|hosts", value::domain_or_hosts)
     .range("names of sites, such as `blog.example.org`, or `hosts`");

@@ -6,10 +6,11 @@ use std::time::Duration;
 use crate::fields::{Stored, Value};
 use crate::form::{
     at_most, several, table, Count, Notation, OneOf, OrAuto, OrNone, Size, Time, CLASS, CPUS, DOMAIN, EMAIL,
-    ENVIRONMENT, FLAG, HEADER, HOST, LINE_FORMAT, LISTEN, LOG_FILE, MEMORY, MEMORY_OR_AUTO, NETWORKS, PATH,
-    PATH_PATTERN, PATH_TIMEOUT, PREFIX, PROGRAM, QUOTABLE, REFORK, SENT_FOLDER, SHARE, SWITCH, THREADS,
-    URL_PATH, USER, VARIABLE, VARIABLE_NAME, WORD, WRITABLE_FOLDER,
+    ENVIRONMENT, FLAG, HEADER, HOST, LINE_FORMAT, LISTEN, LOG_FILE, MEMORY, MEMORY_OR_AUTO, NETWORKS,
+    ONE_HOST, PATH, PATH_PATTERN, PATH_TIMEOUT, PREFIX, PROGRAM, QUOTABLE, REDIRECT, REFORK, SENT_FOLDER,
+    SHARE, SWITCH, THREADS, URL_PATH, USER, VARIABLE, VARIABLE_NAME, WORD, WRITABLE_FOLDER,
 };
+use crate::redirects;
 use crate::settings::{Allocator, Jit, LogFormat, ShowDiagnosis};
 use crate::value::{PATHS, SENT_FOLDERS};
 use OtherName::{Letter, Variable};
@@ -328,6 +329,27 @@ static ADDRESSES: &[Opt] = &[
               headers, and also `X-Forwarded-Host`, `X-Real-IP` and the like. Unix sockets are always trusted. With `none`, the \
               application gets these headers from every client, and any client can forge them. See \
               [deploying/behind-a-web-server.md](deploying/behind-a-web-server.md).",
+    },
+    Opt {
+        name: "canonical_host",
+        scope: Scope::OneApp(Applies::AtOnce),
+        value: &Value(ONE_HOST, |f| &mut f.app.redirects.canonical_host),
+        default: Default::Without("none; every host of the application serves it"),
+        example: "blog.example.org",
+        doc: "Host name that visitors should use. Requests for other hosts of the application are redirected to it (status 308), \
+              with path and query, and over HTTPS at once if `redirect_https` is on. If the application has `hosts`, it must be one \
+              of them. See [redirects.md](redirects.md).",
+    },
+    Opt {
+        name: "redirects",
+        scope: Scope::OneApp(Applies::AtOnce),
+        value: &Value(at_most(redirects::MOST, "redirects", REDIRECT), |f| &mut f.app.redirects.list),
+        default: Default::Without("none"),
+        example: "/old/* /new/*",
+        doc: "Path that has moved, its new path or URL, and optionally a status: 301 (the default), 302, 307 or 308. With `*` at its \
+              end, a path stands for all that begin with it; a `*` at the end of the target stands for the same rest. The query is \
+              kept. Both paths are below the application's `prefix`. You can repeat it; in the file, use a list. See \
+              [redirects.md](redirects.md).",
     },
     Opt {
         name: "http2_cleartext",

@@ -22,10 +22,11 @@ use crate::origins::Origins;
 use crate::ownership::{maker_of_link, owner, Owner, Starter};
 use crate::pool::PoolRange;
 use crate::puma::{check_notes, is_puma, Layer, Source, Weightier};
+use crate::redirects::check;
 use crate::settings::{
     AccessLog, AcmeSettings, AdminSettings, App, AppId, BasicAuth, Bind, BindAddress, BindProtocol,
-    CertificateFiles, ExternalAccount, Limits, Log, Named, NamesOnDemand, ReforkAfter, RunsAs, Settings,
-    TlsSettings,
+    CertificateFiles, ExternalAccount, Limits, Log, Named, NamesOnDemand, Redirects, ReforkAfter, RunsAs,
+    Settings, TlsSettings,
 };
 use crate::threads::Threads;
 use crate::value::{self, Address};
@@ -500,6 +501,7 @@ impl Shared<'_> {
         if hosts.is_empty() && !certificates.is_empty() {
             return Err(certificate_without_hosts(&name));
         }
+        redirects_end(&fields.app.redirects, &hosts, &given)?;
         let pool = fields.workers.is_none().then(|| range_of_pool(&fields));
         let runs_unasked = || Starter::now().runs_unasked(app.owner.user.clone());
         Ok(App {
@@ -556,6 +558,22 @@ fn realm_has_users(fields: &Fields, given: &Given) -> Result<(), ConfigError> {
             Err(raw.wrong(problem.into()))
         }
         _ => Ok(()),
+    }
+}
+
+/// # Errors
+/// Browsers would not get to where redirects send them.
+fn redirects_end(redirects: &Redirects, hosts: &[String], given: &Given) -> Result<(), ConfigError> {
+    let wrong = |name: &str, problem: String| match given.first_of(name) {
+        Some(raw) => Err(raw.wrong(problem)),
+        None => Err(ConfigError::Usage(problem)),
+    };
+    match &redirects.canonical_host {
+        Some(host) if !hosts.is_empty() && !hosts.contains(host) => {
+            let problem = format!("{host} is not one of the application's `hosts`; add it there");
+            wrong("canonical_host", problem)
+        }
+        _ => check(redirects, hosts).or_else(|problem| wrong("redirects", problem)),
     }
 }
 

@@ -157,6 +157,65 @@ pub struct SentFolder {
     pub folder: String,
 }
 
+/// Where requests are sent that are for another host or path than they should be.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Redirects {
+    /// The host that visitors of all others are sent to, in small letters, without a port.
+    pub canonical_host: Option<String>,
+    /// Those from paths; no two are from the same.
+    pub list: Vec<Redirect>,
+}
+
+impl Redirects {
+    /// Whether there are any.
+    pub fn are_any(&self) -> bool {
+        self.canonical_host.is_some() || !self.list.is_empty()
+    }
+
+    /// The one that counts for this path: the most exact.
+    pub fn of(&self, path: &[u8]) -> Option<&Redirect> {
+        let fitting = self.list.iter().filter_map(|redirect| Some((redirect.from.fits(path)?, redirect)));
+        fitting.max_by_key(|(length, _)| *length).map(|(_, redirect)| redirect)
+    }
+}
+
+/// Where requests for some paths are sent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Redirect {
+    /// The paths, below the application's prefix.
+    pub from: PathPattern,
+    /// Scheme and host of another site, such as `https://docs.example.org`; `None`: they stay with this one.
+    pub site: Option<String>,
+    /// The path there, with or without a query. A `*` at its end stands for the same as that of `from`.
+    pub to: String,
+    /// The status: 301, 302, 307 or 308.
+    pub status: u16,
+}
+
+impl Redirect {
+    /// Path and query that this path leads to, which it is about.
+    pub fn target(&self, path: &[u8]) -> Vec<u8> {
+        match (self.to.strip_suffix('*'), self.from.fits(path)) {
+            (Some(to), Some(beginning)) => {
+                [to.as_bytes(), path.get(beginning..).unwrap_or_default()].concat()
+            }
+            _ => self.to.clone().into_bytes(),
+        }
+    }
+
+    /// Host and port of the other site.
+    pub fn host(&self) -> Option<&str> {
+        self.site.as_deref()?.split_once("://").map(|(_, host)| host)
+    }
+}
+
+impl fmt::Display for Redirect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Redirect { from, site, to, status } = self;
+        write!(f, "{} {}{to} {status}", from.0, site.as_deref().unwrap_or_default())
+    }
+}
+
 /// One application.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct App {
@@ -168,6 +227,8 @@ pub struct App {
     pub hosts: Vec<String>,
     /// The path that it is reached below, such as `/blog`; `` is none. It begins with a slash, and ends with none.
     pub prefix: String,
+    /// Where requests for other hosts and paths are sent.
+    pub redirects: Redirects,
     /// Its folder, absolute, symbolic links resolved.
     #[serde(with = "highball_text::exact")]
     pub folder: PathBuf,

@@ -221,6 +221,12 @@ pub(crate) fn host(text: &str) -> Result<String, String> {
     Err(format!("`{text}` is not a host name; write it without a port, such as blog.example.org"))
 }
 
+/// A host name that stands for no others.
+pub(crate) fn one_host(text: &str) -> Result<String, String> {
+    let problem = || format!("`{text}` is not one host name; write one such as blog.example.org");
+    host(text).and_then(|host| Some(host).filter(|host| host != "*").ok_or_else(problem))
+}
+
 /// The host name by which an application with this name is reached: the name, where it is one. Of others, labels beyond ASCII
 /// are in the form in which browsers ask for them (RFC 3492), and `-` stands for what no host name has.
 pub(crate) fn host_of_name(name: &str) -> String {

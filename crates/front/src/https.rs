@@ -36,19 +36,25 @@ impl Https {
         Https { tls, on_demand, redirects: settings.redirect, port, hsts }
     }
 
-    /// Where a request over HTTP is to be sent. A client that names no port knows this server by the usual ones, whatever it
-    /// listens on itself.
+    /// Where a request over HTTP is to be sent.
     pub(crate) fn url_of(&self, head: Head<'_>, server_name: &str) -> Vec<u8> {
+        let name = head.host_name().unwrap_or(server_name.as_bytes());
+        location::at(&self.origin_of(head, name), head.path(), head.query())
+    }
+
+    /// The origin of this host where it is served over HTTPS. A client that names no port knows this server by the usual ones,
+    /// whatever it listens on itself.
+    pub(crate) fn origin_of(&self, head: Head<'_>, name: &[u8]) -> Vec<u8> {
         let mut url = b"https://".to_vec();
         let named = head.host();
-        url.extend_from_slice(head.host_name().unwrap_or(server_name.as_bytes()));
+        url.extend_from_slice(name);
         if let Some(port) =
             self.port.filter(|port| *port != 443 && named.is_none_or(|host| host.port.is_some()))
         {
             url.push(b':');
             write_number(u64::from(port), &mut url);
         }
-        location::at(&url, head.path(), head.query())
+        url
     }
 
     /// The field line for HSTS, for answers that do not have the field: what an application says about it counts.

@@ -10,4 +10,5 @@ pub(super) mod https;
 pub(crate) mod identity;
 pub(super) mod login;
 pub(super) mod misdirected;
+pub(super) mod redirect;
 pub(crate) mod submit;

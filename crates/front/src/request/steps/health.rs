@@ -3,22 +3,25 @@
 
 use std::ops::ControlFlow::{Break, Continue};
 
-use crate::message::request_head::Method;
+use crate::message::request_head::{Head, Method};
 use crate::request::{Decision, Flow, Routed, Transaction};
+use crate::route::app_state::AppState;
 
 /// Answers a health check: whether this application should get requests. It is for everybody, so it says no more than that,
 /// and why not.
 pub(in crate::request) fn answer(transaction: &mut Transaction, routed: Routed<'_>) -> Flow {
-    let is_asked = {
-        let settings = routed.app.settings();
-        let Some(path) = &settings.health_path else { return Continue(()) };
-        routed.path(&transaction.head) == path.as_bytes()
-    };
-    let reads = matches!(transaction.head.method, Method::Get | Method::Head);
-    match is_asked && reads {
+    match is_asked(routed.app, transaction.head.with(routed.text()), routed.prefix_bytes) {
         true => Break(answer_check(transaction, routed)),
         false => Continue(()),
     }
+}
+
+/// Whether this is a health check of the application.
+pub(super) fn is_asked(app: &AppState, head: Head<'_>, prefix_bytes: usize) -> bool {
+    let settings = app.settings();
+    let Some(path) = &settings.health_path else { return false };
+    let reads = matches!(head.method, Method::Get | Method::Head);
+    reads && &head.path()[prefix_bytes..] == path.as_bytes()
 }
 
 #[cold]

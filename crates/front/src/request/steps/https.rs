@@ -1,11 +1,16 @@
 //! What certificates and the way to HTTPS need, before the request is routed.
 
 use std::ops::ControlFlow::{Break, Continue};
+use std::rc::Rc;
 
+use super::{health, redirect};
 use crate::https::Https;
 use crate::message::request_head::Method;
 use crate::protocol::Protocol;
 use crate::request::{Arrived, Decision, Flow, Transaction};
+
+/// The status of a redirect to the same address over HTTPS.
+const STATUS: u16 = 308;
 
 /// Answers authorities that check a name, and clients that should use HTTPS.
 pub(in crate::request) fn answer(transaction: &mut Transaction, arrived: Arrived<'_>) -> Flow {
@@ -44,9 +49,25 @@ fn send_to_https(https: &Https, transaction: &mut Transaction, arrived: Arrived<
     if !https.redirects || peer.is_tls || !arrived.stream.is_tcp() || is_web_server {
         return Continue(());
     }
-    let to = https.url_of(transaction.head.with(arrived.text), &peer.server_name);
+    let head = transaction.head.with(arrived.text);
+    let found = {
+        let apps = arrived.shared.apps.borrow();
+        apps.route(head.host_name(), head.path()).map(|(app, prefix_bytes)| (Rc::clone(app), prefix_bytes))
+    };
+    let (status, to) = match found {
+        Some((app, prefix_bytes)) if health::is_asked(&app, head, prefix_bytes) => return Continue(()),
+        Some((app, prefix_bytes)) => {
+            // To where the application's redirects lead at once, if they do.
+            let moved = redirect::moved(&app.settings(), head, prefix_bytes);
+            moved.map_or_else(
+                || (STATUS, https.url_of(head, &peer.server_name)),
+                |moved| (moved.status, moved.over_https(https, head, &peer.server_name)),
+            )
+        }
+        None => (STATUS, https.url_of(head, &peer.server_name)),
+    };
     transaction.note(None, arrived.text, arrived.shared);
-    Break(transaction.answer_whole(308, b"", |fields| fields.add(b"location", &to)))
+    Break(transaction.answer_whole(status, b"", |fields| fields.add(b"location", &to)))
 }
 
 /// A client that speaks HTTP at an address for HTTPS. A browser is sent to the same address with https://, by status 307, because
