@@ -11,8 +11,11 @@ use crate::access_format::{self, LineFormat};
 use crate::error::{ConfigError, Origin};
 use crate::network::{networks, Network};
 use crate::ownership::Starter;
+use crate::rate_limit;
 use crate::redirects;
-use crate::settings::{MemoryBound, PathPattern, PathTimeout, Redirect, ReforkAfter, RunsAs, SentFolder};
+use crate::settings::{
+    MemoryBound, PathPattern, PathTimeout, RateRule, Redirect, ReforkAfter, RunsAs, SentFolder,
+};
 use crate::spelling::guess;
 use crate::threads::Threads;
 use crate::value::{self, duration_text, size_text, Address};
@@ -186,6 +189,9 @@ pub(crate) const ONE_HOST: Text<String> = text("HOST", value::one_host).range("a
 /// Where requests for some paths are sent.
 pub(crate) const REDIRECT: Text<Redirect> = text("FROM TO [STATUS]", redirects::redirect)
     .range("`FROM TO`, or `FROM TO STATUS`; `*` may stand at the end of both paths");
+/// A limit on requests.
+pub(crate) const RATE_LIMIT: Text<RateRule> = text("[PATH] N/UNIT", rate_limit::rate_limit)
+    .range("`N/UNIT`, with a path before and `burst N` behind it; the units are `s`, `min`, `h` and `d`");
 /// A name that an authority issues certificates for.
 pub(crate) const DOMAIN: Text<String> = text("NAME|hosts", value::domain_or_hosts)
     .range("names of sites, such as `blog.example.org`, or `hosts`");

@@ -45,6 +45,7 @@ mod ownership;
 mod pool;
 pub mod programs;
 mod puma;
+mod rate_limit;
 mod redirects;
 mod resolve;
 mod restriction;
@@ -80,8 +81,8 @@ pub use root_table::{asks_to_serve, root_table, RootTable, TableApp};
 pub use settings::{
     AccessLog, AcmeSettings, AdminSettings, Allocator, App, AppId, AppLimits, BasicAuth, Bind, BindAddress,
     BindProtocol, CertificateFiles, ExternalAccount, Jit, Limits, Log, LogFormat, MemoryBound, MemoryLimits,
-    Named, NamesOnDemand, Process, ProxyProtocol, PumaNote, Redirect, Redirects, ReforkAfter, RunsAs,
-    SentFolder, Settings, ShowDiagnosis, StaticFiles, TlsSettings,
+    Named, NamesOnDemand, Process, ProxyProtocol, PumaNote, RateRule, Redirect, Redirects, ReforkAfter,
+    RunsAs, SentFolder, Settings, ShowDiagnosis, StaticFiles, TlsSettings,
 };
 pub use spelling::did_you_mean;
 pub use threads::{Threads, MOST_THREADS};

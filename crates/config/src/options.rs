@@ -7,9 +7,10 @@ use crate::fields::{Stored, Value};
 use crate::form::{
     at_most, several, table, Count, Notation, OneOf, OrAuto, OrNone, Size, Time, CLASS, CPUS, DOMAIN, EMAIL,
     ENVIRONMENT, FLAG, HEADER, HOST, LINE_FORMAT, LISTEN, LOG_FILE, MEMORY, MEMORY_OR_AUTO, NETWORKS,
-    ONE_HOST, PATH, PATH_PATTERN, PATH_TIMEOUT, PREFIX, PROGRAM, QUOTABLE, REDIRECT, REFORK, SENT_FOLDER,
-    SHARE, SWITCH, THREADS, URL_PATH, USER, VARIABLE, VARIABLE_NAME, WORD, WRITABLE_FOLDER,
+    ONE_HOST, PATH, PATH_PATTERN, PATH_TIMEOUT, PREFIX, PROGRAM, QUOTABLE, RATE_LIMIT, REDIRECT, REFORK,
+    SENT_FOLDER, SHARE, SWITCH, THREADS, URL_PATH, USER, VARIABLE, VARIABLE_NAME, WORD, WRITABLE_FOLDER,
 };
+use crate::rate_limit;
 use crate::redirects;
 use crate::settings::{Allocator, Jit, LogFormat, ShowDiagnosis};
 use crate::value::{PATHS, SENT_FOLDERS};
@@ -1373,6 +1374,27 @@ static SECURITY: &[Opt] = &[
         doc: "User that the application runs as, by name or number. Only root can run it as another user. If root starts \
               Highball, the application runs as root only if its files belong to root, or if you write `root` here. See \
               [users.md](users.md).",
+    },
+    Opt {
+        name: "rate_limit",
+        scope: Scope::App(Applies::AtOnce),
+        value: &Value(at_most(rate_limit::MOST, "rate limits", RATE_LIMIT), |f| &mut f.app.limits.rates),
+        default: Default::Without("none"),
+        example: "/login 5/min",
+        doc: "Number of requests that each client may send, for all paths or for a path: `10/s`, `/login 5/min`, `/api/* 100/min \
+              burst 20`. Further requests get 429 with `Retry-After`, and do not reach the application. A client is an IPv4 \
+              address or an IPv6 network (/64). `burst` is the number of requests at once, otherwise that before the slash. All \
+              limits that match count. You can repeat it; in the file, use a list. See [rate-limits.md](rate-limits.md).",
+    },
+    Opt {
+        name: "rate_limit_exempt",
+        scope: Scope::App(Applies::AtOnce),
+        value: &Value(several(NETWORKS), |f| &mut f.app.limits.rates_exempt),
+        default: Default::Is("loopback"),
+        example: "203.0.113.0/24",
+        doc: "Client without a `rate_limit`: an address or a network. `loopback` is this machine, `private` all private networks. \
+              You can repeat it; in the file, use a list. Behind a proxy on this machine, set `trusted_proxies`: otherwise all \
+              visitors have the proxy's address, and no limit. See [rate-limits.md](rate-limits.md).",
     },
     Opt {
         name: "basic_auth",

@@ -100,7 +100,7 @@ static RESTRICTIONS: &[Restriction] = &[
         otherwise: "The application does not start: the value is unknown. No file is sent from a folder that is missing.",
     },
     Restriction {
-        names: &["max_body", "max_head", "max_target", "max_fields", "max_queue", "max_connections", "request_timeout"],
+        names: &["max_body", "max_head", "max_target", "max_fields", "max_queue", "max_connections", "request_timeout", "rate_limit", "rate_limit_exempt"],
         what: "how much clients may use",
         otherwise: "The server or the application does not start: the value is unknown or out of range. This applies to all other sizes, \
                     numbers and times, too.",

@@ -442,10 +442,45 @@ pub struct AppLimits {
     pub request_timeouts: Vec<PathTimeout>,
     /// Whether a request that exceeds its time is interrupted by an exception.
     pub timeout_interrupts: bool,
+    /// How often a client may ask.
+    pub rates: Vec<RateRule>,
+    /// Clients that may ask as often as they like.
+    pub rates_exempt: Vec<Network>,
     /// How much its spool files may hold; `None`: what [`Limits::spool_bytes`] leaves to it.
     pub spool_bytes: Option<u64>,
     /// How much its stored responses may take, within [`Limits::cache_bytes`]; 0: none is stored.
     pub cache_bytes: u64,
+}
+
+/// A limit on the requests of each client, for an application, or for some of its paths.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct RateRule {
+    /// The paths, below the application's prefix; `None`: all.
+    pub pattern: Option<PathPattern>,
+    /// Requests that a client may send in each period, at least 1.
+    pub requests: u32,
+    /// The period.
+    pub period: Duration,
+    /// Requests that it may send at once, at least 1.
+    pub burst: u32,
+}
+
+impl fmt::Display for RateRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let RateRule { pattern, requests, period, burst } = self;
+        let unit = match period.as_secs() {
+            86_400 => "d",
+            3600 => "h",
+            60 => "min",
+            _ => "s",
+        };
+        pattern.iter().try_for_each(|pattern| write!(f, "{} ", pattern.0))?;
+        write!(f, "{requests}/{unit}")?;
+        if burst != requests {
+            write!(f, " burst {burst}")?;
+        }
+        Ok(())
+    }
 }
 
 /// The time for answers to requests for some paths.
@@ -458,7 +493,7 @@ pub struct PathTimeout {
 }
 
 /// A path, or the beginning of paths with `*` after it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct PathPattern(pub String);
 

@@ -50,6 +50,7 @@ mod location;
 pub mod message;
 mod moments;
 pub mod protocol;
+mod rate_limit;
 pub mod refusals;
 mod request;
 pub mod route;

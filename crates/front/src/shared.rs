@@ -26,6 +26,7 @@ use crate::heap::Heap;
 use crate::http_syntax::DateCache;
 use crate::https::Https;
 use crate::message::request_id::RequestIds;
+use crate::rate_limit::RateTable;
 use crate::refusals::failure::{Developers, DevelopmentPages};
 use crate::route::app_state::AppState;
 use crate::route::apps::Apps;
@@ -117,6 +118,8 @@ pub(crate) struct Shared {
     pub(crate) proxy_refusals: Refusals,
     /// Those that were closed as too many TLS handshakes were under way.
     pub(crate) handshake_refusals: Refusals,
+    /// How often clients have asked, of applications that limit that.
+    pub(crate) rates: RefCell<RateTable>,
     /// For checking passwords.
     logins: PoolShare,
     /// For computing TLS handshakes.
@@ -184,6 +187,7 @@ impl Shared {
             full: Notify::new(),
             proxy_refusals: Refusals::default(),
             handshake_refusals: Refusals::default(),
+            rates: RefCell::default(),
             logins: PoolShare::of_logins(),
             handshakes: PoolShare::of_handshakes(),
             loop_share,
@@ -264,6 +268,7 @@ impl Shared {
             app.dispatcher.borrow_mut().ring_for_overdue();
             app.tick(now_ms);
         }
+        self.rates.borrow_mut().tick(now_ms * 1000);
         self.turn.forget_quiet();
         apps.forget_drained();
         self.heap.tick(self.connections.get(), self.budgets.buffers.used());

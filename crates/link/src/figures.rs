@@ -126,6 +126,8 @@ pub struct Figures {
     pub first_byte_time: Times,
     /// Requests that were shed: refused, as the queue was full.
     pub shed: u64,
+    /// Requests that were refused, as their clients had asked too often.
+    pub rate_limited: u64,
     /// Workers that were ready to serve.
     pub workers_started: u64,
     /// Workers that ended after they retired.

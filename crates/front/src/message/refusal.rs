@@ -61,6 +61,10 @@ pub enum Refusal {
     TooManyLogins {
         retry_after_seconds: u32,
     },
+    /// The client has asked too often (option `rate_limit`).
+    RateLimited {
+        retry_after_seconds: u32,
+    },
     LoginsBusy {
         retry_after_seconds: u32,
     },
@@ -126,7 +130,7 @@ impl Refusal {
             TargetTooLong => 414,
             UnknownExpectation => 417,
             Misdirected => 421,
-            TooManyLogins { .. } => 429,
+            TooManyLogins { .. } | RateLimited { .. } => 429,
             HeadTooLarge | TooManyFields | TrailersTooLarge => 431,
             BodyNotStored | AppRaised | UsersUnreadable => 500,
             MethodTooLong | ConnectMethod | UnknownTransferCoding => 501,
@@ -183,6 +187,7 @@ impl Refusal {
             OnlyGetAndHead => "only GET and HEAD are allowed here",
             LoginNeeded => "a user name and a password are required",
             TooManyLogins { .. } => "too many wrong passwords were tried",
+            RateLimited { .. } => "too many requests came from your address",
             LoginsBusy { .. } => "too many passwords are being checked",
             UsersUnreadable => "passwords cannot be checked; the server's log says why",
             BodyNotStored => "the request body could not be stored",
@@ -247,6 +252,7 @@ impl Refusal {
             | Refusal::TooManyStreams { retry_after_seconds }
             | Refusal::NoWorker { retry_after_seconds }
             | Refusal::TooManyLogins { retry_after_seconds }
+            | Refusal::RateLimited { retry_after_seconds }
             | Refusal::LoginsBusy { retry_after_seconds }
             | Refusal::Draining { retry_after_seconds } => Some(retry_after_seconds),
             Refusal::AppFailed => Some(APP_FAILED_RETRY_SECONDS),

@@ -10,5 +10,6 @@ pub(super) mod https;
 pub(crate) mod identity;
 pub(super) mod login;
 pub(super) mod misdirected;
+pub(super) mod rate;
 pub(super) mod redirect;
 pub(crate) mod submit;

@@ -73,6 +73,8 @@ pub(crate) struct Waited {
     pub(crate) files: u8,
     /// Number of waits for the answer to another request.
     pub(crate) cache: u8,
+    /// Whether it counts towards the client's rate limits already.
+    pub(crate) is_rated: bool,
 }
 
 /// Check of a password.

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use highball_config::{AccessLog as LogPlace, App, AppId, Limits};
+use highball_config::{AccessLog as LogPlace, App, AppId, Limits, RateRule};
 use highball_link::{
     AppRequests, Availability, Booted, Diagnosis, Figures, FrontAppEvent, FrontEvent, RunningRequests,
 };
@@ -26,6 +26,7 @@ use crate::dispatch::{AppEvents, Dispatcher, Standing};
 use crate::exchange::Exchange;
 use crate::files::{Finder, StaticFiles};
 use crate::message::refusal::Refusal;
+use crate::rate_limit::RateLog;
 use crate::refusals::error_pages::ErrorPages;
 use crate::refusals::failure::{DevelopmentPages, Failure, ShedLog};
 use crate::refusals::failure_pages::{Audience, Form, Page};
@@ -65,6 +66,8 @@ pub(crate) struct AppState {
     /// The threads that check passwords, for all applications.
     logins: PoolShare,
     shed_log: ShedLog,
+    /// What the log says of clients that ask too often.
+    rate_log: RateLog,
     access_log: RefCell<Option<Rc<AccessLog>>>,
     load: RefCell<LoadMeter>,
     events: AppEvents,
@@ -132,6 +135,7 @@ impl AppState {
             cache: RefCell::new(cache),
             cache_memory,
             shed_log: ShedLog::default(),
+            rate_log: RateLog::default(),
             access_log: RefCell::new(access_log(&app, log)),
             load: RefCell::default(),
             events,
@@ -343,6 +347,12 @@ impl AppState {
         let settings = self.settings();
         let span = if alone { Span::none() } else { error_span!("app", application = settings.name) };
         span.in_scope(|| failure.log(limit, &self.shed_log));
+    }
+
+    /// Counts a request that is refused because its client has asked too often.
+    pub(crate) fn count_rate_limited(&self, limit: &RateRule, address: &str) {
+        self.figures.borrow_mut().rate_limited += 1;
+        self.rate_log.note(&self.settings().name, limit, address);
     }
 
     pub(crate) fn availability(&self) -> Availability {

@@ -136,6 +136,10 @@ fn each(
 fn load(text: &mut Exposition, front: &FrontReport, apps: &[App<'_>]) {
     let help = "Requests refused because the queue was full.";
     each(text, "highball_http_shed_requests_total", "counter", help, apps, |load| load.figures.shed as f64);
+    let help = "Requests that were refused, as their clients had asked too often.";
+    each(text, "highball_http_rate_limited_requests_total", "counter", help, apps, |load| {
+        load.figures.rate_limited as f64
+    });
     let help = "Requests that wait for a worker.";
     each(text, "highball_queue_length", "gauge", help, apps, |load| load.queue as f64);
     let help = "Requests that workers have begun, or are about to.";

@@ -1,0 +1,121 @@
+//! Which requests a limit is about. Applications take different spellings for the same path, so a limit does, too: a client
+//! cannot leave it by another one.
+
+use std::borrow::Cow;
+
+use highball_config::RateRule;
+use memchr::memchr;
+
+/// A path as an application may understand it: decoded, without empty segments, dot segments and a slash at the end.
+pub(crate) fn plain(path: &[u8]) -> Cow<'_, [u8]> {
+    let is_plain = path.first() == Some(&b'/')
+        && memchr(b'%', path).is_none()
+        && !path.windows(2).any(|pair| matches!(pair, b"//" | b"/."))
+        && (path.len() == 1 || path.last() != Some(&b'/'));
+    match is_plain {
+        true => Cow::Borrowed(path),
+        false => Cow::Owned(made_plain(path)),
+    }
+}
+
+#[cold]
+fn made_plain(path: &[u8]) -> Vec<u8> {
+    let decoded = decoded(path);
+    let mut plain = Vec::with_capacity(decoded.len() + 1);
+    for segment in decoded.split(|byte| *byte == b'/') {
+        match segment {
+            b"" | b"." => {}
+            b".." => plain.truncate(plain.iter().rposition(|byte| *byte == b'/').unwrap_or(0)),
+            segment => {
+                plain.push(b'/');
+                plain.extend_from_slice(segment);
+            }
+        }
+    }
+    if plain.is_empty() {
+        plain.push(b'/');
+    }
+    plain
+}
+
+fn decoded(path: &[u8]) -> Vec<u8> {
+    let digit = |byte: Option<&u8>| byte.and_then(|byte| char::from(*byte).to_digit(16));
+    let mut decoded = Vec::with_capacity(path.len());
+    let mut at = 0;
+    while let Some(&byte) = path.get(at) {
+        match (byte, digit(path.get(at + 1)), digit(path.get(at + 2))) {
+            (b'%', Some(high), Some(low)) => {
+                decoded.push((high << 4 | low) as u8);
+                at += 3;
+            }
+            _ => {
+                decoded.push(byte);
+                at += 1;
+            }
+        }
+    }
+    decoded
+}
+
+/// Whether a limit is about this plain path. `/login` is also about `/login.json`, which Rails takes to the same action.
+pub(super) fn is_about(limit: &RateRule, path: &[u8]) -> bool {
+    let Some(pattern) = limit.pattern.as_ref().map(|pattern| pattern.0.as_bytes()) else { return true };
+    if let Some(beginning) = pattern.strip_suffix(b"*") {
+        return path.starts_with(beginning) || beginning.strip_suffix(b"/") == Some(path);
+    }
+    let whole = pattern.strip_suffix(b"/").filter(|whole| !whole.is_empty()).unwrap_or(pattern);
+    match path.strip_prefix(whole) {
+        Some(rest) => rest.is_empty() || (rest[0] == b'.' && memchr(b'/', rest).is_none()),
+        None => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use highball_config::settings::PathPattern;
+    use std::time::Duration;
+
+    fn fits(pattern: &str, path: &str) -> bool {
+        let pattern = Some(PathPattern(pattern.to_owned()));
+        let limit = RateRule { pattern, requests: 1, period: Duration::from_secs(1), burst: 1 };
+        is_about(&limit, &plain(path.as_bytes()))
+    }
+
+    #[test]
+    fn a_client_cannot_leave_a_limit_by_another_spelling() {
+        for path in [
+            "/login",
+            "/login/",
+            "//login",
+            "/login//",
+            "/./login",
+            "/a/../login",
+            "/%6Cogin",
+            "/%6c%6fgin",
+            "/login%2F",
+            "/login.json",
+            "/login.",
+            "/../login",
+            "/%2e/login",
+            "/a/%2e%2e/login",
+        ] {
+            assert!(fits("/login", path), "{path}");
+            assert!(fits("/login/", path), "{path}");
+        }
+        for path in ["/api/a", "/api/", "/api", "//api//a", "/%61pi/a", "/x/../api/a"] {
+            assert!(fits("/api/*", path), "{path}");
+        }
+        assert!(fits("/", "/") && fits("/", "//") && fits("/", "/a/..") && fits("/*", "/") && fits("/*", ""));
+    }
+
+    #[test]
+    fn other_paths_are_others() {
+        for path in
+            ["/", "/logins", "/login/a", "/a/login", "/login.a/b", "/log", "/LOGIN", "/login%", "/login%zz"]
+        {
+            assert!(!fits("/login", path), "{path}");
+        }
+        assert!(!fits("/api/*", "/apis") && !fits("/", "/a") && !fits("/api/*", "/api/.."));
+    }
+}

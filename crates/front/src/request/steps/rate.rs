@@ -1,0 +1,65 @@
+//! Rate limits (option `rate_limit`): clients that ask too often get 429, and nothing else of the server.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::ops::ControlFlow::{Break, Continue};
+
+use highball_config::{Network, RateRule};
+
+use crate::clock::turn_us;
+use crate::message::refusal::Refusal;
+use crate::rate_limit::{plain, Reached};
+use crate::refusals::answers::Content;
+use crate::request::{Decision, Flow, Routed, Transaction};
+
+/// Refuses a request whose client has reached a limit. Others count, once.
+pub(in crate::request) fn limit(transaction: &mut Transaction, routed: Routed<'_>) -> Flow {
+    match routed.app.settings().limits.rates.is_empty() || transaction.waited.is_rated {
+        true => Continue(()),
+        false => count(transaction, routed),
+    }
+}
+
+#[inline(never)]
+fn count(transaction: &mut Transaction, routed: Routed<'_>) -> Flow {
+    let (app, client) = (routed.app, routed.arrived.client);
+    let settings = app.settings();
+    let limits = &settings.limits;
+    // A client of a Unix socket has no address: it is on this machine.
+    let address = client.peer.remote_addr.parse().unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST));
+    if Network::any_contains(&limits.rates_exempt, address) {
+        return Continue(());
+    }
+    let counted = {
+        let path = plain(routed.path(&transaction.head));
+        let mut rates = routed.arrived.shared.rates.borrow_mut();
+        rates.count((app.id, client.origin), &path, &limits.rates, turn_us())
+    };
+    transaction.waited.is_rated = true;
+    match counted {
+        Ok(()) => Continue(()),
+        Err(reached) => {
+            app.count_rate_limited(reached.limit, &client.peer.remote_addr);
+            Break(refuse(&reached, transaction))
+        }
+    }
+}
+
+/// The fields are those of draft-ietf-httpapi-ratelimit-headers-10.
+fn refuse(reached: &Reached<'_>, transaction: &mut Transaction) -> Decision {
+    let Reached { limit, wait_us } = reached;
+    let seconds = u32::try_from(wait_us.div_ceil(1_000_000)).unwrap_or(u32::MAX);
+    let (name, quota, window) = (name(limit), limit.requests, limit.period.as_secs());
+    let fields = format!(
+        "ratelimit-policy: \"{name}\";q={quota};w={window}\r\nratelimit: \"{name}\";r=0;t={seconds}\r\ncache-control: no-store\r\n"
+    );
+    let refusal = Refusal::RateLimited { retry_after_seconds: seconds };
+    let body = refusal.in_words() + "\n";
+    let content =
+        Content { content_type: "text/plain; charset=utf-8", fields: &fields, body: body.as_bytes() };
+    transaction.answer_refusal(refusal, &content)
+}
+
+/// What the fields call a limit: a String (RFC 9651 section 3.3.3).
+fn name(limit: &RateRule) -> String {
+    limit.to_string().replace('\\', "\\\\").replace('"', "\\\"")
+}
