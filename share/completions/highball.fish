@@ -1,6 +1,6 @@
 # Print an optspec for argparse to handle cmd's options that are independent of any subcommand.
 function __fish_highball_global_optspecs
-    string join \n p/port= b/bind= proxy-protocol= proxy-protocol-from= trusted-proxies= http2-cleartext= https= tls-certificate= tls-key= domain= domain-on-demand= domain-ask= acme-directory= acme-contact= acme-authorities= acme-eab-kid= acme-eab-key-file= acme-dns-hook= state-dir= redirect-https= hsts= e/environment= early-hints= c/config= puma-config= ruby= preload= jit= allocator= gc= boot-cache= w/workers= min-workers= max-workers= t/threads= refork-after= rest-mold-after= memory-limit= memory-budget= memory-max= cpu-max= pidfile= boot-timeout= drain-timeout= drain-grace= hijacked-drain-timeout= probe-path= warm-up= probe-timeout= max-boot-failures= head-timeout= tls-handshake-timeout= body-timeout= min-body-rate= idle-timeout= send-timeout= stream-idle-timeout= request-timeout= request-timeouts= request-timeout-header= timeout-interrupts= max-target= max-head= max-fields= max-body= body-memory= response-buffer= response-spool= max-buffers= max-connections= max-tls-handshakes= http2-streams= max-queue= max-streams= fibers= max-fibers= fiber-scheduler= spool-dir= max-spool= app-max-spool= max-cache= static-files= follow-symlinks= compress= cache= sendfile= admin= admin-host= admin-actions= agent-check= stuck-after= health-path= max-output= log-format= access-log= access-log-format= access-log-sample= request-start= server-timing= request-id= server-user= show-diagnosis= user= basic-auth= basic-auth-realm= no-new-privs= name= hosts= prefix= variables= pass-variables= prestart= sleep-after= h/help V/version
+    string join \n p/port= b/bind= proxy-protocol= proxy-protocol-from= trusted-proxies= canonical-host= redirects= http2-cleartext= https= tls-certificate= tls-key= domain= domain-on-demand= domain-ask= acme-directory= acme-contact= acme-authorities= acme-eab-kid= acme-eab-key-file= acme-dns-hook= state-dir= redirect-https= hsts= e/environment= early-hints= c/config= puma-config= ruby= preload= jit= allocator= gc= boot-cache= w/workers= min-workers= max-workers= t/threads= refork-after= rest-mold-after= memory-limit= memory-budget= memory-max= cpu-max= pidfile= boot-timeout= drain-timeout= drain-grace= hijacked-drain-timeout= probe-path= warm-up= probe-timeout= max-boot-failures= head-timeout= tls-handshake-timeout= body-timeout= min-body-rate= idle-timeout= send-timeout= stream-idle-timeout= request-timeout= request-timeouts= request-timeout-header= timeout-interrupts= max-target= max-head= max-fields= max-body= body-memory= response-buffer= response-spool= max-buffers= max-connections= max-tls-handshakes= http2-streams= max-queue= max-streams= fibers= max-fibers= fiber-scheduler= spool-dir= max-spool= app-max-spool= max-cache= static-files= follow-symlinks= compress= cache= sendfile= admin= admin-host= admin-actions= agent-check= stuck-after= maintenance-file= health-path= max-output= log-format= access-log= access-log-format= access-log-sample= request-start= server-timing= request-id= server-user= show-diagnosis= user= rate-limit= rate-limit-exempt= basic-auth= basic-auth-realm= no-new-privs= name= hosts= prefix= variables= pass-variables= prestart= sleep-after= h/help V/version
 end
 
 function __fish_highball_needs_command
@@ -32,6 +32,8 @@ v2\t''
 v1\,v2\t''"
 complete -c highball -n "__fish_highball_needs_command" -l proxy-protocol-from -d 'Load balancer that may use `proxy_protocol`: an address or a network [default: loopback]' -r
 complete -c highball -n "__fish_highball_needs_command" -l trusted-proxies -d 'HTTP proxy in front of Highball whose headers are trusted: an address or a network [default: none]' -r
+complete -c highball -n "__fish_highball_needs_command" -l canonical-host -d 'Host name that visitors should use [default: none; every host of the application serves it]' -r
+complete -c highball -n "__fish_highball_needs_command" -l redirects -d 'Path that has moved, its new path or URL, and optionally a status: 301 (the default), 302, 307 or 308 [default: none]' -r
 complete -c highball -n "__fish_highball_needs_command" -l http2-cleartext -d 'Serve HTTP/2 without TLS on HTTP addresses, to clients that begin with it (prior knowledge) [default: off]' -r
 complete -c highball -n "__fish_highball_needs_command" -l https -d 'Serve HTTPS in development with certificates for `localhost` and names below it, such as `blog.localhost` [default: off]' -r -f -a "on\t''
 off\t''"
@@ -127,6 +129,7 @@ complete -c highball -n "__fish_highball_needs_command" -l admin-actions -d 'Sho
 off\t''"
 complete -c highball -n "__fish_highball_needs_command" -l agent-check -d 'Address at which load balancers ask how busy the server is, with HAProxy\'s agent check [default: none]' -r
 complete -c highball -n "__fish_highball_needs_command" -l stuck-after -d 'Time without a free thread and without a response after which an application is stuck [default: 15s]' -r
+complete -c highball -n "__fish_highball_needs_command" -l maintenance-file -d 'File that `highball maintenance on` writes and `off` removes [default: tmp/maintenance.json]' -r
 complete -c highball -n "__fish_highball_needs_command" -l health-path -d 'Path at which Highball answers health checks of the application, at the addresses for clients [default: none]' -r
 complete -c highball -n "__fish_highball_needs_command" -l max-output -d 'Output per second of an application of another user, in bytes [default: 1M]' -r
 complete -c highball -n "__fish_highball_needs_command" -l log-format -d 'Format of the log on standard error: `human` or `json` [default: human]' -r -f -a "human\t''
@@ -142,6 +145,8 @@ complete -c highball -n "__fish_highball_needs_command" -l show-diagnosis -d 'Cl
 local\t''
 off\t''"
 complete -c highball -n "__fish_highball_needs_command" -l user -d 'User that the application runs as, by name or number [default: the user who starts Highball; under root, the owner of the application\'s files]' -r
+complete -c highball -n "__fish_highball_needs_command" -l rate-limit -d 'Number of requests that each client may send, for all paths or for a path: `10/s`, `/login 5/min`, `/api/* 100/min burst 20` [default: none]' -r
+complete -c highball -n "__fish_highball_needs_command" -l rate-limit-exempt -d 'Client without a `rate_limit`: an address or a network [default: loopback]' -r
 complete -c highball -n "__fish_highball_needs_command" -l basic-auth -d 'File with users and password hashes for HTTP basic authentication, as `htpasswd -B` writes it [default: none]' -r -F
 complete -c highball -n "__fish_highball_needs_command" -l basic-auth-realm -d 'Text that browsers may show when they ask for the password of `basic_auth` [default: Restricted]' -r
 complete -c highball -n "__fish_highball_needs_command" -l no-new-privs -d 'Deny the application\'s processes more rights than their user has (`no_new_privs` of Linux) [default: off]' -r
@@ -163,6 +168,7 @@ complete -c highball -n "__fish_highball_needs_command" -a "top" -d 'Watch a run
 complete -c highball -n "__fish_highball_needs_command" -a "restart" -d 'Load new code without dropping requests (rolling restart)'
 complete -c highball -n "__fish_highball_needs_command" -a "refork" -d 'Fork all workers again from a warm one, so that they share more memory'
 complete -c highball -n "__fish_highball_needs_command" -a "upgrade" -d 'Start a new Highball in place of the running one, without dropping requests'
+complete -c highball -n "__fish_highball_needs_command" -a "maintenance" -d 'Show visitors a page instead of the application, or end that'
 complete -c highball -n "__fish_highball_needs_command" -a "stop" -d 'Let a running server finish its requests and exit'
 complete -c highball -n "__fish_highball_needs_command" -a "memory" -d 'Show the memory of running servers and their Ruby heaps'
 complete -c highball -n "__fish_highball_needs_command" -a "bench" -d 'Measure an application, or compare ways to deploy it'
@@ -175,6 +181,8 @@ v2\t''
 v1\,v2\t''"
 complete -c highball -n "__fish_highball_using_subcommand serve" -l proxy-protocol-from -d 'Load balancer that may use `proxy_protocol`: an address or a network [default: loopback]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l trusted-proxies -d 'HTTP proxy in front of Highball whose headers are trusted: an address or a network [default: none]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -l canonical-host -d 'Host name that visitors should use [default: none; every host of the application serves it]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -l redirects -d 'Path that has moved, its new path or URL, and optionally a status: 301 (the default), 302, 307 or 308 [default: none]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l http2-cleartext -d 'Serve HTTP/2 without TLS on HTTP addresses, to clients that begin with it (prior knowledge) [default: off]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l https -d 'Serve HTTPS in development with certificates for `localhost` and names below it, such as `blog.localhost` [default: off]' -r -f -a "on\t''
 off\t''"
@@ -270,6 +278,7 @@ complete -c highball -n "__fish_highball_using_subcommand serve" -l admin-action
 off\t''"
 complete -c highball -n "__fish_highball_using_subcommand serve" -l agent-check -d 'Address at which load balancers ask how busy the server is, with HAProxy\'s agent check [default: none]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l stuck-after -d 'Time without a free thread and without a response after which an application is stuck [default: 15s]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -l maintenance-file -d 'File that `highball maintenance on` writes and `off` removes [default: tmp/maintenance.json]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l health-path -d 'Path at which Highball answers health checks of the application, at the addresses for clients [default: none]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l max-output -d 'Output per second of an application of another user, in bytes [default: 1M]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l log-format -d 'Format of the log on standard error: `human` or `json` [default: human]' -r -f -a "human\t''
@@ -285,6 +294,8 @@ complete -c highball -n "__fish_highball_using_subcommand serve" -l show-diagnos
 local\t''
 off\t''"
 complete -c highball -n "__fish_highball_using_subcommand serve" -l user -d 'User that the application runs as, by name or number [default: the user who starts Highball; under root, the owner of the application\'s files]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -l rate-limit -d 'Number of requests that each client may send, for all paths or for a path: `10/s`, `/login 5/min`, `/api/* 100/min burst 20` [default: none]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -l rate-limit-exempt -d 'Client without a `rate_limit`: an address or a network [default: loopback]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l basic-auth -d 'File with users and password hashes for HTTP basic authentication, as `htpasswd -B` writes it [default: none]' -r -F
 complete -c highball -n "__fish_highball_using_subcommand serve" -l basic-auth-realm -d 'Text that browsers may show when they ask for the password of `basic_auth` [default: Restricted]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l no-new-privs -d 'Deny the application\'s processes more rights than their user has (`no_new_privs` of Linux) [default: off]' -r
@@ -304,6 +315,8 @@ v2\t''
 v1\,v2\t''"
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l proxy-protocol-from -d 'Load balancer that may use `proxy_protocol`: an address or a network [default: loopback]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l trusted-proxies -d 'HTTP proxy in front of Highball whose headers are trusted: an address or a network [default: none]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l canonical-host -d 'Host name that visitors should use [default: none; every host of the application serves it]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l redirects -d 'Path that has moved, its new path or URL, and optionally a status: 301 (the default), 302, 307 or 308 [default: none]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l http2-cleartext -d 'Serve HTTP/2 without TLS on HTTP addresses, to clients that begin with it (prior knowledge) [default: off]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l https -d 'Serve HTTPS in development with certificates for `localhost` and names below it, such as `blog.localhost` [default: off]' -r -f -a "on\t''
 off\t''"
@@ -399,6 +412,7 @@ complete -c highball -n "__fish_highball_using_subcommand doctor" -l admin-actio
 off\t''"
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l agent-check -d 'Address at which load balancers ask how busy the server is, with HAProxy\'s agent check [default: none]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l stuck-after -d 'Time without a free thread and without a response after which an application is stuck [default: 15s]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l maintenance-file -d 'File that `highball maintenance on` writes and `off` removes [default: tmp/maintenance.json]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l health-path -d 'Path at which Highball answers health checks of the application, at the addresses for clients [default: none]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l max-output -d 'Output per second of an application of another user, in bytes [default: 1M]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l log-format -d 'Format of the log on standard error: `human` or `json` [default: human]' -r -f -a "human\t''
@@ -414,6 +428,8 @@ complete -c highball -n "__fish_highball_using_subcommand doctor" -l show-diagno
 local\t''
 off\t''"
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l user -d 'User that the application runs as, by name or number [default: the user who starts Highball; under root, the owner of the application\'s files]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l rate-limit -d 'Number of requests that each client may send, for all paths or for a path: `10/s`, `/login 5/min`, `/api/* 100/min burst 20` [default: none]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l rate-limit-exempt -d 'Client without a `rate_limit`: an address or a network [default: loopback]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l basic-auth -d 'File with users and password hashes for HTTP basic authentication, as `htpasswd -B` writes it [default: none]' -r -F
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l basic-auth-realm -d 'Text that browsers may show when they ask for the password of `basic_auth` [default: Restricted]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l no-new-privs -d 'Deny the application\'s processes more rights than their user has (`no_new_privs` of Linux) [default: off]' -r
@@ -434,6 +450,8 @@ v2\t''
 v1\,v2\t''"
 complete -c highball -n "__fish_highball_using_subcommand config" -l proxy-protocol-from -d 'Load balancer that may use `proxy_protocol`: an address or a network [default: loopback]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l trusted-proxies -d 'HTTP proxy in front of Highball whose headers are trusted: an address or a network [default: none]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -l canonical-host -d 'Host name that visitors should use [default: none; every host of the application serves it]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -l redirects -d 'Path that has moved, its new path or URL, and optionally a status: 301 (the default), 302, 307 or 308 [default: none]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l http2-cleartext -d 'Serve HTTP/2 without TLS on HTTP addresses, to clients that begin with it (prior knowledge) [default: off]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l https -d 'Serve HTTPS in development with certificates for `localhost` and names below it, such as `blog.localhost` [default: off]' -r -f -a "on\t''
 off\t''"
@@ -529,6 +547,7 @@ complete -c highball -n "__fish_highball_using_subcommand config" -l admin-actio
 off\t''"
 complete -c highball -n "__fish_highball_using_subcommand config" -l agent-check -d 'Address at which load balancers ask how busy the server is, with HAProxy\'s agent check [default: none]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l stuck-after -d 'Time without a free thread and without a response after which an application is stuck [default: 15s]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -l maintenance-file -d 'File that `highball maintenance on` writes and `off` removes [default: tmp/maintenance.json]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l health-path -d 'Path at which Highball answers health checks of the application, at the addresses for clients [default: none]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l max-output -d 'Output per second of an application of another user, in bytes [default: 1M]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l log-format -d 'Format of the log on standard error: `human` or `json` [default: human]' -r -f -a "human\t''
@@ -544,6 +563,8 @@ complete -c highball -n "__fish_highball_using_subcommand config" -l show-diagno
 local\t''
 off\t''"
 complete -c highball -n "__fish_highball_using_subcommand config" -l user -d 'User that the application runs as, by name or number [default: the user who starts Highball; under root, the owner of the application\'s files]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -l rate-limit -d 'Number of requests that each client may send, for all paths or for a path: `10/s`, `/login 5/min`, `/api/* 100/min burst 20` [default: none]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -l rate-limit-exempt -d 'Client without a `rate_limit`: an address or a network [default: loopback]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l basic-auth -d 'File with users and password hashes for HTTP basic authentication, as `htpasswd -B` writes it [default: none]' -r -F
 complete -c highball -n "__fish_highball_using_subcommand config" -l basic-auth-realm -d 'Text that browsers may show when they ask for the password of `basic_auth` [default: Restricted]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l no-new-privs -d 'Deny the application\'s processes more rights than their user has (`no_new_privs` of Linux) [default: off]' -r
@@ -579,22 +600,28 @@ complete -c highball -n "__fish_highball_using_subcommand refork" -s p -l port -
 complete -c highball -n "__fish_highball_using_subcommand refork" -s h -l help -d 'Print help'
 complete -c highball -n "__fish_highball_using_subcommand upgrade" -s p -l port -d 'The server that listens on this port' -r
 complete -c highball -n "__fish_highball_using_subcommand upgrade" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c highball -n "__fish_highball_using_subcommand maintenance" -s p -l port -d 'The server that listens on this port' -r
+complete -c highball -n "__fish_highball_using_subcommand maintenance" -l message -d 'What the page says' -r
+complete -c highball -n "__fish_highball_using_subcommand maintenance" -l retry-after -d 'Time after which visitors and search engines come back [default: 10m]' -r
+complete -c highball -n "__fish_highball_using_subcommand maintenance" -l allow -d 'Address or network whose clients reach the application; you can repeat it' -r
+complete -c highball -n "__fish_highball_using_subcommand maintenance" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c highball -n "__fish_highball_using_subcommand stop" -s p -l port -d 'The server that listens on this port' -r
 complete -c highball -n "__fish_highball_using_subcommand stop" -s h -l help -d 'Print help'
 complete -c highball -n "__fish_highball_using_subcommand memory" -s p -l port -d 'The server that listens on this port' -r
 complete -c highball -n "__fish_highball_using_subcommand memory" -l gc -d 'First run a full garbage collection in every worker; requests wait for it'
 complete -c highball -n "__fish_highball_using_subcommand memory" -l json -d 'Print JSON, for programs'
 complete -c highball -n "__fish_highball_using_subcommand memory" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c highball -n "__fish_highball_using_subcommand help; and not __fish_seen_subcommand_from serve doctor config init status top restart refork upgrade stop memory bench help" -f -a "serve" -d 'Serve the application at PATH, or several (the same as no command)'
-complete -c highball -n "__fish_highball_using_subcommand help; and not __fish_seen_subcommand_from serve doctor config init status top restart refork upgrade stop memory bench help" -f -a "doctor" -d 'Boot the app once, without serving it, and report current and likely problems'
-complete -c highball -n "__fish_highball_using_subcommand help; and not __fish_seen_subcommand_from serve doctor config init status top restart refork upgrade stop memory bench help" -f -a "config" -d 'Print a configuration for nginx, HAProxy, systemd, Kubernetes and other programs'
-complete -c highball -n "__fish_highball_using_subcommand help; and not __fish_seen_subcommand_from serve doctor config init status top restart refork upgrade stop memory bench help" -f -a "init" -d 'Write a configuration file, a Procfile and a systemd unit for the app'
-complete -c highball -n "__fish_highball_using_subcommand help; and not __fish_seen_subcommand_from serve doctor config init status top restart refork upgrade stop memory bench help" -f -a "status" -d 'Show the state of running servers and their applications'
-complete -c highball -n "__fish_highball_using_subcommand help; and not __fish_seen_subcommand_from serve doctor config init status top restart refork upgrade stop memory bench help" -f -a "top" -d 'Watch a running server: its workers and their requests'
-complete -c highball -n "__fish_highball_using_subcommand help; and not __fish_seen_subcommand_from serve doctor config init status top restart refork upgrade stop memory bench help" -f -a "restart" -d 'Load new code without dropping requests (rolling restart)'
-complete -c highball -n "__fish_highball_using_subcommand help; and not __fish_seen_subcommand_from serve doctor config init status top restart refork upgrade stop memory bench help" -f -a "refork" -d 'Fork all workers again from a warm one, so that they share more memory'
-complete -c highball -n "__fish_highball_using_subcommand help; and not __fish_seen_subcommand_from serve doctor config init status top restart refork upgrade stop memory bench help" -f -a "upgrade" -d 'Start a new Highball in place of the running one, without dropping requests'
-complete -c highball -n "__fish_highball_using_subcommand help; and not __fish_seen_subcommand_from serve doctor config init status top restart refork upgrade stop memory bench help" -f -a "stop" -d 'Let a running server finish its requests and exit'
-complete -c highball -n "__fish_highball_using_subcommand help; and not __fish_seen_subcommand_from serve doctor config init status top restart refork upgrade stop memory bench help" -f -a "memory" -d 'Show the memory of running servers and their Ruby heaps'
-complete -c highball -n "__fish_highball_using_subcommand help; and not __fish_seen_subcommand_from serve doctor config init status top restart refork upgrade stop memory bench help" -f -a "bench" -d 'Measure an application, or compare ways to deploy it'
-complete -c highball -n "__fish_highball_using_subcommand help; and not __fish_seen_subcommand_from serve doctor config init status top restart refork upgrade stop memory bench help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c highball -n "__fish_highball_using_subcommand help; and not __fish_seen_subcommand_from serve doctor config init status top restart refork upgrade maintenance stop memory bench help" -f -a "serve" -d 'Serve the application at PATH, or several (the same as no command)'
+complete -c highball -n "__fish_highball_using_subcommand help; and not __fish_seen_subcommand_from serve doctor config init status top restart refork upgrade maintenance stop memory bench help" -f -a "doctor" -d 'Boot the app once, without serving it, and report current and likely problems'
+complete -c highball -n "__fish_highball_using_subcommand help; and not __fish_seen_subcommand_from serve doctor config init status top restart refork upgrade maintenance stop memory bench help" -f -a "config" -d 'Print a configuration for nginx, HAProxy, systemd, Kubernetes and other programs'
+complete -c highball -n "__fish_highball_using_subcommand help; and not __fish_seen_subcommand_from serve doctor config init status top restart refork upgrade maintenance stop memory bench help" -f -a "init" -d 'Write a configuration file, a Procfile and a systemd unit for the app'
+complete -c highball -n "__fish_highball_using_subcommand help; and not __fish_seen_subcommand_from serve doctor config init status top restart refork upgrade maintenance stop memory bench help" -f -a "status" -d 'Show the state of running servers and their applications'
+complete -c highball -n "__fish_highball_using_subcommand help; and not __fish_seen_subcommand_from serve doctor config init status top restart refork upgrade maintenance stop memory bench help" -f -a "top" -d 'Watch a running server: its workers and their requests'
+complete -c highball -n "__fish_highball_using_subcommand help; and not __fish_seen_subcommand_from serve doctor config init status top restart refork upgrade maintenance stop memory bench help" -f -a "restart" -d 'Load new code without dropping requests (rolling restart)'
+complete -c highball -n "__fish_highball_using_subcommand help; and not __fish_seen_subcommand_from serve doctor config init status top restart refork upgrade maintenance stop memory bench help" -f -a "refork" -d 'Fork all workers again from a warm one, so that they share more memory'
+complete -c highball -n "__fish_highball_using_subcommand help; and not __fish_seen_subcommand_from serve doctor config init status top restart refork upgrade maintenance stop memory bench help" -f -a "upgrade" -d 'Start a new Highball in place of the running one, without dropping requests'
+complete -c highball -n "__fish_highball_using_subcommand help; and not __fish_seen_subcommand_from serve doctor config init status top restart refork upgrade maintenance stop memory bench help" -f -a "maintenance" -d 'Show visitors a page instead of the application, or end that'
+complete -c highball -n "__fish_highball_using_subcommand help; and not __fish_seen_subcommand_from serve doctor config init status top restart refork upgrade maintenance stop memory bench help" -f -a "stop" -d 'Let a running server finish its requests and exit'
+complete -c highball -n "__fish_highball_using_subcommand help; and not __fish_seen_subcommand_from serve doctor config init status top restart refork upgrade maintenance stop memory bench help" -f -a "memory" -d 'Show the memory of running servers and their Ruby heaps'
+complete -c highball -n "__fish_highball_using_subcommand help; and not __fish_seen_subcommand_from serve doctor config init status top restart refork upgrade maintenance stop memory bench help" -f -a "bench" -d 'Measure an application, or compare ways to deploy it'
+complete -c highball -n "__fish_highball_using_subcommand help; and not __fish_seen_subcommand_from serve doctor config init status top restart refork upgrade maintenance stop memory bench help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'

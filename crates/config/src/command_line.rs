@@ -2,6 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, StringValueParser, TypedValueParser};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -15,9 +16,11 @@ use crate::form::{Notation, Raw};
 use crate::given::Given;
 use crate::given_path::{absolute, split_file, working_folder};
 use crate::help;
+use crate::network::networks;
 use crate::options::{options, Opt, SECTIONS};
 use crate::spelling::did_you_mean;
-use crate::{AppSelector, Display, Invocation, Selector, StatusForm};
+use crate::value;
+use crate::{AppSelector, Display, Invocation, MaintenanceSwitch, Selector, StatusForm};
 
 /// The programs that `highball config` writes for.
 pub const PROGRAMS: [&str; 9] =
@@ -91,6 +94,7 @@ fn other(name: &str, matches: &ArgMatches) -> Invocation {
         "restart" => Invocation::Restart { selector: selector() },
         "refork" => Invocation::Refork { selector: selector() },
         "upgrade" => Invocation::Upgrade { selector: selector() },
+        "maintenance" => Invocation::Maintenance { switch: switch(matches), selector: selector() },
         "stop" => Invocation::Stop { selector: selector() },
         "top" => Invocation::Top { display: display(matches), selector: selector() },
         "status" => Invocation::Status {
@@ -158,6 +162,7 @@ pub fn command() -> clap::Command {
                      installed version of Highball, the current options, and the application's current code",
                 ),
         ))
+        .subcommand(maintenance())
         .subcommand(with_selector_args(
             clap::Command::new("stop").about("Let a running server finish its requests and exit"),
         ))
@@ -238,6 +243,47 @@ fn top() -> clap::Command {
         flag("json", "Print one picture as JSON, for programs"),
         flag("token", "Print the token for actions in the dashboard (option `admin_actions`)"),
     ])
+}
+
+fn maintenance() -> clap::Command {
+    let switch = Arg::new("SWITCH")
+        .required(true)
+        .value_parser(PossibleValuesParser::new(["on", "off"]))
+        .help("Whether visitors get the page");
+    let message = Arg::new("message").long("message").value_name("TEXT").help("What the page says");
+    let time =
+        |text: &str| value::duration(text, &(Duration::from_secs(1)..=Duration::from_secs(30 * 86_400)));
+    let retry_after = Arg::new("retry-after")
+        .long("retry-after")
+        .value_name("TIME")
+        .value_parser(time)
+        .help("Time after which visitors and search engines come back [default: 10m]");
+    let allow = Arg::new("allow")
+        .long("allow")
+        .value_name("ADDR")
+        .action(ArgAction::Append)
+        .value_parser(|text: &str| networks(text).map(|_| text.to_owned()))
+        .help("Address or network whose clients reach the application; you can repeat it");
+    let command = clap::Command::new("maintenance")
+        .about("Show visitors a page instead of the application, or end that")
+        .long_about(
+            "Show visitors a page with status 503 instead of the application, or end that. It begins and ends at once, without a \
+             restart, and stays over restarts. Health checks, running requests and open WebSockets go on. The command \
+             prints a link that lets your browser reach the application",
+        )
+        .arg(switch);
+    with_selector_args(command).args([message, retry_after, allow])
+}
+
+fn switch(matches: &ArgMatches) -> MaintenanceSwitch {
+    match matches.get_one::<String>("SWITCH").map(String::as_str) {
+        Some("on") => MaintenanceSwitch::On {
+            message: matches.get_one::<String>("message").cloned(),
+            retry_after: matches.get_one::<Duration>("retry-after").copied(),
+            allow: matches.get_many::<String>("allow").into_iter().flatten().cloned().collect(),
+        },
+        _ => MaintenanceSwitch::Off,
+    }
 }
 
 fn display(matches: &ArgMatches) -> Display {

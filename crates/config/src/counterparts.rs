@@ -5,8 +5,19 @@ use std::path::Path;
 use crate::spelling::did_you_mean;
 
 /// The names of all commands.
-pub const COMMANDS: [&str; 12] = [
-    "serve", "doctor", "config", "init", "status", "top", "restart", "refork", "upgrade", "stop", "memory",
+pub const COMMANDS: [&str; 13] = [
+    "serve",
+    "doctor",
+    "config",
+    "init",
+    "status",
+    "top",
+    "restart",
+    "refork",
+    "upgrade",
+    "maintenance",
+    "stop",
+    "memory",
     "bench",
 ];
 

@@ -211,6 +211,8 @@ pub(crate) const PATH_TIMEOUT: Text<PathTimeout> = text("PATH=TIME", value::path
 /// Some paths.
 pub(crate) const PATH_PATTERN: Text<PathPattern> =
     text("PATH", value::path_pattern).range("paths; `*` may stand at the end");
+/// A file for maintenance, below an application's folder or absolute.
+pub(crate) const MAINTENANCE_FILE: Text<PathBuf> = text("PATH", value::maintenance_file);
 /// The name of a Ruby class.
 pub(crate) const CLASS: Text<String> = text("CLASS", value::class_name).range("the name of a Ruby class");
 /// A folder of files that an application sends.

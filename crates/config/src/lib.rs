@@ -57,6 +57,7 @@ mod value;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use highball_text::visible_path;
 
@@ -72,7 +73,7 @@ pub use given_path::{absolute, keep_working_folder, kept_working_folder, working
 pub use help::man_beginning;
 pub use highball_cgroups::{CpuMax, Limits as KernelLimits};
 pub use manual::manual;
-pub use network::Network;
+pub use network::{networks, Network};
 pub use ownership::no_such_user;
 pub use pool::PoolRange;
 pub use puma::{AskRuby, PumaAnswer, PumaQuestion};
@@ -86,7 +87,7 @@ pub use settings::{
 };
 pub use spelling::did_you_mean;
 pub use threads::{Threads, MOST_THREADS};
-pub use value::utf_8;
+pub use value::{is_maintenance_file, utf_8};
 
 /// Whether an authority could issue a certificate for this name, in small letters.
 pub fn is_domain(host: &str) -> bool {
@@ -146,6 +147,13 @@ pub enum Invocation {
         /// Which instance.
         selector: Selector,
     },
+    /// Switch maintenance of a running instance's applications.
+    Maintenance {
+        /// To what.
+        switch: MaintenanceSwitch,
+        /// Which instance.
+        selector: Selector,
+    },
     /// Drain and stop a running instance.
     Stop {
         /// Which instance.
@@ -176,6 +184,22 @@ pub enum Invocation {
     Help(String),
     /// Print this version line on standard output.
     Version(String),
+}
+
+/// What `highball maintenance` does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum MaintenanceSwitch {
+    /// Visitors get a page.
+    On {
+        /// What the page says.
+        message: Option<String>,
+        /// When they are asked to come back.
+        retry_after: Option<Duration>,
+        /// Clients that reach the application: addresses and networks.
+        allow: Vec<String>,
+    },
+    /// Visitors get the application.
+    Off,
 }
 
 /// What `highball status` prints.

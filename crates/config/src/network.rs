@@ -67,7 +67,10 @@ impl fmt::Display for Network {
 }
 
 /// The networks of a text: an address, a network in the notation of CIDR, or a word.
-pub(crate) fn networks(text: &str) -> Result<Vec<Network>, String> {
+///
+/// # Errors
+/// It is none of these; what it may be.
+pub fn networks(text: &str) -> Result<Vec<Network>, String> {
     if let Some((_, networks)) = WORDS.iter().find(|(word, _)| *word == text) {
         return Ok(networks.to_vec());
     }

@@ -6,9 +6,10 @@ use std::time::Duration;
 use crate::fields::{Stored, Value};
 use crate::form::{
     at_most, several, table, Count, Notation, OneOf, OrAuto, OrNone, Size, Time, CLASS, CPUS, DOMAIN, EMAIL,
-    ENVIRONMENT, FLAG, HEADER, HOST, LINE_FORMAT, LISTEN, LOG_FILE, MEMORY, MEMORY_OR_AUTO, NETWORKS,
-    ONE_HOST, PATH, PATH_PATTERN, PATH_TIMEOUT, PREFIX, PROGRAM, QUOTABLE, RATE_LIMIT, REDIRECT, REFORK,
-    SENT_FOLDER, SHARE, SWITCH, THREADS, URL_PATH, USER, VARIABLE, VARIABLE_NAME, WORD, WRITABLE_FOLDER,
+    ENVIRONMENT, FLAG, HEADER, HOST, LINE_FORMAT, LISTEN, LOG_FILE, MAINTENANCE_FILE, MEMORY, MEMORY_OR_AUTO,
+    NETWORKS, ONE_HOST, PATH, PATH_PATTERN, PATH_TIMEOUT, PREFIX, PROGRAM, QUOTABLE, RATE_LIMIT, REDIRECT,
+    REFORK, SENT_FOLDER, SHARE, SWITCH, THREADS, URL_PATH, USER, VARIABLE, VARIABLE_NAME, WORD,
+    WRITABLE_FOLDER,
 };
 use crate::rate_limit;
 use crate::redirects;
@@ -1239,6 +1240,17 @@ static HEALTH: &[Opt] = &[
         doc: "Time without a free thread and without a response after which an application is stuck. `/readyz` then answers 503, \
               so that load balancers send requests elsewhere. Set it longer than your longest requests. `none` turns the check \
               off. See [observability.md](observability.md#health-checks).",
+    },
+    Opt {
+        name: "maintenance_file",
+        scope: Scope::App(Applies::AtOnce),
+        value: &Value(MAINTENANCE_FILE, |f| &mut f.app.maintenance_file),
+        default: Default::Is("tmp/maintenance.json"),
+        example: "../../shared/maintenance.json",
+        doc: "File that `highball maintenance on` writes and `off` removes. While it exists, visitors get a page with status 503 \
+              instead of the application. A relative path is below the application's folder. With release folders, choose a file \
+              outside of them, so that a deploy does not end the maintenance. Its name begins with `maintenance` and ends with `.json`. \
+              See [maintenance-page.md](maintenance-page.md).",
     },
     Opt {
         name: "health_path",

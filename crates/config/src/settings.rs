@@ -229,6 +229,9 @@ pub struct App {
     pub prefix: String,
     /// Where requests for other hosts and paths are sent.
     pub redirects: Redirects,
+    /// The file that is there during maintenance: below its folder, or absolute.
+    #[serde(with = "highball_text::exact")]
+    pub maintenance_file: PathBuf,
     /// Its folder, absolute, symbolic links resolved.
     #[serde(with = "highball_text::exact")]
     pub folder: PathBuf,

@@ -2,6 +2,7 @@
 //!
 //! Each function takes the text and returns the value, or one sentence that says what it may be.
 
+use std::ffi::OsStr;
 use std::fmt::Display;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::ops::RangeInclusive;
@@ -219,6 +220,20 @@ pub(crate) fn host(text: &str) -> Result<String, String> {
         return Ok(host);
     }
     Err(format!("`{text}` is not a host name; write it without a port, such as blog.example.org"))
+}
+
+/// Whether a file has a name for maintenance: commands of root write and remove it, so no other file can be meant.
+pub fn is_maintenance_file(path: &Path) -> bool {
+    let name = path.file_name().map(OsStr::as_encoded_bytes).unwrap_or_default();
+    name.starts_with(b"maintenance") && name.ends_with(b".json")
+}
+
+/// The path of the file for maintenance, which may begin at an application's folder.
+pub(crate) fn maintenance_file(text: &str) -> Result<PathBuf, String> {
+    match is_maintenance_file(Path::new(text)) && !text.contains('\0') {
+        true => Ok(text.into()),
+        false => Err(format!("`{text}` is not the path of a file such as tmp/maintenance.json, whose name begins with maintenance and ends with .json")),
+    }
 }
 
 /// A host name that stands for no others.

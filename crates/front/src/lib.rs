@@ -47,6 +47,7 @@ pub mod http_syntax;
 mod https;
 pub mod line_buffer;
 mod location;
+mod maintenance;
 pub mod message;
 mod moments;
 pub mod protocol;

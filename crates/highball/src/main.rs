@@ -81,6 +81,7 @@ fn main() -> ExitCode {
         Ok(Invocation::Restart { selector }) => done(commands::restart(&selector)),
         Ok(Invocation::Refork { selector }) => done(commands::refork(&selector)),
         Ok(Invocation::Upgrade { selector }) => done(commands::upgrade(&selector)),
+        Ok(Invocation::Maintenance { switch, selector }) => done(commands::maintenance(&switch, &selector)),
         Ok(Invocation::Stop { selector }) => done(commands::stop(&selector)),
         Ok(Invocation::Bench { arguments }) => done(benchmark::run(arguments)),
         Ok(Invocation::Memory { json, gc, selector }) => done(memory::memory(json, gc, &selector)),

@@ -9,6 +9,7 @@
 //! - [`ServerReport`], [`AppReport`], [`WorkerReport`]: how a server is doing (`report`), with [`Figures`] for metrics and
 //!   [`KernelLimitsReport`]; [`RunningRequests`]: its requests at this moment;
 //! - [`Booted`]: what an application reports when it has booted; [`Step`]: the steps until then;
+//! - [`MaintenanceNotice`]: what visitors get in place of an application, and who passes;
 //! - [`RubyHeap`], [`RubyError`], [`Call`], [`ThreadPlace`]: what a Ruby process reports about itself;
 //! - [`Diagnosis`]: why a boot or a request failed, and what to do about it.
 
@@ -19,6 +20,7 @@ mod boot;
 mod diagnosis;
 mod figures;
 mod kernel_limits;
+mod maintenance;
 mod report;
 mod request_failure;
 mod ruby;
@@ -31,11 +33,13 @@ pub use boot::{AssetDigest, AssetPipeline, Assets, Booted, Finding, PlainAsset, 
 pub use diagnosis::{Diagnosis, Excerpt, FailedRequest};
 pub use figures::{Figures, RequestCounts, Times, METHODS};
 pub use kernel_limits::{KernelLimitsReport, CPU_MAX, MEMORY_MAX};
+pub use maintenance::{MaintenanceNotice, NOTICE_BYTES};
 pub use report::{
     AppProcesses, AppReport, AppRequests, Availability, CacheReport, CertificateReport, CrashLoopReport,
-    DomainReport, FrontReport, MachineMemory, MemoryReport, MoldReport, OverrunReport, ReforkReport,
-    RequestTimesReport, RestartCount, RestartReport, ServerProcesses, ServerReport, ServerRequests,
-    SizingReport, SupervisorReport, TlsReport, UpgradeReport, WorkerProcess, WorkerReport, WorkerRequests,
+    DomainReport, FrontReport, MachineMemory, MaintenanceReport, MemoryReport, MoldReport, OverrunReport,
+    ReforkReport, RequestTimesReport, RestartCount, RestartReport, ServerProcesses, ServerReport,
+    ServerRequests, SizingReport, SupervisorReport, TlsReport, UpgradeReport, WorkerProcess, WorkerReport,
+    WorkerRequests,
 };
 pub use request_failure::{FailureCause, QueueLoad, RawRequest, RequestFailure};
 pub use ruby::{Call, RubyError, RubyHeap, ThreadPlace};

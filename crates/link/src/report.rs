@@ -137,6 +137,9 @@ pub struct AppReport {
     /// The folder as it was given, with its symbolic links.
     #[serde(with = "highball_text::shown")]
     pub link: PathBuf,
+    /// The file that is there during maintenance.
+    #[serde(with = "highball_text::shown", default)]
+    pub maintenance_file: PathBuf,
     /// `production`, `development`…
     pub environment: String,
     /// The user that it runs as; empty from versions that do not report it.
@@ -175,6 +178,9 @@ pub struct AppRequests {
     /// Why its own access log is not written as it should be, if so.
     #[serde(default)]
     pub log_problem: Option<String>,
+    /// Maintenance, if its visitors get a page instead of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub maintenance: Option<MaintenanceReport>,
     /// Whether it answers.
     #[serde(skip)]
     pub availability: Availability,
@@ -190,6 +196,21 @@ pub struct AppRequests {
     /// What was counted since the start.
     #[serde(skip)]
     pub figures: Figures,
+}
+
+/// Maintenance of an application: its visitors get a page.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MaintenanceReport {
+    /// What the page says, if there is a message.
+    pub message: Option<String>,
+    /// When it was switched on, in milliseconds since 1970; 0: not known.
+    pub since_ms: u64,
+    /// When they are asked to come back.
+    pub retry_after_seconds: u32,
+    /// Clients that reach the application.
+    pub allow: Vec<String>,
+    /// What is wrong with the file, if something is.
+    pub problem: Option<String>,
 }
 
 /// The processes of an application.

@@ -61,6 +61,10 @@ pub enum Refusal {
     TooManyLogins {
         retry_after_seconds: u32,
     },
+    /// Those who work on the application have switched it off for visitors.
+    Maintenance {
+        retry_after_seconds: u32,
+    },
     /// The client has asked too often (option `rate_limit`).
     RateLimited {
         retry_after_seconds: u32,
@@ -136,7 +140,7 @@ impl Refusal {
             MethodTooLong | ConnectMethod | UnknownTransferCoding => 501,
             WorkerDied { .. } | BadResponse { .. } => 502,
             SpoolFull { .. } | QueueFull { .. } | NoWorker { .. } | AppFailed | Draining { .. } => 503,
-            LoginsBusy { .. } | TooManyStreams { .. } => 503,
+            LoginsBusy { .. } | TooManyStreams { .. } | Maintenance { .. } => 503,
             WorkerTimeout { .. } => 504,
             UnknownVersion => 505,
         }
@@ -188,6 +192,7 @@ impl Refusal {
             LoginNeeded => "a user name and a password are required",
             TooManyLogins { .. } => "too many wrong passwords were tried",
             RateLimited { .. } => "too many requests came from your address",
+            Maintenance { .. } => "the site is down for maintenance",
             LoginsBusy { .. } => "too many passwords are being checked",
             UsersUnreadable => "passwords cannot be checked; the server's log says why",
             BodyNotStored => "the request body could not be stored",
@@ -253,6 +258,7 @@ impl Refusal {
             | Refusal::NoWorker { retry_after_seconds }
             | Refusal::TooManyLogins { retry_after_seconds }
             | Refusal::RateLimited { retry_after_seconds }
+            | Refusal::Maintenance { retry_after_seconds }
             | Refusal::LoginsBusy { retry_after_seconds }
             | Refusal::Draining { retry_after_seconds } => Some(retry_after_seconds),
             Refusal::AppFailed => Some(APP_FAILED_RETRY_SECONDS),

@@ -20,13 +20,31 @@ const PAGE_BYTES: u64 = 256 * 1024;
 /// Most pages that are kept.
 const KEPT_PAGES: usize = 8;
 
+/// Which page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum PageName {
+    /// For this status: `503.html`.
+    Status(u16),
+    /// `maintenance.html`.
+    Maintenance,
+}
+
+impl PageName {
+    fn file(self) -> String {
+        match self {
+            PageName::Status(status) => format!("{status}.html"),
+            PageName::Maintenance => "maintenance.html".into(),
+        }
+    }
+}
+
 /// The pages in one folder.
 #[derive(Debug)]
 pub(crate) struct ErrorPages {
     public: PathBuf,
     /// Whose rights they are read with: as with static files, the application decides what they are.
     user: Option<User>,
-    pages: Memory<u16, Option<Rc<Page>>>,
+    pages: Memory<PageName, Option<Rc<Page>>>,
     pool: PoolShare,
 }
 
@@ -36,19 +54,19 @@ impl ErrorPages {
         Rc::new(ErrorPages { public, user: user.cloned(), pages, pool: pool.clone() })
     }
 
-    /// The page for this status, if there is one and it can be read in time.
-    pub(crate) async fn page(self: Rc<Self>, status: u16) -> Option<Rc<Page>> {
-        match self.pages.recall(&status, now_ms()) {
+    /// The page of this name, if there is one and it can be read in time.
+    pub(crate) async fn page(self: Rc<Self>, name: PageName) -> Option<Rc<Page>> {
+        match self.pages.recall(&name, now_ms()) {
             Recalled::Fresh(page) => page,
             Recalled::Aging(page) => {
-                spawn_local(self.look(status));
+                spawn_local(self.look(name));
                 page
             }
             Recalled::Nothing => {
-                if !patiently(Rc::clone(&self).look(status)).await {
-                    self.pages.put_off_until_learned(status, None, now_ms());
+                if !patiently(Rc::clone(&self).look(name)).await {
+                    self.pages.put_off_until_learned(name, None, now_ms());
                 }
-                self.pages.latest(&status).flatten()
+                self.pages.latest(&name).flatten()
             }
         }
     }
@@ -57,25 +75,25 @@ impl ErrorPages {
         self.pages.forget_old(now_ms);
     }
 
-    async fn look(self: Rc<Self>, status: u16) {
+    async fn look(self: Rc<Self>, name: PageName) {
         let Some(held) = self.pool.take_soon().await else {
-            return self.pages.put_off(status, None, now_ms());
+            return self.pages.put_off(name, None, now_ms());
         };
-        if self.pages.is_fresh(&status, now_ms()) == Some(true) {
+        if self.pages.is_fresh(&name, now_ms()) == Some(true) {
             return; // it was read for another request
         }
         let (public, user) = (self.public.clone(), self.user.clone());
-        let (page, _held) = held.spend(move || read(&public, status, user.as_ref())).await.unzip();
-        self.learn(status, page.flatten());
+        let (page, _held) = held.spend(move || read(&public, name, user.as_ref())).await.unzip();
+        self.learn(name, page.flatten());
     }
 
-    fn learn(&self, status: u16, page: Option<Page>) {
-        self.pages.learn(status, page.map(Rc::new), now_ms());
+    fn learn(&self, name: PageName, page: Option<Page>) {
+        self.pages.learn(name, page.map(Rc::new), now_ms());
     }
 }
 
-fn read(public: &Path, status: u16, user: Option<&User>) -> Option<Page> {
-    let name = format!("{status}.html");
+fn read(public: &Path, name: PageName, user: Option<&User>) -> Option<Page> {
+    let name = name.file();
     let page =
         TenantFolder::open(public, user).and_then(|folder| folder.read(&name, Links::Anywhere, PAGE_BYTES));
     match page {
@@ -96,7 +114,7 @@ mod tests {
     use crate::tests::openers::{on_the_fronts_thread, wait_for, Mood, Opener};
 
     async fn body(pages: &Rc<ErrorPages>, status: u16) -> Option<String> {
-        let page = Rc::clone(pages).page(status).await?;
+        let page = Rc::clone(pages).page(PageName::Status(status)).await?;
         Some(String::from_utf8(page.content().body.to_vec()).unwrap())
     }
 

@@ -223,6 +223,20 @@ impl Page {
         Page { content_type: HTML, fields, body: body.into() }
     }
 
+    /// For visitors during maintenance, with this message.
+    pub(crate) fn of_maintenance(message: Option<&str>) -> Page {
+        let message = message.unwrap_or("Please try again in a few minutes.");
+        let body = format!(
+            "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+             <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+             <meta name=\"color-scheme\" content=\"light dark\">\n<title>Down for maintenance</title>\n</head>\n\
+             <body>\n<main>\n<h1>Down for maintenance</h1>\n<p>{}</p>\n</main>\n</body>\n</html>\n",
+            Escaped(message)
+        );
+        let policy = "content-security-policy: default-src 'none'; frame-ancestors 'none'\r\n";
+        Page { content_type: HTML, fields: format!("{FIELDS}{policy}"), body: body.into() }
+    }
+
     /// One of the application's own, for visitors.
     pub(crate) fn of_the_application(body: Vec<u8>) -> Page {
         Page { content_type: HTML, fields: FIELDS.into(), body }

@@ -22,6 +22,9 @@ pub(crate) async fn page_of(
     transaction: &Transaction,
     shared: &Shared,
 ) -> Option<Rc<Page>> {
+    if matches!(refusal, Refusal::Maintenance { .. }) {
+        return transaction.visit.as_ref()?.maintenance_page().await;
+    }
     let app = transaction.visit.as_ref().filter(|_| refusal.is_of_the_application())?;
     let failure = (refusal != Refusal::AppFailed).then(|| failure(app, refusal, transaction));
     if let Some(failure) = &failure {

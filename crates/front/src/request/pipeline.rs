@@ -6,8 +6,8 @@ use std::rc::Rc;
 use super::flow::{Decision, Flow};
 use super::routed::{Arrived, Routed};
 use super::steps::{
-    application, body_size, cache, developer, file, health, https, identity, login, misdirected, rate,
-    redirect, submit,
+    application, body_size, cache, developer, file, health, https, identity, login, maintenance, misdirected,
+    rate, redirect, submit,
 };
 use super::transaction::Transaction;
 use crate::route::app_state::AppState;
@@ -34,6 +34,7 @@ fn pass(transaction: &mut Transaction, arrived: Arrived<'_>) -> Flow<Rc<AppState
     health::answer(transaction, routed)?;
     redirect::answer(transaction, routed)?;
     rate::limit(transaction, routed)?;
+    maintenance::refuse(transaction, routed)?;
     developer::know(transaction, routed);
     login::check(transaction, routed)?;
     body_size::limit(transaction, routed)?;

@@ -9,6 +9,7 @@ pub(super) mod health;
 pub(super) mod https;
 pub(crate) mod identity;
 pub(super) mod login;
+pub(super) mod maintenance;
 pub(super) mod misdirected;
 pub(super) mod rate;
 pub(super) mod redirect;

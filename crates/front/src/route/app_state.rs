@@ -25,9 +25,10 @@ use crate::compression::room::AppRoom;
 use crate::dispatch::{AppEvents, Dispatcher, Standing};
 use crate::exchange::Exchange;
 use crate::files::{Finder, StaticFiles};
+use crate::maintenance::{Maintenance, Now};
 use crate::message::refusal::Refusal;
 use crate::rate_limit::RateLog;
-use crate::refusals::error_pages::ErrorPages;
+use crate::refusals::error_pages::{ErrorPages, PageName};
 use crate::refusals::failure::{DevelopmentPages, Failure, ShedLog};
 use crate::refusals::failure_pages::{Audience, Form, Page};
 use crate::route::load_meter::LoadMeter;
@@ -65,6 +66,8 @@ pub(crate) struct AppState {
     basic_auth: RefCell<Option<Rc<BasicAuth>>>,
     /// The threads that check passwords, for all applications.
     logins: PoolShare,
+    /// Whether it is for its visitors.
+    maintenance: RefCell<Rc<Maintenance>>,
     shed_log: ShedLog,
     /// What the log says of clients that ask too often.
     rate_log: RateLog,
@@ -125,6 +128,7 @@ impl AppState {
             failure: RefCell::new(None),
             error_pages: RefCell::new(None),
             basic_auth: RefCell::new(BasicAuth::of(&app, &pool, logins)),
+            maintenance: RefCell::new(Maintenance::of(&app, &pool)),
             pool,
             logins: logins.clone(),
             reads: PoolShare::of_reads(),
@@ -168,6 +172,9 @@ impl AppState {
         }
         if !self.basic_auth().map_or(app.basic_auth.is_none(), |auth| auth.is_of(&app)) {
             *self.basic_auth.borrow_mut() = BasicAuth::of(&app, &self.pool, &self.logins);
+        }
+        if !self.maintenance().is_of(&app) {
+            *self.maintenance.borrow_mut() = Maintenance::of(&app, &self.pool);
         }
         *self.app.borrow_mut() = app;
     }
@@ -339,7 +346,26 @@ impl AppState {
     /// Its own page for clients who get this status instead of an answer, if it has one.
     pub(crate) async fn public_page(&self, status: u16) -> Option<Rc<Page>> {
         let pages = self.error_pages.borrow().as_ref().map(Rc::clone)?;
-        pages.page(status).await
+        pages.page(PageName::Status(status)).await
+    }
+
+    /// What its visitors get during maintenance: its own page, or one with the message.
+    pub(crate) async fn maintenance_page(&self) -> Option<Rc<Page>> {
+        let pages = self.error_pages.borrow().as_ref().map(Rc::clone);
+        if let Some(pages) = pages {
+            for name in [PageName::Maintenance, PageName::Status(503)] {
+                if let Some(page) = Rc::clone(&pages).page(name).await {
+                    return Some(page);
+                }
+            }
+        }
+        let Now::On(notice) = self.maintenance().now() else { return None };
+        Some(Rc::new(Page::of_maintenance(notice.shown.message.as_deref())))
+    }
+
+    /// Whether it is for its visitors at the moment.
+    pub(crate) fn maintenance(&self) -> Rc<Maintenance> {
+        Rc::clone(&self.maintenance.borrow())
     }
 
     /// Says in the log why a request was not answered by it, and by its name, unless it is alone.
@@ -529,6 +555,7 @@ impl AppState {
             queue,
             spool_bytes: self.spool.used(),
             log_problem,
+            maintenance: self.maintenance().report(),
             cache,
             figures: self.figures.borrow().clone(),
         }

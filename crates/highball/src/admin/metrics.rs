@@ -140,6 +140,10 @@ fn load(text: &mut Exposition, front: &FrontReport, apps: &[App<'_>]) {
     each(text, "highball_http_rate_limited_requests_total", "counter", help, apps, |load| {
         load.figures.rate_limited as f64
     });
+    let help = "1 while visitors get the page of maintenance instead of the application.";
+    each(text, "highball_app_maintenance", "gauge", help, apps, |load| {
+        f64::from(u8::from(load.maintenance.is_some()))
+    });
     let help = "Requests that wait for a worker.";
     each(text, "highball_queue_length", "gauge", help, apps, |load| load.queue as f64);
     let help = "Requests that workers have begun, or are about to.";

@@ -1,11 +1,13 @@
-//! The commands that ask a running server: `status`, `stop`, `restart` (and `refork`), `upgrade`. `highball memory` and `highball top`
+//! The commands that ask a running server: `status`, `stop`, `restart` (and `refork`), `upgrade`, `maintenance`. `highball memory` and `highball top`
 //! fail with the same errors.
 
+mod maintenance;
 mod restart;
 mod status;
 mod stop;
 mod upgrade;
 
+pub(crate) use maintenance::maintenance;
 pub(crate) use restart::{refork, restart};
 pub(crate) use status::status;
 pub(crate) use stop::stop;
@@ -53,6 +55,10 @@ pub(crate) enum CommandError {
     UpgradeFailed(i32, String),
     #[error("the result of the restart to generation {0} is not kept any more; see the log")]
     Forgotten(u32),
+    #[error("cannot {what} {path}, by which maintenance is switched: {source}", what = .0, path = .1.display(), source = .2)]
+    Maintenance(&'static str, PathBuf, io::Error),
+    #[error("{0} was switched, but the server does not follow; its log says more")]
+    NotFollowed(String),
     #[error("not serving: {0}")]
     NotServing(String),
     #[error("it did not work for {0} of {1} applications; see above")]

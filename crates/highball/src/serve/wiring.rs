@@ -257,6 +257,7 @@ impl ControlHandler {
             url: crate::serve::readiness::url(app, &self.binds),
             browser_link: crate::serve::readiness::browser_link(app, &self.binds, &self.key),
             link: app.link.clone(),
+            maintenance_file: app.link.join(&app.maintenance_file),
             environment: app.environment.clone(),
             user: user(app, &self.launcher),
             workers: processes.workers.iter().map(|one| reports::worker(one, &requests.workers)).collect(),

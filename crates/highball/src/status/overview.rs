@@ -200,7 +200,9 @@ fn app_overview(
         crash_loop: report.and_then(|report| Some(report.crash_loop.as_ref()?.what.clone())),
         diagnosis: None, // the same
         generation: report.map_or(0, |report| report.generation),
-        under_way: report.and_then(under_way),
+        under_way: report
+            .and_then(under_way)
+            .or_else(|| load.maintenance.as_ref().map(|_| "maintenance: visitors get 503".into())),
         workers_wanted: report.map_or(0, |report| report.workers_wanted),
         workers: report.map_or_else(Vec::new, |report| report.workers.iter().map(worker).collect()),
         kernel_limits: None, // the same

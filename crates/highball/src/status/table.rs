@@ -2,9 +2,9 @@
 
 use super::page::{duration, Page, View};
 use highball_link::{
-    AppProcesses, AppReport, CacheReport, CrashLoopReport, DomainReport, KernelLimitsReport, MemoryReport,
-    MoldReport, OverrunReport, ReforkReport, RestartReport, ServerReport, ServerRequests, SizingReport,
-    TlsReport, UpgradeReport, WorkerReport, WorkerRequests,
+    AppProcesses, AppReport, CacheReport, CrashLoopReport, DomainReport, KernelLimitsReport,
+    MaintenanceReport, MemoryReport, MoldReport, OverrunReport, ReforkReport, RestartReport, ServerReport,
+    ServerRequests, SizingReport, TlsReport, UpgradeReport, WorkerReport, WorkerRequests,
 };
 use highball_text::counted;
 use std::fmt::Write as _;
@@ -170,6 +170,9 @@ fn app_facts(page: &mut Page, app: &AppReport) {
     let user = if app.user.is_empty() { String::new() } else { format!(", as {}", app.user) };
     page.fact("app", &format!("{} ({}{user})", app.processes.folder.display(), app.environment));
     failure_facts(page, app);
+    if let Some(maintenance) = &app.requests.maintenance {
+        page.fact("maintenance", &maintenance_line(maintenance));
+    }
     if let Some(link) = &app.browser_link {
         page.fact("browser", link);
     }
@@ -205,6 +208,15 @@ fn app_facts(page: &mut Page, app: &AppReport) {
         "worker", "gen", "pid", "state", "threads", "busy", "served", "memory", "up"
     ));
     app.workers.iter().for_each(|worker| page.line(&row(worker)));
+}
+
+fn maintenance_line(maintenance: &MaintenanceReport) -> String {
+    let MaintenanceReport { message, allow, problem, .. } = maintenance;
+    let message = message.as_ref().map(|message| format!(" ({message})")).unwrap_or_default();
+    let allowed = if allow.is_empty() { String::new() } else { format!("; {} pass", allow.join(", ")) };
+    let problem =
+        problem.as_ref().map(|problem| format!("\nits file is malformed: {problem}")).unwrap_or_default();
+    format!("visitors get 503{message}{allowed}; highball maintenance off ends it{problem}")
 }
 
 /// What the application runs on; with details, how Highball has Ruby work.

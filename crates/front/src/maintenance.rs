@@ -1,0 +1,226 @@
+//! Maintenance of an application: while there is a file, visitors get a page in its place.
+//!
+//! The application's user owns the file, so only that user and root can switch it. It stays over restarts of every kind. A thread
+//! looks for it while requests come, or somebody asks for the state: what was seen last counts meanwhile.
+
+use std::cell::{Cell, RefCell};
+use std::path::PathBuf;
+use std::rc::Rc;
+
+use highball_config::{App, Network};
+use highball_link::{MaintenanceNotice, MaintenanceReport, NOTICE_BYTES};
+use highball_tenant::{Links, OpenError, TenantFolder};
+use highball_users::User;
+use tokio::task::spawn_local;
+
+use crate::aside::{patiently, PoolShare};
+use crate::clock::now_ms;
+use crate::developer_key::are_equal;
+use crate::files::Pending;
+
+/// How often the file is looked for.
+const LOOK_EVERY_MS: u64 = 1000;
+
+/// The name of the cookie by which a browser passes, with what follows it; and the parameter of the link that sets it.
+const COOKIE: &[u8] = b"highball-maintenance=";
+const PARAMETER: &[u8] = b"highball-maintenance=";
+
+/// The maintenance of an application.
+#[derive(Debug)]
+pub(crate) struct Maintenance {
+    /// Its folder, or a link to it.
+    folder: PathBuf,
+    file: PathBuf,
+    /// Whose rights it is read with.
+    user: Option<User>,
+    pool: PoolShare,
+    app: String,
+    seen: RefCell<Seen>,
+    /// When a look is due.
+    next_ms: Cell<u64>,
+}
+
+/// What the last look has seen.
+#[derive(Debug, Clone)]
+enum Seen {
+    /// There was none.
+    Nothing,
+    /// The application is for its visitors.
+    Off,
+    On(Rc<Notice>),
+}
+
+/// The state, for a request.
+pub(crate) enum Now {
+    Off,
+    On(Rc<Notice>),
+    /// It is being found out.
+    Unknown(Pending),
+}
+
+/// What visitors get, and who passes.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Notice {
+    pub(crate) shown: MaintenanceNotice,
+    pub(crate) allowed: Vec<Network>,
+    /// What is wrong with the file.
+    problem: Option<String>,
+}
+
+impl Maintenance {
+    /// That of an application, which is read by its threads.
+    pub(crate) fn of(app: &App, pool: &PoolShare) -> Rc<Maintenance> {
+        Rc::new(Maintenance {
+            folder: app.link.clone(),
+            file: app.maintenance_file.clone(),
+            user: app.runs_as.another().cloned(),
+            pool: pool.clone(),
+            app: app.name.clone(),
+            seen: RefCell::new(Seen::Nothing),
+            next_ms: Cell::new(0),
+        })
+    }
+
+    /// Whether this is what the configuration says of an application.
+    pub(crate) fn is_of(&self, app: &App) -> bool {
+        (&self.folder, &self.file) == (&app.link, &app.maintenance_file)
+            && self.user.as_ref() == app.runs_as.another()
+    }
+
+    /// The state at this moment.
+    pub(crate) fn now(self: &Rc<Self>) -> Now {
+        let now_ms = now_ms();
+        let is_due = now_ms >= self.next_ms.get();
+        if is_due {
+            self.next_ms.set(now_ms + LOOK_EVERY_MS);
+        }
+        match &*self.seen.borrow() {
+            Seen::Nothing => Now::Unknown(Pending::new(Rc::clone(self).look_patiently())),
+            seen => {
+                if is_due {
+                    spawn_local(Rc::clone(self).look());
+                }
+                match seen {
+                    Seen::On(notice) => Now::On(Rc::clone(notice)),
+                    _ => Now::Off,
+                }
+            }
+        }
+    }
+
+    /// What is reported, if it is on.
+    pub(crate) fn report(self: &Rc<Self>) -> Option<MaintenanceReport> {
+        match self.now() {
+            Now::On(notice) => Some(MaintenanceReport {
+                message: notice.shown.message.clone(),
+                since_ms: notice.shown.since_ms,
+                retry_after_seconds: notice.shown.retry_after_seconds,
+                allow: notice.shown.allow.clone(),
+                problem: notice.problem.clone(),
+            }),
+            Now::Off => None,
+            Now::Unknown(_) => {
+                spawn_local(Rc::clone(self).look());
+                None
+            }
+        }
+    }
+
+    /// The first look. If it takes too long, the application is for its visitors until the file is seen.
+    async fn look_patiently(self: Rc<Self>) {
+        patiently(Rc::clone(&self).look()).await;
+        if matches!(*self.seen.borrow(), Seen::Nothing) {
+            *self.seen.borrow_mut() = Seen::Off;
+        }
+    }
+
+    async fn look(self: Rc<Self>) {
+        let is_first = matches!(*self.seen.borrow(), Seen::Nothing);
+        let Some(held) = self.pool.take_soon().await else { return };
+        if is_first && !matches!(*self.seen.borrow(), Seen::Nothing) {
+            return; // it was found out for another request
+        }
+        let (folder, file, user) = (self.folder.clone(), self.file.clone(), self.user.clone());
+        let (seen, _held) = held.spend(move || read(&folder, &file, user.as_ref())).await.unzip();
+        match seen.flatten() {
+            Some(notice) => self.learn(notice),
+            None if matches!(*self.seen.borrow(), Seen::Nothing) => self.learn(None),
+            None => {} // it cannot be seen at the moment
+        }
+    }
+
+    fn learn(&self, notice: Option<Notice>) {
+        let before = match &*self.seen.borrow() {
+            Seen::On(before) => Some(Rc::clone(before)),
+            Seen::Nothing | Seen::Off => None,
+        };
+        if before.as_deref() == notice.as_ref() && !matches!(*self.seen.borrow(), Seen::Nothing) {
+            return;
+        }
+        let app = &self.app;
+        match (&before, &notice) {
+            (_, Some(Notice { problem: Some(problem), .. })) => {
+                let file = self.folder.join(&self.file);
+                tracing::error!(app, file = %file.display(), problem, "maintenance is on, and its file is malformed");
+            }
+            (None, Some(_)) => tracing::warn!(app, "maintenance is on: visitors get 503"),
+            (Some(_), None) => {
+                tracing::warn!(app, "maintenance is off: the application is for its visitors again")
+            }
+            _ => {}
+        }
+        *self.seen.borrow_mut() = notice.map_or(Seen::Off, |notice| Seen::On(Rc::new(notice)));
+    }
+}
+
+/// What the file says, if there is one. `None`: the folder cannot be looked at.
+fn read(folder: &std::path::Path, file: &std::path::Path, user: Option<&User>) -> Option<Option<Notice>> {
+    if file.as_os_str().is_empty() {
+        return Some(None); // of an application that was given as an object
+    }
+    let folder = TenantFolder::open(folder, user).ok()?;
+    match folder.look(file, Links::Anywhere) {
+        Err(error) if error.is_not_found() => return Some(None),
+        seen => seen.ok()?, // what leads there may be somewhere else by now
+    };
+    let read = folder.read(file, Links::Anywhere, NOTICE_BYTES);
+    let read = match read {
+        Err(error) if error.is_not_found() => return Some(None),
+        read => read.map_err(|error: OpenError| error.to_string()),
+    };
+    Some(Some(match read.and_then(|text| MaintenanceNotice::read(&text)) {
+        Ok((shown, allowed)) => Notice { shown, allowed, problem: None },
+        Err(problem) => {
+            Notice { shown: MaintenanceNotice::default(), allowed: Vec::new(), problem: Some(problem) }
+        }
+    }))
+}
+
+impl Notice {
+    /// Whether the value of a field `Cookie` has the key.
+    pub(crate) fn is_in_cookies(&self, cookies: &[u8]) -> bool {
+        let values =
+            cookies.split(|byte| *byte == b';').filter_map(|cookie| cookie.trim_ascii().strip_prefix(COOKIE));
+        values.into_iter().any(|value| self.is_key(value))
+    }
+
+    /// The query without the key, if that is in it.
+    pub(crate) fn without_key(&self, query: &[u8]) -> Option<Vec<u8>> {
+        let is_ours = |part: &&[u8]| part.strip_prefix(PARAMETER).is_some_and(|value| self.is_key(value));
+        let parts = || query.split(|byte| *byte == b'&');
+        parts().find(is_ours)?;
+        let rest: Vec<&[u8]> = parts().filter(|part| !is_ours(part)).collect();
+        Some(rest.join(&b'&'))
+    }
+
+    /// The value of the field `Set-Cookie`. The browser keeps it until it is closed.
+    pub(crate) fn set_cookie(&self, is_tls: bool) -> Option<String> {
+        let secure = if is_tls { "; Secure" } else { "" };
+        let key = self.shown.key.as_ref()?;
+        Some(format!("{}{key}; Path=/; HttpOnly; SameSite=Lax{secure}", String::from_utf8_lossy(COOKIE)))
+    }
+
+    fn is_key(&self, value: &[u8]) -> bool {
+        self.shown.key.as_ref().is_some_and(|key| are_equal(value, key.as_bytes()))
+    }
+}
