@@ -2,6 +2,6 @@
 
 require_relative "capybara"
 
-# Rails's system tests take Puma if nothing else is chosen before.
+# Rails' system tests take Puma if nothing else is chosen before.
 is_free = Capybara.server == Capybara.servers[:default]
 Capybara.server = :highball if is_free && Highball::DefaultHandler.wanted?

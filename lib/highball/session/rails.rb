@@ -15,7 +15,7 @@ module ActionDispatch # :nodoc:
     class HighballStore < AbstractSecureStore
       prepend Highball::Session::Store
 
-      # options:: those of Rails's session stores, and those of Highball::Session::PStore
+      # options:: those of Rails' session stores, and those of Highball::Session::PStore
       def self.new(app, options = {})
         root = Rails.root if defined?(::Rails.root)
         folder = File.expand_path(options[:folder] || Highball::Session::Store::DEFAULTS[:folder], root || Dir.pwd)

@@ -41,7 +41,7 @@ class ProcfileTest < E2ETest
     wait_for("the end of all processes") { ProcessFacts.with_environment(HighballServer::MARK, @mark).empty? }
   end
 
-  # Rails's Procfile.dev sets RUBY_DEBUG_OPEN, because the terminal is foreman's. A debugger that attaches stops the
+  # Rails' Procfile.dev sets RUBY_DEBUG_OPEN, because the terminal is foreman's. A debugger that attaches stops the
   # main thread as well, and then takes commands for that thread: this test repeats its commands.
   def test_a_debugger_in_another_terminal
     long

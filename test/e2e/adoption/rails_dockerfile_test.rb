@@ -7,7 +7,7 @@ require_relative "../../support/documents"
 require_relative "../../support/e2e_test"
 
 # The change that docs/deploying/docker.md names for the Dockerfile of Rails 8: it applies, and what the container then
-# runs is Highball, behind Rails's entrypoint.
+# runs is Highball, behind Rails' entrypoint.
 class RailsDockerfileTest < E2ETest
   include BundledBlog
 

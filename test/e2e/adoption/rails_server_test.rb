@@ -36,7 +36,7 @@ class RailsServerTest < E2ETest
       assert_equal [103, 200], [early.status, connection.read_response.status]
       assert_match(%r{</stylesheets/application\.css>; rel=preload}, early["link"])
     end
-    wait_for("Rails's log") { server.log.include?("Started GET \"/\"") }
+    wait_for("Rails' log") { server.log.include?("Started GET \"/\"") }
   end
 
   # What that file makes is served as an object: this process loads it.

@@ -33,7 +33,7 @@ class DebuggerTest < E2ETest
     debug_in(blog_that_stops("require 'byebug'; byebug"), *HIGHBALL, leave: "continue")
   end
 
-  # As Rails's Gemfile has it: nothing of it is loaded until then.
+  # As Rails' Gemfile has it: nothing of it is loaded until then.
   def test_debug_in_an_action_under_rails_server
     skip "debug is not installed" if Gem::Specification.stubs_for("debug").empty?
     blog = blog_that_stops("debugger", bundled_blog("gem \"debug\", require: \"debug/prelude\"\n"))

@@ -113,7 +113,7 @@ class DevelopmentLogTest < E2ETest
                   "Started /", "Processing", "Completed"], seen
     assert_equal ["/robots.txt"], log.scan(ACCESS).flatten # which never reaches Rails
     assert_match(%r{ArgumentError \(as written\):\n\s*app/controllers/posts_controller\.rb:\d+:in .*fail}, log)
-    assert_match(/\e\[1m.*\e\[0m/, log) # Rails's own colours, of queries
+    assert_match(/\e\[1m.*\e\[0m/, log) # Rails' own colours, of queries
     assert_operator log.index("Completed 500"), :<, log.index("as written")
   end
 end

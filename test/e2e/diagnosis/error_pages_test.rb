@@ -93,7 +93,7 @@ class ErrorPagesTest < E2ETest
 
   def test_an_application_with_a_console_of_its_own
     console = { "config.ru" => "module WebConsole\n  VERSION = '4'\nend\nrequire_relative 'shop'\nrun Shop.new\n" }
-    assert_includes text_of(shop(files: console).get("/order", HTML)), "web-console adds its console to Rails's"
+    assert_includes text_of(shop(files: console).get("/order", HTML)), "web-console adds its console to Rails'"
     refute_includes page_of("/order", 500), "web-console"
   end
 

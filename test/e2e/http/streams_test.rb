@@ -151,7 +151,7 @@ class StreamsTest < E2ETest
     @server.get("/no_files")
     stream = open_stream("/each?n=20&ms=50")
     assert_equal "line 0\n", stream.first
-    wait_for("the log") { @server.log.include?("a streaming answer keeps its thread of the pool") }
+    wait_for("the log") { @server.log.include?("a streaming response keeps its thread") }
     assert_equal "hello", @server.get("/hello").body
     assert_equal [REST, true], stream.rest
     @server.get("/files")

@@ -21,7 +21,7 @@ class GcTest < E2ETest
   REQUESTS = 150
   # A visitor thinks (seconds): the worker has nothing to do meanwhile, for far longer than it looks whether that is so.
   PAUSE = 0.02
-  ON = "garbage collected between requests, 45 % of the heap free"
+  ON = "garbage collected between requests, 45% of the heap free"
 
   def setup
     super

@@ -24,7 +24,7 @@ class SessionStoresTest < E2ETest
     Sessions::SqliteTable.create(database) unless File.exist?(database)
     config.session_store Sessions::SqliteTable, key: "_sessions", database: database
   RUBY
-  # Rails's store removes a folder that has become empty, also when another process is about to write into it, and that
+  # Rails' store removes a folder that has become empty, also when another process is about to write into it, and that
   # request fails (ENOENT). This one keeps the folders.
   FILE_CACHE = <<~RUBY
     class CacheInKeptFolders < ActiveSupport::Cache::FileStore

@@ -136,7 +136,7 @@ class UsersTest < UsersTestCase
     assert_equal "permission_denied", diagnosis["cause"]
     assert_includes diagnosis.dig("error", "message"),
                     "games cannot read #{lib}/highball/boot.rb: #{lib} is closed to games"
-    assert_match(/installed where every user may read it/, diagnosis["remedy"])
+    assert_match(/Install Highball where every user can read it/, diagnosis["remedy"])
     assert_match(/\Anamei -l /, diagnosis["command"])
   end
 
