@@ -72,7 +72,7 @@ class MemoryLimitTest < E2ETest
     memory = server.status["apps"].first["memory"]
     assert_equal [100 * MIB, 1, 0, nil], memory.values_at("worker_limit_bytes", "replaced", "oom_kills", "problem")
     output, = HighballServer.run("status", *server.which)
-    assert_match(/each worker at most 100.0 MiB; 1 workers replaced for their memory/, output)
+    assert_match(/each worker at most 100.0 MiB; 1 worker replaced for their memory/, output)
   end
 
   def test_requests_of_a_replaced_worker_finish
