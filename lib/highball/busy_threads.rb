@@ -30,17 +30,18 @@ module Highball
 
     def self.fiber(fibers, ticket)
       backtrace, runs = fibers.backtrace(ticket)
-      calls = Calls.new(backtrace, App::FOLDER)
-      file, line = calls.place
-      { name: "fiber", ticket: ticket, tid: fibers.native_thread_id, state: runs ? "run" : "sleep",
-        file: file, line: line, backtrace: calls.first(LINES) }
+      place(backtrace, name: "fiber", ticket: ticket, tid: fibers.native_thread_id, state: runs ? "run" : "sleep")
     end
 
     def self.describe(thread, ticket)
-      calls = Calls.new(thread.backtrace, App::FOLDER)
+      place(thread.backtrace, name: thread.name || "unnamed thread", ticket: ticket, tid: thread.native_thread_id,
+                              state: state(thread))
+    end
+
+    def self.place(backtrace, **facts)
+      calls = Calls.new(backtrace, App::FOLDER)
       file, line = calls.place
-      { name: thread.name || "unnamed thread", ticket: ticket, tid: thread.native_thread_id, state: state(thread),
-        file: file, line: line, backtrace: calls.first(LINES) }
+      { **facts, file: file, line: line, backtrace: calls.first(LINES) }
     end
 
     # `run`, `sleep` or `sleep_forever`. (Thread#status does not tell the last two apart. Of a thread that lets others
@@ -55,6 +56,6 @@ module Highball
       innermost.nil? || innermost.base_label == "claim"
     end
 
-    private_class_method :describe, :fiber, :state, :idle?
+    private_class_method :describe, :fiber, :place, :state, :idle?
   end
 end

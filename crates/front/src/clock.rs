@@ -78,6 +78,21 @@ impl Seldom {
     }
 }
 
+/// What is counted, and logged only once in a while: each line has the number since the last one.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    logged: Seldom,
+    count: Cell<u64>,
+}
+
+impl Tally {
+    /// Counts one more. The number since the last line, if a line is due, and none was for this number of milliseconds.
+    pub(crate) fn note(&self, every_ms: u64) -> Option<u64> {
+        self.count.set(self.count.get() + 1);
+        self.logged.is_due(every_ms).then(|| self.count.take())
+    }
+}
+
 /// The idle connections that are found in one look at all of them.
 const FOUND_AT_ONCE: usize = 64;
 

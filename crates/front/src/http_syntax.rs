@@ -21,6 +21,21 @@ pub(crate) fn field_of(line: &[u8]) -> (&[u8], &[u8]) {
     }
 }
 
+/// The first byte of a percent-encoded text, decoded, and what follows it. A `%` without two digits stands for itself.
+pub(crate) fn first_byte(text: &[u8]) -> Option<(u8, &[u8])> {
+    if let [b'%', high, low, rest @ ..] = text {
+        if let (Some(high), Some(low)) = (hexadecimal(*high), hexadecimal(*low)) {
+            return Some((high << 4 | low, rest));
+        }
+    }
+    text.split_first().map(|(&byte, rest)| (byte, rest))
+}
+
+/// The value of a hexadecimal digit.
+pub(crate) fn hexadecimal(digit: u8) -> Option<u8> {
+    char::from(digit).to_digit(16).map(|value| value as u8)
+}
+
 /// A length in bytes: digits only, and at most as many as fit (RFC 9110 section 8.6).
 pub(crate) fn parse_length(value: &[u8]) -> Option<u64> {
     if value.is_empty() {

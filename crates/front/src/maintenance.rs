@@ -21,9 +21,8 @@ use crate::files::Pending;
 /// How often the file is looked for.
 const LOOK_EVERY_MS: u64 = 1000;
 
-/// The name of the cookie by which a browser passes, with what follows it; and the parameter of the link that sets it.
-const COOKIE: &[u8] = b"highball-maintenance=";
-const PARAMETER: &[u8] = b"highball-maintenance=";
+/// The name of the cookie by which a browser passes, and of the parameter of the link that sets it, with what follows it.
+const NAME: &str = "highball-maintenance=";
 
 /// The maintenance of an application.
 #[derive(Debug)]
@@ -199,14 +198,16 @@ fn read(folder: &std::path::Path, file: &std::path::Path, user: Option<&User>) -
 impl Notice {
     /// Whether the value of a field `Cookie` has the key.
     pub(crate) fn is_in_cookies(&self, cookies: &[u8]) -> bool {
-        let values =
-            cookies.split(|byte| *byte == b';').filter_map(|cookie| cookie.trim_ascii().strip_prefix(COOKIE));
+        let values = cookies
+            .split(|byte| *byte == b';')
+            .filter_map(|cookie| cookie.trim_ascii().strip_prefix(NAME.as_bytes()));
         values.into_iter().any(|value| self.is_key(value))
     }
 
     /// The query without the key, if that is in it.
     pub(crate) fn without_key(&self, query: &[u8]) -> Option<Vec<u8>> {
-        let is_ours = |part: &&[u8]| part.strip_prefix(PARAMETER).is_some_and(|value| self.is_key(value));
+        let is_ours =
+            |part: &&[u8]| part.strip_prefix(NAME.as_bytes()).is_some_and(|value| self.is_key(value));
         let parts = || query.split(|byte| *byte == b'&');
         parts().find(is_ours)?;
         let rest: Vec<&[u8]> = parts().filter(|part| !is_ours(part)).collect();
@@ -217,7 +218,7 @@ impl Notice {
     pub(crate) fn set_cookie(&self, is_tls: bool) -> Option<String> {
         let secure = if is_tls { "; Secure" } else { "" };
         let key = self.shown.key.as_ref()?;
-        Some(format!("{}{key}; Path=/; HttpOnly; SameSite=Lax{secure}", String::from_utf8_lossy(COOKIE)))
+        Some(format!("{NAME}{key}; Path=/; HttpOnly; SameSite=Lax{secure}"))
     }
 
     fn is_key(&self, value: &[u8]) -> bool {

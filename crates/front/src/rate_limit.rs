@@ -7,13 +7,12 @@
 mod paths;
 mod table;
 
-use std::cell::Cell;
 use std::hash::{BuildHasher, RandomState};
 
 use highball_config::{AppId, RateRule};
 
 use crate::budget::Origin;
-use crate::clock::Seldom;
+use crate::clock::Tally;
 use paths::is_about;
 use table::Table;
 
@@ -28,6 +27,8 @@ pub(crate) struct RateTable {
     moments: Table,
     /// Its keys are secret: no client can choose addresses that share a place in the table.
     hasher: RandomState,
+    /// By key, those of the request that is being counted. Kept, so that no request allocates it.
+    next: Vec<(u64, u64)>,
 }
 
 /// A limit that a client has reached.
@@ -52,25 +53,19 @@ impl RateTable {
         now_us: u64,
     ) -> Result<(), Reached<'a>> {
         let mut reached: Option<Reached<'_>> = None;
-        let fitting = || limits.iter().filter(|limit| is_about(limit, path));
-        let key = |table: &Self, limit: &RateRule| table.hasher.hash_one((app, client, limit));
-        for limit in fitting() {
-            let moment_us = self.moments.get(key(self, limit));
-            if let Err(wait_us) = next_moment(limit, moment_us, now_us) {
-                if reached.as_ref().is_none_or(|reached| reached.wait_us < wait_us) {
-                    reached = Some(Reached { limit, wait_us });
-                }
+        self.next.clear();
+        for limit in limits.iter().filter(|limit| is_about(limit, path)) {
+            let key = self.hasher.hash_one((app, client, limit));
+            match next_moment(limit, self.moments.get(key), now_us) {
+                Ok(moment_us) => self.next.push((key, moment_us)),
+                Err(wait_us) if reached.as_ref().is_some_and(|reached| reached.wait_us >= wait_us) => {}
+                Err(wait_us) => reached = Some(Reached { limit, wait_us }),
             }
         }
         if let Some(reached) = reached {
             return Err(reached);
         }
-        for limit in fitting() {
-            let key = key(self, limit);
-            if let Ok(moment_us) = next_moment(limit, self.moments.get(key), now_us) {
-                self.moments.set(key, moment_us, now_us);
-            }
-        }
+        self.next.iter().for_each(|(key, moment_us)| self.moments.set(*key, *moment_us, now_us));
         Ok(())
     }
 
@@ -98,21 +93,17 @@ fn next_moment(limit: &RateRule, moment_us: u64, now_us: u64) -> Result<u64, u64
 
 /// What the log says of clients that ask too often: one line for many requests.
 #[derive(Debug, Default)]
-pub(crate) struct RateLog {
-    logged: Seldom,
-    refused: Cell<u64>,
-}
+pub(crate) struct RateLog(Tally);
 
 impl RateLog {
     /// One more request was refused.
     pub(crate) fn note(&self, app: &str, limit: &RateRule, address: &str) {
-        self.refused.set(self.refused.get() + 1);
-        if self.logged.is_due(LOG_MS) {
+        if let Some(refused) = self.0.note(LOG_MS) {
             tracing::warn!(
                 application = app,
                 limit = %limit,
                 last = address,
-                refused = self.refused.take(),
+                refused,
                 "clients that send too many requests get 429 (rate_limit)"
             );
         }

@@ -37,7 +37,7 @@ impl Connection {
             Some(page) => refusal.answer_with(&page.content(), is_head_method, answer),
             None => {
                 let id = self.request.request_id.as_ref().map(RequestId::as_str);
-                refusal.answer_in_words(id, is_head_method, answer);
+                refusal.answer_in_words(id, "", is_head_method, answer);
             }
         }
         let (status, body_bytes) = answer.summary();

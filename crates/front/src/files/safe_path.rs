@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use super::found_file::FoundFile;
+use crate::http_syntax::hexadecimal;
 
 /// A relative path that cannot leave the folder it is looked up in: no empty, `.` or `..` component, no
 /// hidden name, decoded once and valid UTF-8. Empty for the folder itself.
@@ -115,10 +116,6 @@ fn decode(path: &[u8]) -> Option<Cow<'_, [u8]>> {
         decoded.push(value);
     }
     std::str::from_utf8(&decoded).is_ok().then_some(Cow::Owned(decoded))
-}
-
-fn hexadecimal(digit: u8) -> Option<u8> {
-    char::from(digit).to_digit(16).map(|value| value as u8)
 }
 
 #[cfg(test)]

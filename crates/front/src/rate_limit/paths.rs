@@ -2,9 +2,12 @@
 //! cannot leave it by another one.
 
 use std::borrow::Cow;
+use std::iter;
 
 use highball_config::RateRule;
 use memchr::memchr;
+
+use crate::http_syntax::first_byte;
 
 /// A path as an application may understand it: decoded, without empty segments, dot segments and a slash at the end.
 pub(crate) fn plain(path: &[u8]) -> Cow<'_, [u8]> {
@@ -20,7 +23,13 @@ pub(crate) fn plain(path: &[u8]) -> Cow<'_, [u8]> {
 
 #[cold]
 fn made_plain(path: &[u8]) -> Vec<u8> {
-    let decoded = decoded(path);
+    let mut rest = path;
+    let decoded: Vec<u8> = iter::from_fn(|| {
+        let (byte, after) = first_byte(rest)?;
+        rest = after;
+        Some(byte)
+    })
+    .collect();
     let mut plain = Vec::with_capacity(decoded.len() + 1);
     for segment in decoded.split(|byte| *byte == b'/') {
         match segment {
@@ -36,25 +45,6 @@ fn made_plain(path: &[u8]) -> Vec<u8> {
         plain.push(b'/');
     }
     plain
-}
-
-fn decoded(path: &[u8]) -> Vec<u8> {
-    let digit = |byte: Option<&u8>| byte.and_then(|byte| char::from(*byte).to_digit(16));
-    let mut decoded = Vec::with_capacity(path.len());
-    let mut at = 0;
-    while let Some(&byte) = path.get(at) {
-        match (byte, digit(path.get(at + 1)), digit(path.get(at + 2))) {
-            (b'%', Some(high), Some(low)) => {
-                decoded.push((high << 4 | low) as u8);
-                at += 3;
-            }
-            _ => {
-                decoded.push(byte);
-                at += 1;
-            }
-        }
-    }
-    decoded
 }
 
 /// Whether a limit is about this plain path. `/login` is also about `/login.json`, which Rails takes to the same action.

@@ -15,21 +15,21 @@ pub(crate) struct Content<'a> {
 impl Refusal {
     /// The whole answer, in plain words. `is_head_method`: the request was HEAD, so that no body follows.
     pub fn answer(self, is_head_method: bool, events: &mut AnswerEvents) {
-        self.answer_in_words(None, is_head_method, events);
+        self.answer_in_words(None, "", is_head_method, events);
     }
 
-    /// The same, with the request's id, which a visitor can quote.
-    pub(crate) fn answer_in_words(self, id: Option<&str>, is_head_method: bool, events: &mut AnswerEvents) {
-        let body = self.text(id);
-        let content =
-            Content { content_type: "text/plain; charset=utf-8", fields: "", body: body.as_bytes() };
-        self.answer_with(&content, is_head_method, events);
-    }
-
-    /// The body of an answer in plain words, with the request's id.
-    pub(crate) fn text(self, id: Option<&str>) -> String {
+    /// The same, with the request's id, which a visitor can quote, and further header lines.
+    pub(crate) fn answer_in_words(
+        self,
+        id: Option<&str>,
+        fields: &str,
+        is_head_method: bool,
+        events: &mut AnswerEvents,
+    ) {
         let id = id.map(|id| format!("Request id: {id}\n")).unwrap_or_default();
-        format!("{}\n{id}", self.in_words())
+        let body = format!("{}\n{id}", self.in_words());
+        let content = Content { content_type: "text/plain; charset=utf-8", fields, body: body.as_bytes() };
+        self.answer_with(&content, is_head_method, events);
     }
 
     /// The whole answer with this content.

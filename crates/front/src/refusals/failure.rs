@@ -1,7 +1,6 @@
 //! A request that got an error instead of an answer, and what the front knows of it: for those who explain it to
 //! developers, and for the log.
 
-use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,7 +9,7 @@ use highball_ring::env_keys::{KEYS, OTHER};
 use highball_ring::request::{Fields, Fixed, FIXED_BYTES};
 use highball_secrets::path_without_tokens;
 
-use crate::clock::Seldom;
+use crate::clock::Tally;
 use crate::developer_key::DeveloperKey;
 use crate::exchange::{Body, Inner};
 use crate::message::refusal::Refusal;
@@ -182,20 +181,14 @@ pub(crate) fn received_us(block: &[u8]) -> u64 {
 
 /// What the log says of a queue that is full: one line for many requests, as there are most when there is least time.
 #[derive(Debug, Default)]
-pub(crate) struct ShedLog {
-    logged: Seldom,
-    refused: Cell<u64>,
-}
+pub(crate) struct ShedLog(Tally);
 
 impl ShedLog {
     /// One more was refused.
     pub(crate) fn note(&self, load: &QueueLoad) {
-        self.refused.set(self.refused.get() + 1);
-        if !self.logged.is_due(SHED_LOG_MS) {
-            return;
-        }
+        let Some(refused) = self.0.note(SHED_LOG_MS) else { return };
         tracing::error!(
-            refused = self.refused.take(),
+            refused,
             waiting = load.waiting,
             oldest_ms = load.oldest.as_millis() as u64,
             workers = load.workers.len(),

@@ -1,6 +1,7 @@
 //! Who sends a request: the other end of the connection, or the client that it reports as a proxy. What a trusted proxy
 //! reports counts for this request, and what any other reports reaches no application.
 
+use std::net::{IpAddr, Ipv4Addr};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -40,6 +41,11 @@ impl Client {
     /// The other end of a connection.
     pub(crate) fn new(peer: Peer, joints: Option<Rc<Joints>>) -> Self {
         Client { origin: Origin::of(&peer.remote_addr), peer, proxy: None, joints }
+    }
+
+    /// Its address. A client of a Unix socket has none: it is on this machine.
+    pub(crate) fn address(&self) -> IpAddr {
+        self.peer.remote_addr.parse().unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST))
     }
 
     // --- Behind a proxy ------------------------------------------------------------------------------

@@ -16,7 +16,6 @@ use crate::message::answer::{AnswerEvents, FieldLines};
 use crate::message::refusal::Refusal;
 use crate::message::request_head::{Method, RequestHead};
 use crate::message::request_id::RequestId;
-use crate::refusals::answers::Content;
 use crate::refusals::failure_pages::Audience;
 use crate::route::app_state::Visit;
 use crate::shared::Shared;
@@ -156,9 +155,23 @@ impl Transaction {
         Decision::Answer
     }
 
-    /// Answers with a refusal that says this, and leaves the connection open where the protocol can.
-    pub(crate) fn answer_refusal(&mut self, refusal: Refusal, content: &Content<'_>) -> Decision {
-        refusal.answer_with(content, self.head.method == Method::Head, &mut self.answer);
+    /// Answers a browser that follows a link with a secret: it gets a cookie in its place, and goes to the address without it.
+    pub(crate) fn answer_link(&mut self, to: &[u8], cookie: Option<&str>) -> Decision {
+        self.answer_whole(303, b"", |fields| {
+            fields.add(b"location", to);
+            if let Some(cookie) = cookie {
+                fields.add(b"set-cookie", cookie.as_bytes());
+            }
+            fields.add(b"cache-control", b"no-store");
+            fields.add(b"referrer-policy", b"no-referrer");
+        })
+    }
+
+    /// Answers with a refusal in plain words, with these header lines beside those that it has, and leaves the connection open
+    /// where the protocol can.
+    pub(crate) fn answer_refusal(&mut self, refusal: Refusal, fields: &str) -> Decision {
+        let id = self.request_id.as_ref().map(RequestId::as_str);
+        refusal.answer_in_words(id, fields, self.head.method == Method::Head, &mut self.answer);
         Decision::Answer
     }
 

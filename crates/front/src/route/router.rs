@@ -8,6 +8,8 @@ use std::collections::HashMap;
 use std::io::Write;
 use std::net::Ipv6Addr;
 
+use crate::http_syntax::first_byte;
+
 /// The longest name of a host, in bytes (RFC 1035 section 2.3.4), with the dot at its end.
 const HOST_BYTES: usize = 254;
 
@@ -106,20 +108,6 @@ fn below(prefix: &[u8], path: &[u8]) -> Option<usize> {
     }
     let on_boundary = rest.first().is_none_or(|&byte| byte == b'/');
     (on_boundary && !path.split(|&byte| byte == b'/').any(is_dot_segment)).then_some(path.len() - rest.len())
-}
-
-/// The first decoded byte, and what follows it.
-fn first_byte(path: &[u8]) -> Option<(u8, &[u8])> {
-    if let [b'%', high, low, rest @ ..] = path {
-        if let (Some(high), Some(low)) = (hexadecimal(*high), hexadecimal(*low)) {
-            return Some((high << 4 | low, rest));
-        }
-    }
-    path.split_first().map(|(&byte, rest)| (byte, rest))
-}
-
-fn hexadecimal(digit: u8) -> Option<u8> {
-    char::from(digit).to_digit(16).map(|value| value as u8)
 }
 
 /// `.` or `..`, encoded or not.

@@ -40,7 +40,7 @@ impl Token {
 }
 
 /// Random hexadecimal digits that cannot be guessed.
-pub(super) fn random_digits() -> io::Result<String> {
+pub(crate) fn random_digits() -> io::Result<String> {
     let mut bytes = [0; BYTES];
     if getrandom(&mut bytes, GetRandomFlags::empty())? < BYTES {
         return Err(io::ErrorKind::UnexpectedEof.into()); // random(4): not for so few bytes

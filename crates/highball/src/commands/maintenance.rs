@@ -3,6 +3,7 @@
 //! It is a file of the application's user, who may switch maintenance so, and of no other application. Root writes it with the
 //! user's rights: nothing in the application's folder leads root elsewhere.
 
+use crate::admin::random_digits;
 use crate::commands::{announce, ask, unexpected, CommandError, LOOK_EVERY};
 use crate::control::finding::Instance;
 use crate::control::messages::{Answer, Question};
@@ -16,7 +17,6 @@ use highball_users::{with_rights_of, Place, User};
 use rustix::fs::{mkdir, unlink, Mode};
 use rustix::io::Errno;
 use rustix::process::geteuid;
-use rustix::rand::{getrandom, GetRandomFlags};
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
@@ -46,7 +46,7 @@ fn switch_app(switch: &MaintenanceSwitch, app: &AppReport, instance: &Instance) 
         }
         MaintenanceSwitch::On { message, retry_after, allow } => {
             let failed = |error| CommandError::Maintenance("write", path.clone(), error);
-            let key = key().map_err(failed)?;
+            let key = random_digits().map_err(failed)?;
             let usual = MaintenanceNotice::default();
             let since_ms = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default().as_millis() as u64;
             let notice = MaintenanceNotice {
@@ -71,12 +71,6 @@ fn as_user_of(app: &AppReport, act: impl FnOnce() -> io::Result<()>) -> io::Resu
     let changes = geteuid().is_root() && !app.user.is_empty() && app.user != "root";
     let user = changes.then(|| User::of(&app.user).ok_or(io::ErrorKind::NotFound)).transpose()?;
     with_rights_of(user.as_ref(), act)?
-}
-
-fn key() -> io::Result<String> {
-    let mut random = [0; 16];
-    getrandom(&mut random, GetRandomFlags::empty())?;
-    Ok(random.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 /// Whether the file is there. The server has named it, which root does not believe: no other file is replaced or removed.

@@ -53,7 +53,8 @@ fn answer_without(transaction: &mut Transaction, arrived: Arrived<'_>) -> Decisi
         Audience::Public => Decision::Refuse(Refusal::NoApp),
         Audience::Unproven(form) => {
             let page = Page::of_link(&Refusal::NoApp.in_words(), form);
-            transaction.answer_refusal(Refusal::NoApp, &page.content())
+            Refusal::NoApp.answer_with(&page.content(), head.method == Method::Head, answer);
+            Decision::Answer
         }
         Audience::Developer(form) => {
             let listed = apps.reached().map(|app| &**app);

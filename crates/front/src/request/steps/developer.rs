@@ -31,14 +31,7 @@ fn welcome(followed: &Followed, transaction: &mut Transaction, arrived: Arrived<
     let is_ours =
         followed.is_link && evidence.may_be_developer() && arrived.stream.is_of_trusted_user(key.user());
     let cookie = is_ours.then(|| key.set_cookie(evidence.host()));
-    transaction.answer_whole(303, b"", |fields| {
-        fields.add(b"location", &followed.target);
-        if let Some(cookie) = cookie {
-            fields.add(b"set-cookie", cookie.as_bytes());
-        }
-        fields.add(b"cache-control", b"no-store");
-        fields.add(b"referrer-policy", b"no-referrer");
-    })
+    transaction.answer_link(&followed.target, cookie.as_deref())
 }
 
 /// Learns who gets the page if the application fails, and hides the key of the link from the application.

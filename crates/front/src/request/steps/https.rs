@@ -54,16 +54,13 @@ fn send_to_https(https: &Https, transaction: &mut Transaction, arrived: Arrived<
         let apps = arrived.shared.apps.borrow();
         apps.route(head.host_name(), head.path()).map(|(app, prefix_bytes)| (Rc::clone(app), prefix_bytes))
     };
-    let (status, to) = match found {
-        Some((app, prefix_bytes)) if health::is_asked(&app, head, prefix_bytes) => return Continue(()),
-        Some((app, prefix_bytes)) => {
-            // To where the application's redirects lead at once, if they do.
-            let moved = redirect::moved(&app.settings(), head, prefix_bytes);
-            moved.map_or_else(
-                || (STATUS, https.url_of(head, &peer.server_name)),
-                |moved| (moved.status, moved.over_https(https, head, &peer.server_name)),
-            )
-        }
+    if found.as_ref().is_some_and(|(app, prefix_bytes)| health::is_asked(app, head, *prefix_bytes)) {
+        return Continue(());
+    }
+    // To where the application's redirects lead at once, if they do.
+    let moved = found.and_then(|(app, prefix_bytes)| redirect::moved(&app.settings(), head, prefix_bytes));
+    let (status, to) = match moved {
+        Some(moved) => (moved.status, moved.over_https(https, head, &peer.server_name)),
         None => (STATUS, https.url_of(head, &peer.server_name)),
     };
     transaction.note(None, arrived.text, arrived.shared);

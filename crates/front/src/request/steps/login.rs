@@ -7,8 +7,6 @@ use std::rc::Rc;
 use crate::basic_auth::{is_open, BasicAuth, Judged, Verdict};
 use crate::files::Pending;
 use crate::message::refusal::Refusal;
-use crate::message::request_id::RequestId;
-use crate::refusals::answers::Content;
 use crate::request::transaction::Login;
 use crate::request::{Decision, Flow, Routed, Transaction};
 
@@ -59,8 +57,5 @@ fn refuse(refusal: Refusal, auth: &BasicAuth, transaction: &mut Transaction) -> 
     if refusal == Refusal::LoginNeeded {
         fields += &format!("www-authenticate: {}\r\n", auth.challenge());
     }
-    let body = refusal.text(transaction.request_id.as_ref().map(RequestId::as_str));
-    let content =
-        Content { content_type: "text/plain; charset=utf-8", fields: &fields, body: body.as_bytes() };
-    transaction.answer_refusal(refusal, &content)
+    transaction.answer_refusal(refusal, &fields)
 }

@@ -1,6 +1,5 @@
 //! Maintenance: visitors get a page instead of the application. Health checks, and those who work on it, reach it.
 
-use std::net::{IpAddr, Ipv4Addr};
 use std::ops::ControlFlow::{Break, Continue};
 
 use highball_config::Network;
@@ -28,9 +27,7 @@ fn judge(notice: &Notice, transaction: &mut Transaction, routed: Routed<'_>) -> 
     if let Some(query) = notice.without_key(head.query()) {
         return Break(welcome(notice, &location::of_same_origin(head.path(), &query), transaction, routed));
     }
-    // A client of a Unix socket has no address: it is on this machine.
-    let address = arrived.client.peer.remote_addr.parse().unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST));
-    let passes = Network::any_contains(&notice.allowed, address)
+    let passes = Network::any_contains(&notice.allowed, arrived.client.address())
         || head.values_of(known_key::COOKIE).any(|cookies| notice.is_in_cookies(cookies))
         || is_open(head, prefix_bytes, &app.settings().process.probe_path);
     match passes {
@@ -47,10 +44,5 @@ fn welcome(notice: &Notice, to: &[u8], transaction: &mut Transaction, routed: Ro
     let arrived = routed.arrived;
     transaction.note(Some(to), arrived.text, arrived.shared);
     let cookie = notice.set_cookie(arrived.client.peer.is_tls);
-    transaction.answer_whole(303, b"", |fields| {
-        fields.add(b"location", to);
-        cookie.iter().for_each(|cookie| fields.add(b"set-cookie", cookie.as_bytes()));
-        fields.add(b"cache-control", b"no-store");
-        fields.add(b"referrer-policy", b"no-referrer");
-    })
+    transaction.answer_link(to, cookie.as_deref())
 }

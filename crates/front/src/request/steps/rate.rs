@@ -1,14 +1,13 @@
 //! Rate limits (option `rate_limit`): clients that ask too often get 429, and nothing else of the server.
 
-use std::net::{IpAddr, Ipv4Addr};
 use std::ops::ControlFlow::{Break, Continue};
 
 use highball_config::{Network, RateRule};
 
 use crate::clock::turn_us;
 use crate::message::refusal::Refusal;
+use crate::message::request_head::Method;
 use crate::rate_limit::{plain, Reached};
-use crate::refusals::answers::Content;
 use crate::request::{Decision, Flow, Routed, Transaction};
 
 /// Refuses a request whose client has reached a limit. Others count, once.
@@ -24,9 +23,7 @@ fn count(transaction: &mut Transaction, routed: Routed<'_>) -> Flow {
     let (app, client) = (routed.app, routed.arrived.client);
     let settings = app.settings();
     let limits = &settings.limits;
-    // A client of a Unix socket has no address: it is on this machine.
-    let address = client.peer.remote_addr.parse().unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST));
-    if Network::any_contains(&limits.rates_exempt, address) {
+    if Network::any_contains(&limits.rates_exempt, client.address()) {
         return Continue(());
     }
     let counted = {
@@ -53,10 +50,9 @@ fn refuse(reached: &Reached<'_>, transaction: &mut Transaction) -> Decision {
         "ratelimit-policy: \"{name}\";q={quota};w={window}\r\nratelimit: \"{name}\";r=0;t={seconds}\r\ncache-control: no-store\r\n"
     );
     let refusal = Refusal::RateLimited { retry_after_seconds: seconds };
-    let body = refusal.in_words() + "\n";
-    let content =
-        Content { content_type: "text/plain; charset=utf-8", fields: &fields, body: body.as_bytes() };
-    transaction.answer_refusal(refusal, &content)
+    let Transaction { head, answer, .. } = transaction;
+    refusal.answer_in_words(None, &fields, head.method == Method::Head, answer);
+    Decision::Answer
 }
 
 /// What the fields call a limit: a String (RFC 9651 section 3.3.3).
