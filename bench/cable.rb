@@ -392,7 +392,7 @@ class Cable
     puts "WebSockets by worker: #{by_worker.join(', ')}"
   end
 
-  # Sockets of the workers beyond those that they had before.
+  # New sockets of the workers.
   def by_worker
     @server.worker_pids.map do |pid|
       Dir.glob("/proc/#{pid}/fd/*").count { |path| File.socket?(path) }

@@ -4,8 +4,8 @@
 #
 #     ruby bench/sessions.rb [OUTPUT [ROUNDS]]
 #
-# Prints a table, and writes it with a chart and all figures into the folder OUTPUT (highball-bench). The Redis is one
-# that this starts, if Debian's package redis-server is installed. HIGHBALL_BIN names the Highball.
+# Prints a table, and writes it with a chart and all figures into the folder OUTPUT (highball-bench). This starts a
+# Redis, if Debian's package redis-server is installed. HIGHBALL_BIN names the Highball.
 
 require "fileutils"
 require "json"
@@ -96,7 +96,7 @@ class Chart
   end
 end
 
-# The Highball to measure: the one that is named, that of this source tree, or the one that is installed.
+# The Highball to measure: the named one, the build of this source tree, or the installed one.
 def highball
   own = File.expand_path("../bin/highball", __dir__)
   ENV.fetch("HIGHBALL_BIN") { File.exist?(own) ? own : "highball" }

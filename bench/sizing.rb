@@ -29,7 +29,7 @@ class Sizing
   EVERY = 0.25 # seconds between two looks at the memory
   MIB = 1 << 20
   THREADS = 3
-  # 20 ms of a CPU, and 40 MiB that each worker fills by itself, as workers of large applications do.
+  # 20 ms of a CPU, and 40 MiB that each worker fills, as workers of large applications do.
   APP = <<~RUBY
     OWN = []
     FILLING = Mutex.new

@@ -93,7 +93,7 @@ class StreamsBench
     end
   end
 
-  # In a separate process, so that it does not keep the one that measures waiting. Returns what it writes: a line once
+  # In a separate process, so that it does not keep the measuring process waiting. Returns what it writes: a line once
   # each client has a token, and then the tokens and the problem of each.
   def start_reading
     reader, writer = IO.pipe

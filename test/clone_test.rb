@@ -14,7 +14,7 @@ class CloneTest < Minitest::Test
   ROOT = File.expand_path("..", __dir__)
   LEVEL = ENV.fetch("HIGHBALL_TEST_LEVEL", "default")
   BINARY = File.expand_path(ENV.fetch("HIGHBALL_BIN", "target/release/highball"), ROOT)
-  # Of each kind one that is quick.
+  # A quick one of each kind.
   FILES = %w[test/docs_test.rb test/highball/sendfile_test.rb test/highball/pstore_extension_test.rb
              test/e2e/http/framing_test.rb].freeze
   OTHER_USER = "games"

@@ -33,7 +33,7 @@ class Account
     @requests = all.select { |request| request.due >= from }
   end
 
-  # In milliseconds, of those that were answered.
+  # In milliseconds, of the answered requests.
   def percentile(share)
     times = answered.map(&:seconds).sort
     times[((times.length - 1) * share).round] * 1000

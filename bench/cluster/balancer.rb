@@ -3,7 +3,7 @@
 require "socket"
 require_relative "../../test/support/highball_server"
 
-# HAProxy in front of the machines, with the configuration that Highball prints, or one that differs in a way.
+# HAProxy in front of the machines, with the configuration that Highball prints, or a variant.
 class Balancer
   PORT = 80
   # What the machines' weights and connections count for. The printed configuration is the last one.
@@ -74,7 +74,7 @@ class Balancer
 
   private
 
-  # The options of the machines are those that they have. Names of machines are their numbers.
+  # The machines keep their options. Names of machines are their numbers.
   def printed
     addresses = @machines.map(&:address)
     output, ended = HighballServer.run(

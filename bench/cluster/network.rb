@@ -5,7 +5,7 @@ require "English"
 # The balancer's network, where clients are as well, and a namespace for each machine, with a cable between the two.
 class Network
   BALANCER = "10.77.0.1"
-  # Loses packets that a machine gets, and those that it sends, where the kernel cannot do it by netem.
+  # Loses packets that a machine gets or sends, where the kernel cannot do it by netem.
   LOSS = "table inet loss { chain lost { type filter hook input priority 0; " \
          "%<from>s numgen random mod 1000 < %<n>d drop; }; }"
 

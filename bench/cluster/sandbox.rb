@@ -5,10 +5,10 @@ require "rbconfig"
 # Runs a script in new namespaces: network, mounts, processes. When it ends, however it ends (also by kill -9),
 # the kernel ends all of its processes, and removes its networks and files.
 module Sandbox
-  INSIDE = "CLUSTER_INSIDE" # variable of those that run inside
+  INSIDE = "CLUSTER_INSIDE" # variable of programs inside
   NEEDED = %w[setpriv unshare ip haproxy].freeze
   FILES = "/run/cluster" # in memory
-  # Each program ends with the one that has started it.
+  # Each program ends with its starter.
   NAMESPACES = %w[setpriv --pdeathsig KILL unshare --net --mount --pid --fork --kill-child --mount-proc
                   --propagation private].freeze
   PREPARE = "mount -t tmpfs -o mode=755 tmpfs /run && mkdir #{FILES} && exec \"$@\"".freeze

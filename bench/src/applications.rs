@@ -1,8 +1,8 @@
 //! `highball bench origins`: three real applications under four servers, as the account of 2008 has it.
 //!
 //! The servers of an application run at the same time and get their parts of the load in turns, as the speed of most machines drifts.
-//! What was found is kept in `origins.json`, and a call measures only applications that are not there yet: so a run that was ended goes
-//! on, and one that would take too long is split by `--workload`.
+//! What was found is kept in `origins.json`, and a call measures only applications that are not there yet: so an ended run goes on,
+//! and a run that would take too long is split by `--workload`.
 //!
 //! In reading order: `trial` (the steps), `pages` (whether all servers serve the same), `clients` (what sends the load), `heaps`
 //! (garbage collections and Ruby heaps), `account` (the figures of 2008), `report` (the page), `graph` (its picture); `runtime` (variants of Highball in the place
@@ -104,14 +104,14 @@ pub(crate) fn run(options: &Options, load: Load) -> Result<(), Failure> {
     options.write(&[("ORIGINS.md", page), ("origins.svg", graph::svg(&results))])
 }
 
-/// Those that were named, or all three.
+/// The named workloads, or all three.
 fn workloads(folder: &Path, options: &Options) -> Result<Vec<Workload>, Failure> {
     named(&WORKLOADS, &options.workloads, "workload", |name| {
         Workload::read(&folder.join("workloads").join(name).with_extension("toml"))
     })
 }
 
-/// Those of these with the names that were given, or all of them.
+/// The items with the given names, or all of them.
 fn named<T>(
     all: &[&str],
     names: &[String],

@@ -12,8 +12,7 @@ use std::sync::mpsc::{sync_channel, Receiver};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The most requests under way; one that arrives when there are that many waits, and its latency counts from its
-/// arrival.
+/// The most requests under way; another arrival waits, and its latency counts from then.
 const UNDER_WAY: usize = 256;
 /// The stack of a thread that sends one request at a time.
 const STACK_BYTES: usize = 256 * 1024;

@@ -138,8 +138,8 @@ fn ask_all(target: &Target, indices: impl Iterator<Item = usize>, until: Instant
     asked
 }
 
-/// Asks over this connection where it lasts, else over a new one. Bytes behind an answer make that one wrong: where
-/// they came late, they are found here, and it is the next one that is counted.
+/// Asks over this connection where it lasts, else over a new one. Bytes behind an answer make it wrong: if they
+/// come late, they are found here, and the next answer is counted.
 pub(crate) fn ask(
     kept: &mut Option<Connection>,
     target: &Target,

@@ -31,7 +31,7 @@ pub(crate) fn highball(data: &Path) -> Result<Scheme, Failure> {
     }
 }
 
-/// Those that can run here, and why the others cannot.
+/// The schemes that can run here, and why the others cannot.
 pub(crate) fn present(schemes: Vec<Scheme>) -> (Vec<Scheme>, Vec<Skipped>) {
     let mut present = Vec::new();
     let mut skipped = Vec::new();

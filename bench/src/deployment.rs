@@ -1,7 +1,7 @@
 //! A scheme that runs, and how it leaves nothing behind.
 //!
 //! In reading order: this file, `ports`, `starting`, `readiness` (whether it answers yet), `family` (its processes,
-//! also those that daemonise), `stopping`.
+//! also daemons), `stopping`.
 
 mod family;
 mod ports;

@@ -60,7 +60,7 @@ struct Round {
 struct NewClients {
     /// ms from the begin of each one's connection to the end of its answer, in ascending order.
     waited_ms: Vec<f64>,
-    /// Those that got none.
+    /// Clients that got none.
     refused: usize,
     /// Idle connections that were closed for them.
     closed: usize,

@@ -1,4 +1,4 @@
-//! Installs Debian packages that schemes need, so that nothing they bring starts by itself: on this machine, and in
+//! Installs Debian packages that schemes need, so that none of their services starts: on this machine, and in
 //! folders that hold other releases of Debian, which are made here too. One generator of load comes from cargo.
 
 use crate::scheme::root::{cache, Root};
@@ -58,7 +58,7 @@ pub(crate) fn install(wanted: &Wanted) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Those of these packages that dpkg does not have. Where there is no dpkg, nothing is known to be missing.
+/// The packages among these that dpkg does not have. Where there is no dpkg, nothing is known to be missing.
 pub(crate) fn not_installed<'a>(packages: impl Iterator<Item = &'a String>) -> Vec<String> {
     let is_missing = |package: &&String| {
         let mut query = Command::new("dpkg-query");
@@ -146,7 +146,7 @@ impl Place<'_> {
         }
     }
 
-    /// Those that this release has.
+    /// The packages of this release.
     fn available(self, packages: &BTreeSet<String>) -> BTreeSet<String> {
         let is_available = |package: &&String| {
             let mut command = self.command("apt-get");

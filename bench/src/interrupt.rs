@@ -10,7 +10,7 @@ use crate::Failure;
 /// Signals come to the whole process, and so whatever waits in it can look here.
 static CAME: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
 
-/// From now on INT, TERM and HUP end nothing by themselves, however often they come: what runs is given up, and
+/// From now on INT, TERM and HUP end nothing, however often they come: what runs is given up, and
 /// nothing is left behind.
 pub(crate) fn catch() -> Result<(), Failure> {
     for signal in [SIGINT, SIGTERM, SIGHUP] {

@@ -8,7 +8,7 @@
 //! rounds), `progress` (what is shown meanwhile), `bound` (the most throughput within a latency), `results` (all that was measured; what every report is
 //! made of), `statistics` (medians and spreads), `report` (table, JSON, HTML, Markdown), `data` (the folder of schemes and workloads), `options` (what people ask), `run` (from the plan to the results), `app` and `compare`
 //! (the two questions with one answer), `fairness`, `worker_memory`, `isolation` and `idle` (four claims, each with a separate
-//! measurement), `applications` (three real applications), `pstore` (what Ruby measures by itself), `interrupt` (INT and TERM), `waiting` (for what nothing tells), `output` (what it prints), `command` (the command line).
+//! measurement), `applications` (three real applications), `pstore` (what Ruby measures), `interrupt` (INT and TERM), `waiting` (for what nothing tells), `output` (what it prints), `command` (the command line).
 
 mod app;
 mod applications;

@@ -55,7 +55,7 @@ pub struct Outcome {
 }
 
 /// Sends as many requests as the connections carry: each sends its next one when it has the answer to the last
-/// (closed loop). Latencies are those that such clients see: while a server stalls, they send no requests.
+/// (closed loop). Latencies are what such clients see: while a server stalls, they send no requests.
 ///
 /// `time` is rounded up to whole seconds; `load.rate` is not looked at.
 ///

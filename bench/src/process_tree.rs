@@ -81,7 +81,7 @@ impl ProcessTree {
     }
 }
 
-/// Those of these processes whose command lines begin in one of these ways.
+/// The processes among these whose command lines begin in one of these ways.
 pub(crate) fn called(beginnings: &[&str], pids: &[i32]) -> Vec<i32> {
     let is_called = |pid: &&i32| {
         let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
@@ -230,7 +230,7 @@ mod tests {
     fn threads_that_ended_are_in_the_ticks() {
         let ended = at(40, 20, &[]).since(&at(10, 10, &[(1, 0)]));
         assert_eq!(ended, (300_000.0, 100_000.0));
-        // One that began in between and ended: no list has it, the ticks have.
+        // A process that began in between and ended: no list has it, the ticks have.
         let came_and_went = at(40, 20, &[(1, 5_000_000)]).since(&at(10, 10, &[(1, 0)]));
         assert_eq!(came_and_went, (300_000.0, 100_000.0));
     }

@@ -81,7 +81,7 @@ impl Progress {
             }
             Event::Failed(skipped) => {
                 eprintln!("    left out: {}", skipped.why);
-                // It does not come again. One that failed is no measure for others.
+                // It does not come again. A failed one is no measure for others.
                 self.turns -= self.rounds - self.round;
                 self.turn_begun = None;
             }

@@ -180,7 +180,7 @@ impl Errors {
         self.connect + self.reset + self.time_out + self.status + self.length + self.content
     }
 
-    /// Those of both.
+    /// The errors of both.
     #[must_use]
     pub fn plus(&self, other: &Errors) -> Errors {
         Errors {

@@ -230,7 +230,7 @@ impl Written {
 }
 
 impl Scheme {
-    /// The same with further arguments of its last process, which is the one that clients reach, with an environment of all, and with another title.
+    /// The same with further arguments of its last process, which clients reach, with an environment of all, and with another title.
     pub(crate) fn with(mut self, arguments: &[String], env: &[(&str, &str)], title: String) -> Scheme {
         for process in &mut self.processes {
             process.env.extend(env.iter().map(|(name, value)| ((*name).to_string(), (*value).to_string())));
@@ -321,7 +321,7 @@ impl Scheme {
         servers.find_map(|process| Some(process.root.as_ref()?.release.as_str()))
     }
 
-    /// Versions of its programs, such as "Puma 5.6.5, nginx 1.22.1"; of those that tell theirs.
+    /// Versions of its programs, such as "Puma 5.6.5, nginx 1.22.1"; without programs that do not tell theirs.
     pub fn version(&self) -> String {
         let versions: Vec<String> = self.ask_versions().filter_map(Result::ok).collect();
         versions.join(", ")

@@ -15,7 +15,7 @@ const EVENT: &str = "raw_syscalls:sys_enter";
 /// perf has to begin, and to end, within this time.
 const AT_MOST: Duration = Duration::from_secs(20);
 
-/// The system calls of these processes, and of those that they start meanwhile, during this load.
+/// The system calls of these processes, and of processes that they start meanwhile, during this load.
 ///
 /// `None` when they cannot be counted: there is no perf (`apt-get install linux-perf`), or the kernel does not let
 /// this user do so. Then the load is not run.

@@ -1,4 +1,4 @@
-//! Clients that are more than a stream of equal requests: those with cookies, and those that read slowly.
+//! Clients that are more than a stream of equal requests: clients with cookies, and slow readers.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};

@@ -1,7 +1,7 @@
 //! `highball bench memory`: what one more worker of a real application takes, with each way to share memory.
 //!
 //! Every way serves the same requests: for each worker 500, then a refork where there is one, then 250. (A refork that a server
-//! makes by itself may come earlier.) What counts is memory that only one process has: the private dirty pages of the workers,
+//! makes automatically may come earlier.) What counts is memory that only one process has: the private dirty pages of the workers,
 //! and Highball's rings. It is looked at when the last request has its answer, and again after a pause.
 
 use std::process::Command;
@@ -32,7 +32,7 @@ const CONNECTIONS: usize = 16;
 /// How many arenas the C library's allocator may have: what is recommended for all servers but Highball, which has its own
 /// default.
 const ARENAS: (&str, &str) = ("MALLOC_ARENA_MAX", "2");
-/// No reforks but those that are asked for.
+/// Reforks only on request.
 const NO_REFORKS: (&str, &str) = ("HIGHBALL_REFORK_AFTER", "off");
 /// How long such requests may take.
 const REQUESTS_TIME: Duration = Duration::from_secs(300);
@@ -246,7 +246,7 @@ impl Way {
     }
 
     /// Returns when there are as many workers as there should be, and at most one of these is still among them: Puma's
-    /// first worker is the one that it forks from.
+    /// refork keeps the first worker.
     fn wait_for_workers(
         &self,
         deployment: &Deployment,

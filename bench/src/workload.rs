@@ -175,7 +175,7 @@ impl Workload {
     }
 }
 
-/// Waits for the end of a command. One that takes too long, or is no longer wanted, is killed with all it started.
+/// Waits for the end of a command. Kills it with all it started if it takes too long, or is no longer wanted.
 fn wait(mut child: Child, stopped: &dyn Fn() -> bool) -> Result<ExitStatus, Failure> {
     let problem = |error: &dyn Display| Failure(format!("waiting for its end: {error}"));
     let ended = ended_within(&child, PREPARATION, stopped);

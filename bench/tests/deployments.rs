@@ -97,7 +97,7 @@ impl Script {
     }
 }
 
-/// An orphan that has lost its mark goes to the test that looks first: one that makes such orphans has to run alone.
+/// An orphan that has lost its mark goes to the test that looks first: a test with such orphans has to run alone.
 static ALONE: RwLock<()> = RwLock::new(());
 
 /// What scripts begin with: `note` writes down who runs, `leave` goes on in a child when this process has ended, `serve`
@@ -154,7 +154,7 @@ fn assert_nothing_left(script: &Script, address: SocketAddr, folder: &Path) {
     assert!(!folder.exists(), "{} is left", folder.display());
 }
 
-/// The deployment's own folder: the one that its processes have as mark.
+/// The deployment's own folder: its processes have it as mark.
 fn folder_of(deployment: &Deployment) -> PathBuf {
     let until = Instant::now() + Duration::from_secs(10);
     loop {

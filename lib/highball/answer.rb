@@ -74,7 +74,7 @@ module Highball
       @ring.answer(@ticket, @status, @headers, parts)
     end
 
-    # Header names and values as Strings or Arrays of Strings, without those that are meant for the server.
+    # Header names and values as Strings or Arrays of Strings, without headers that are meant for the server.
     def make_usual
       usual = {}
       @headers.each do |name, value|

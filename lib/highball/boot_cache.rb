@@ -27,7 +27,7 @@ module Highball
     end
 
     class << self
-      # The one that is in use.
+      # The cache in use.
       attr_reader :current
 
       # Takes the decision out of the environment.

@@ -12,7 +12,7 @@ module Highball
     MOST = 20_000
     # The most of a line, in bytes.
     BYTES = 4096
-    # The same of one that is shown.
+    # The same of a shown line.
     SHOWN_BYTES = 512
 
     # File and line that a line of a backtrace, or a message, begins with; nil if it does not.

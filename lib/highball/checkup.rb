@@ -211,7 +211,7 @@ module Highball
       {}
     end
 
-    # The first line that matches below the one that matches `section`: in a file of YAML.
+    # The first line that matches below a line that matches `section`: in a file of YAML.
     def place_below(section, pattern, name)
       path = File.join(@root, name)
       lines = Text.lines(path)

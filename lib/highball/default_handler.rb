@@ -4,7 +4,7 @@ module Highball
   # Makes Highball the server that `rails server` and `rackup` start where the bundle has no other one. An environment
   # variable (RACKUP_HANDLER, RACK_HANDLER) or an option (`-u`, `-s`) that names a server goes before.
   module DefaultHandler
-    # The servers that Rack starts by default. One that is in the bundle stays the default. WEBrick does not count: gems
+    # The servers that Rack starts by default. A server in the bundle stays the default. WEBrick does not count: gems
     # depend on it for other things.
     OTHERS = %w[puma thin falcon].freeze
     NAMING = %w[RACKUP_HANDLER RACK_HANDLER].freeze
@@ -26,7 +26,7 @@ module Highball
     end
     private_class_method :registry
 
-    # Before that of Rack::Handler or Rackup::Handler.
+    # Called before the method of Rack::Handler or Rackup::Handler.
     def default
       named = NAMING.any? { |name| ENV.key?(name) }
       named || !DefaultHandler.wanted? ? super : get("highball")

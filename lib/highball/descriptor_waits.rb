@@ -3,7 +3,7 @@
 module Highball
   # Fibers that wait for events of descriptors. Several may wait for the same one.
   class DescriptorWaits
-    # A fiber that waits for events of an IO, and those that have come: bits of IO::READABLE and its like.
+    # A fiber that waits for events of an IO, and the events that have come: bits of IO::READABLE and its like.
     Wait = Struct.new(:fiber, :io, :events, :come)
 
     def initialize(selector)

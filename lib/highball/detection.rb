@@ -20,7 +20,7 @@ module Highball
       (loaded.find { |detector| detector::LAYOUT } || loaded.first)&.loaded_name || "Rack"
     end
 
-    # The error message: the files that were looked for, and what to do with those that were found.
+    # The error message: the files that were looked for, and what to do with files that were found.
     def self.not_found(folder)
       layouts = Detector.all.filter_map { |detector| detector::LAYOUT&.first }.sort
       "there is no application in #{folder.path}: no config.ru, no #{layouts.join(', no ')}, no Ruby file with an " \

@@ -147,7 +147,7 @@ module Highball
       [Text.of(path), (index || 0) + 1]
     end
 
-    # What the line looks like, the likeliest first: that of the gem itself, or one that names it and is no comment.
+    # What the line looks like, the likeliest first: the gem's own, or any that names it and is no comment.
     def wanted_lines(gem)
       return [/^\s*ruby\b/] if @cause.name == :wrong_ruby
 

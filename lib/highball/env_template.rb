@@ -7,8 +7,8 @@ module Highball
   # The entries that all envs of a serving thread have in common. The ring copies them and adds those of the request.
   # Shape: Rack SPEC, 2.2 and 3.x.
   class EnvTemplate
-    # Entries that fit into an env before its Hash has to grow. Twice as many would cost every request more than growing
-    # costs those that need it: the memory would be too large for malloc's fast lists.
+    # Entries that fit into an env before its Hash has to grow. Twice as many would cost every request more than
+    # growing costs the few that need it: the memory would be too large for malloc's fast lists.
     ROOM = 32
 
     # The Hash to copy.

@@ -9,7 +9,7 @@ module Highball
   # run. (Ruby's interface: Fiber::Scheduler. https://docs.ruby-lang.org/en/3.3/Fiber/Scheduler.html)
   #
   # Fiber.set_scheduler(FiberScheduler.new) in a thread, and Fiber.schedule there. Fibers switch by +transfer+, so that
-  # one that another fiber has resumed, as an Enumerator's, can wait, too.
+  # a fiber that another one has resumed, as an Enumerator's, can wait, too.
   class FiberScheduler
     # Descriptors that are closed while fibers wait for them are looked for as often. (epoll forgets them.)
     CLOSED_EVERY = 1.0

@@ -8,7 +8,7 @@ module Highball
     # Up to Ruby 3.2, the native thread of a thread that has ended stays for 3 seconds, to be reused.
     PATIENCE = 4.0 # seconds
     LOOK_EVERY = 0.05
-    # "worker.rb:84": how Ruby names the native threads of those that have no name.
+    # "worker.rb:84": how Ruby names the native threads of nameless threads.
     NAMED_BY_RUBY = /:\d+\*?\z|\*\z/
     # Highball's own native thread, which ends with the last request (ext/highball/src/turns.rs).
     OURS = "highball-turns"

@@ -45,7 +45,7 @@ module Highball
 
     def only(files) = (files[0] if files.length == 1)
 
-    # Those of this name, below folders of the load path.
+    # The files of this name, below folders of the load path.
     def files(name)
       folder, slash, base = name.rpartition("/")
       first = slash.empty? ? base : folder[%r{\A[^/]*}]

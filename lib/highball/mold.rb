@@ -95,7 +95,7 @@ module Highball
       trap("USR2") { @booted ? Mold.print_backtraces : report_hang }
     end
 
-    # The supervisor asks where the boot hangs. This runs in the main thread, the one that hangs.
+    # The supervisor asks where the boot hangs. This runs in the main thread, which hangs.
     def report_hang
       Mold.print_backtraces
       fail_with(Journey::TookTooLong.new(Thread.main.backtrace))

@@ -232,7 +232,7 @@ module Highball
       end
     end
 
-    # Ends the transaction, and waits until its changes, and those that it may have seen, are on the disk.
+    # Ends the transaction, and waits until its changes, and all that it may have seen, are on the disk.
     def leave_group(with_changes)
       return leave_forked(with_changes) if @file.forked?
 

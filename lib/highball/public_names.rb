@@ -7,7 +7,7 @@ module Highball
   # request is for none.
   #
   # ActionDispatch::Static asks the file system about several files for each request: that is a quarter of the time of a
-  # small action. The answer is nearly always that there is no such file, as `highball` has served those that exist. So
+  # small action. The answer is nearly always that there is no such file, as `highball` has served existing files. So
   # the names in the folder are kept as long as the folder is unchanged, and a request whose path begins with no such
   # name passes on. All others take the way that Rails has for them.
   class PublicNames

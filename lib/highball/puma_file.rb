@@ -46,7 +46,7 @@ module Highball
       @waiting = []
     end
 
-    # Evaluates the file, and those that it loads. Raises whatever the file raises.
+    # Evaluates the file, and the files that it loads. Raises whatever the file raises.
     def read(path)
       PumaFile.current = self
       @dsl = Dsl.new(self)
@@ -188,7 +188,7 @@ module Highball
                          file: bind[2], line: bind[3], narrows: "bind")
     end
 
-    # There are other addresses than those that cannot be bound.
+    # There are other addresses beside the unusable ones.
     def forgive_addresses
       @notes.each { |note| note.narrows = nil if note.narrows == "bind" }
     end

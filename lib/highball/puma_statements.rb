@@ -5,10 +5,10 @@
 require_relative "narrowing"
 
 module Highball
-  # The statements of a `config/puma.rb`, and what becomes of each: one table, from which PumaFile gets its methods and
+  # The statements of a `config/puma.rb`, and what Highball makes of each: one table, from which PumaFile gets its methods and
   # docs/migrating/puma-statements.md its rows.
   module PumaStatements
-    # What becomes of a statement.
+    # What Highball makes of a statement.
     #
     # :option:: it sets options of Highball
     # :hook::   its block runs in the application's processes
@@ -29,7 +29,7 @@ module Highball
     # Moments of hooks that are put around the application.
     AROUND = %i[lowlevel_error_handler rack_url_scheme supported_http_methods set_remote_address].freeze
 
-    # What becomes of `plugin NAME`: nil where Highball has it built in, else what to do instead.
+    # What replaces `plugin NAME`: nil where Highball has it built in, else what to do instead.
     PLUGINS = {
       "tmp_restart" => nil,
       "systemd" => nil,

@@ -37,14 +37,14 @@ module Highball
       headers
     end
 
-    # Whether the length that the headers announce, if they do, is that of the file.
+    # Whether the headers announce the file's length, or none.
     def whole_under?(headers)
       headers.all? { |name, value| !name.match?(DESCRIBED) || value == @size.to_s }
     end
 
     private
 
-    # As that of a static file.
+    # As a static file's.
     def etag
       modified = @stat.mtime
       format('"%<seconds>x-%<nanoseconds>x-%<bytes>x-%<inode>x"',

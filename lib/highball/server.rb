@@ -114,7 +114,7 @@ module Highball
       end
     end
 
-    # The threads that serve, and those whose requests have left their places, by seat; nil where there is none.
+    # The serving threads, and threads whose requests have left their places, by seat; nil where there is none.
     def threads
       @mutex.synchronize { @threads.dup }
     end
@@ -122,7 +122,7 @@ module Highball
     # The number by which the front knows the request that this thread has claimed last.
     def ticket(number) = @ring.ticket(number)
 
-    # Those of all threads: they change with each request.
+    # The tickets of all threads: they change with each request.
     def tickets = Array.new(@threads.size) { |number| @ring.ticket(number) }
 
     # Whether a request is not answered yet.
@@ -222,8 +222,8 @@ module Highball
       replace(number)
     end
 
-    # A thread that the app killed is replaced, so that the worker keeps its size. One without a place is not, and one
-    # that has left its place has been replaced already.
+    # A thread that the app killed is replaced, so that the worker keeps its size. A thread without a place is not, and a
+    # thread that has left its place has been replaced already.
     def replace(number)
       return if @ring.foreign? || ending?
 

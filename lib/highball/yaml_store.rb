@@ -4,7 +4,7 @@ require "yaml"
 require_relative "pstore"
 
 module Highball
-  # A PStore whose file is YAML, as that of Ruby's YAML::Store, for people to read and edit:
+  # A PStore whose file is YAML, like Ruby's YAML::Store, for people to read and edit:
   #
   #     require "highball/yaml_store"
   #

@@ -211,7 +211,7 @@ class DebianPackageTest < CleanDebianTestCase
     done = true
   end
 
-  # Every file in there, but those that are not the package's.
+  # Every file of the package in there.
   def files(debian)
     debian.run("find", "/", "-xdev", "-print").lines(chomp: true).grep_v(KEPT)
   end

@@ -233,6 +233,6 @@ class BootCacheTest < Minitest::Test
     errors
   end
 
-  # Those that write to this cache.
+  # Processes that write to this cache.
   def writers = ProcessFacts.with_command("boot_cache/writer.rb", @cache)
 end

@@ -13,7 +13,7 @@ class CollectorTest < Minitest::Test
     ENV["HIGHBALL_COLLECTOR"] = "60"
     Highball::Collector.take_decision
     COLLECTOR = Highball::Collector.of_worker
-    # A request, until Ruby has collected by itself; and one more, which is known by how much it allocates.
+    # A request, until Ruby has collected unasked; and one more, which is known by how much it allocates.
     def until_collected
       count = GC.count
       1000.times { Object.new } while GC.count == count

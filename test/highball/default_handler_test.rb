@@ -4,7 +4,7 @@ require "minitest/autorun"
 require "open3"
 require "rbconfig"
 
-# Which server Rack starts by itself in a process that has loaded Highball. Each test has a separate process.
+# Which server Rack starts by default in a process that has loaded Highball. Each test has a separate process.
 class DefaultHandlerTest < Minitest::Test
   LIB = File.expand_path("../../lib", __dir__)
   # Rack 2 or Rackup, whichever there is, as `rails server` and `rackup` load them.

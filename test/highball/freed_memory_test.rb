@@ -96,7 +96,7 @@ class FreedMemoryTest < Minitest::Test
   end
 
   def test_what_requests_have_dropped_is_given_back
-    skip "another malloc gives back by itself" if ENV["LD_PRELOAD"]
+    skip "another malloc gives back unasked" if ENV["LD_PRELOAD"]
     serve
     @freed.look(0)
     GC.disable

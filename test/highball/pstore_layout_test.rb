@@ -2,7 +2,7 @@
 
 require_relative "../support/pstore_test_case"
 
-# The bytes of a PStore's file when few of its roots change: they are those that Marshal writes for the whole table.
+# The bytes of a PStore's file when few of its roots change: what Marshal writes for the whole table.
 class PStoreLayoutTest < PStoreTestCase
   ROOTS = 40
   COMMITS = 60

@@ -22,7 +22,7 @@ class PumaFileTest < Minitest::Test
 
   def test_each_statement_of_the_fixtures_becomes_what_the_table_says
     table = PumaFixtures::NAMES.map { |name| table_of(name) }.join("\n")
-    text = "# What becomes of the statements in `test/puma`\n\nWritten by `HIGHBALL_BLESS=1 ruby -Ilib -Itest " \
+    text = "# What Highball makes of the statements in `test/puma`\n\nWritten by `HIGHBALL_BLESS=1 ruby -Ilib -Itest " \
            "test/highball/puma_file_test.rb`.\n\n#{table}"
     File.write(EXPECTED, text) if ENV["HIGHBALL_BLESS"]
     assert_equal File.read(EXPECTED), text

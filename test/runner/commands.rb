@@ -26,8 +26,8 @@ module Commands
 
   def command?(name) = ENV.fetch("PATH").split(":").any? { |folder| File.executable?(File.join(folder, name)) }
 
-  # Installs packages that are missing, as far as this Debian has them. Redmine's package needs Debian's Bundler: one
-  # that is newer asks packages for the folders of gems.
+  # Installs packages that are missing, as far as this Debian has them. Redmine's package needs Debian's Bundler: a
+  # newer one asks packages for the folders of gems.
   def install(*packages)
     bundler = output_of("apt-cache", "policy", "ruby-bundler")[/^  Candidate: ([\d.]+)/, 1]
     sh "bin/setup", "--only-packages", *packages, env: { "BUNDLER_VERSION" => bundler }

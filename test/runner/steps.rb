@@ -21,7 +21,7 @@ module Steps
   # apt does one thing at a time; meanwhile cargo builds, which takes as long on a new machine.
   step("build", quick: true) { sh "bin/setup", "--bench" }
 
-  # The programs that tests serve, and those that they drive them with.
+  # The programs that tests serve, and the programs that drive them.
   step "packages", after: %w[build], quick: true do
     named("packages-of-ruby").body.call
     # user-mode-linux: for tests of cgroups where the kernel of this machine has other ones. tmux draws `highball top`.

@@ -2,7 +2,7 @@
 
 # For tests of applications that do not boot: the blog, with something wrong with its database.
 module BrokenBlog
-  # Lines for config.ru, instead of the one that creates the database. They check at boot what Rails in development
+  # Lines for config.ru, instead of the line that creates the database. They check at boot what Rails in development
   # checks before each request.
   UNMIGRATED = "ActiveRecord::Migration.public_send(ActiveRecord::Migration.respond_to?(:check_all_pending!) ? " \
                ":check_all_pending! : :check_pending!)\n"

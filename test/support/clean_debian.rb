@@ -5,7 +5,7 @@ require "tmpdir"
 require_relative "command_to_end"
 
 # A Debian in a folder that has nothing but the packages named here, as on a new machine: no compiler, no Rust, no
-# libclang. Those that were made are kept; tests get copies of them.
+# libclang. The folders are kept; tests get copies of them.
 class CleanDebian
   CACHE = "/var/cache/highball"
   PACKAGES = %w[ruby ruby-rack bundler].freeze
@@ -76,7 +76,7 @@ class CleanDebian
 
   private
 
-  # The one that is kept.
+  # The kept one.
   def base
     return plain if @packages.empty? && !foreign?
 

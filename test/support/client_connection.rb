@@ -10,7 +10,7 @@ class ClientConnection
 
   READ_BYTES = 65_536
   WITHIN = 15 # seconds for one answer, by default
-  LONGEST = 180 # seconds for one that goes on and on
+  LONGEST = 180 # seconds for an endless one
 
   # `from`: the client's address.
   def self.tcp(port, host = "127.0.0.1", from: nil)

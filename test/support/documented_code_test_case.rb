@@ -48,7 +48,7 @@ class DocumentedCodeTestCase < E2ETest
     assert_predicate ended, :success?, "#{document}: highball #{words.join(' ')}: #{output}"
   end
 
-  # Those of the help, and `start`, which the help does not list.
+  # The subcommands of the help, and `start`, which the help does not list.
   def subcommands
     @subcommands ||= begin
       commands = HighballServer.run("--help").first[/^Commands:\n(.*?)\n\n/m, 1]

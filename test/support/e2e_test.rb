@@ -6,8 +6,8 @@ require "rack"
 require_relative "free_port"
 require_relative "highball_server"
 
-# A test that drives the real binary. Servers that it starts are ended with it; one that leaves processes
-# behind, or that has to be killed, fails the test. The logs of the servers follow a failure.
+# A test that drives the real binary. Servers that it starts are ended with it; if one leaves processes
+# behind, or has to be killed, the test fails. The logs of the servers follow a failure.
 class E2ETest < Minitest::Test
   include FreePort
 

@@ -16,7 +16,7 @@ module FiberApp
     require "json"
     require "socket"
 
-    # Sockets of this process that carry packets, but for those that it had before.
+    # New sockets of this process that carry packets.
     def packet_sockets
       Dir.children("/proc/self/fd").map(&:to_i).select do |number|
         socket = Socket.for_fd(number).tap { |one| one.autoclose = false }

@@ -2,8 +2,8 @@
 
 require "socket"
 
-# Ports of 127.0.0.1 for programs that need a fixed one. They are none of those that the system gives to clients and
-# to listeners on port 0 (ip(7), ip_local_port_range): one of these may be taken again before the program listens.
+# Ports of 127.0.0.1 for programs that need a fixed one. They are not in the range that the system gives to clients
+# and to listeners on port 0 (ip(7), ip_local_port_range): one of these may be taken again before the program listens.
 module FreePort
   PORTS = (10_000...32_768)
 

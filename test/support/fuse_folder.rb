@@ -59,7 +59,7 @@ class FuseFolder
   end
 end
 
-# The process behind it. It ends with the one that has started it.
+# The process behind it. It ends with its starter.
 class FuseProcess
   SYSTEM_CALLS = { "x86_64" => [165, 166], "aarch64" => [40, 39] }.freeze # mount, umount2
   MNT_DETACH = 2

@@ -36,14 +36,14 @@ class HighballServer
   # The binary may lie anywhere; the Ruby code and the benchmark's data are this tree's.
   ENVIRONMENT = FOREIGN.to_h { |name| [name, nil] }.merge(
     "HIGHBALL_LIB" => ENV.fetch("HIGHBALL_LIB", File.join(ROOT, "lib")), "HIGHBALL_BINARY" => BINARY,
-    "CACHE_DIRECTORY" => File::NULL, # no process that writes the boot cache is among those that tests look at
+    "CACHE_DIRECTORY" => File::NULL, # no process that writes the boot cache is among the ones tests look at
     "HIGHBALL_REST_MOLD_AFTER" => "none", # tests look at molds at any time, however long they take
     "HIGHBALL_BENCH" => File.join(ROOT, "bench"), "HIGHBALL_CONTROL" => CONTROL,
     "XDG_STATE_HOME" => File.join(CONTROL, "state"), "XDG_DATA_HOME" => File.join(CONTROL, "data")
   ).freeze
 
   # Starts a server and waits until it has answered a request for `ready`.
-  # `bind` is nil for a free TCP port, or the path of a Unix socket; one that is there beside it is `second_socket`.
+  # `bind` is nil for a free TCP port, or the path of a Unix socket; another one beside it is `second_socket`.
   # `command` replaces the whole command line. Every connection begins with `preface`, as a proxy's does.
   def self.start(app, *options, ready: "/", within: SERVES_WITHIN, **settings)
     server = new(app, *options, **settings)
@@ -194,7 +194,7 @@ class HighballServer
   # The processes of Highball itself: one, or a spawner with its server and openers.
   def own_pids(of = pid) = OwnProcesses.of(of)
 
-  # Whether all workers serve, and there are no unexpected processes: only this one, the one that serves (another, after
+  # Whether all workers serve, and there are no unexpected processes: only this one, the serving process (another, after
   # a hot restart), its mold and its workers.
   def settled?
     now = status

@@ -4,7 +4,7 @@ require_relative "http2_client"
 require_relative "keep_alive_load"
 
 # Clients of HTTP/2 that send requests side by side, a few on each connection at a time, and go on with a new connection
-# where the server asks for that. Every request has to be answered, but for those that the server says it has not begun.
+# where the server asks for that. Every request has to be answered, unless the server says that it has not begun it.
 class Http2Load
   AT_A_TIME = 5
 

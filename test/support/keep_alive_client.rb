@@ -20,8 +20,8 @@ class KeepAliveClient
   attr_reader :answers, :by_status, :failures, :failed, :closes, :longest, :versions_met
 
   # The block connects. Between two requests the client pauses for a time in the range `pause`, in seconds. Failures of
-  # the `allowed` kinds do not count: :closed is a connection that ends with `Connection: close`, :went_back one that
-  # met an older version after a newer one.
+  # the `allowed` kinds do not count: :closed is a connection that ends with `Connection: close`, :went_back met
+  # an older version after a newer one.
   def initialize(questions, pause:, allowed: [], &connect)
     @questions = questions
     @pause = pause

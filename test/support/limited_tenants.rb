@@ -7,7 +7,7 @@ require_relative "admin"
 module LimitedTenants
   include Admin
 
-  # `/burn` has processes that compute for ever, `/fork` one that is a daemon; `/keep?50` keeps 50 MiB, `/hold?50` has a
+  # `/burn` has processes that compute for ever, `/fork` a daemon; `/keep?50` keeps 50 MiB, `/hold?50` has a
   # daemon keep it; `/write?FILE` writes there, and `/make?FOLDER` makes one.
   APP = <<~'RUBY'
     KEPT = []

@@ -15,7 +15,7 @@ require_relative "site_server"
 # Applications with one mistake each, in one browser.
 class PagePictures
   MOST_HEIGHT = 1600
-  BOOTS_WITHIN = "10s" # the one that is to hang; the others have the time that they need
+  BOOTS_WITHIN = "10s" # of the application that is to hang; the others have the time that they need
   # The folder of the applications, which the pages name.
   SHOP = "/srv/shop"
   MANY = "/srv/apps"

@@ -9,7 +9,7 @@ module PumaPage
 
     # Statements of Puma's configuration
 
-    Highball reads an existing `config/puma.rb` or `config/puma/ENVIRONMENT.rb`. To see what becomes of yours, type
+    Highball reads an existing `config/puma.rb` or `config/puma/ENVIRONMENT.rb`. To see what it makes of yours, type
     `highball doctor` in the application's folder. The tables below list every statement.
 
     `highball -C FILE.rb` reads another file. Highball reads no `config/puma.rb` if `--config` names another file, or if

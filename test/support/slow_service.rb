@@ -17,7 +17,7 @@ class SlowService
   # Connections that wait for an answer.
   def waiting = @mutex.synchronize { @waiting.length }
 
-  # Answers all that wait, and those that come.
+  # Answers all waiting requests, and later ones.
   def release
     @mutex.synchronize do
       @released = true
@@ -25,7 +25,7 @@ class SlowService
     end
   end
 
-  # Lets those that come wait again.
+  # Lets later requests wait again.
   def hold = @mutex.synchronize { @released = false }
 
   def close

@@ -92,7 +92,7 @@ class SoakRun
   # The process `highball` that serves: after a hot restart, not the first one.
   def serving_pid = @server.status.fetch("pid")
 
-  # Includes those of the first process, which is the PID proxy for the one that serves.
+  # Includes the first process's, which is the PID proxy for the serving one.
   def open_files
     (@server.own_pids | @server.own_pids(serving_pid)).sum { |pid| ProcessFacts.open_file_count(pid) }
   end

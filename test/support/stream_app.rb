@@ -57,7 +57,7 @@ module StreamApp
       end
     end
 
-    # Sockets of this process that carry packets, but for those that it had before.
+    # New sockets of this process that carry packets.
     def packet_sockets
       Dir.children("/proc/self/fd").map(&:to_i).select do |number|
         socket = Socket.for_fd(number).tap { |one| one.autoclose = false }

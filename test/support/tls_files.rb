@@ -22,7 +22,7 @@ module TlsFiles
     end
   end
 
-  # For these hosts; issued `by` a pair, or by itself.
+  # For these hosts; issued `by` a pair, or self-signed.
   def issue(hosts, by: nil, name: hosts.first, from: Time.now - DAY, to: Time.now + (30 * DAY), key: ec_key)
     certificate = OpenSSL::X509::Certificate.new
     certificate.version = 2

@@ -69,7 +69,7 @@ class UserModeLinux
   end
   private_class_method :init_script
 
-  # Folders that the command needs, where this machine has them below one that is hidden: a clone of this tree, or what
+  # Folders that the command needs, where this machine has them below a hidden one: a clone of this tree, or what
   # was built elsewhere.
   def self.kept(command, env)
     files = [*command, *env.values].grep(%r{\A/}).select { |path| File.exist?(path) }

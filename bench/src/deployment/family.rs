@@ -61,7 +61,7 @@ impl Family {
         members.filter(|member| member.parent == own).map(|member| member.pid).collect()
     }
 
-    /// All members, also those that have ended and are still to be waited for. Ended orphans are, on the way.
+    /// All members, including zombies. Waits for ended orphans on the way.
     pub(super) fn members(&mut self) -> Vec<Stat> {
         let mut children: BTreeMap<i32, Vec<Stat>> = BTreeMap::new();
         for entry in all_processes() {
@@ -106,7 +106,7 @@ impl Family {
         }
     }
 
-    /// Waits for those that no other part waits for: this process would keep them as zombies.
+    /// Waits for ended processes that no other part waits for: this process would keep them as zombies.
     fn reap_orphans(&self, found: &[Stat]) {
         let own = own_pid();
         let orphans = found.iter().filter(|entry| entry.parent == own && !self.roots.contains(&entry.pid));
@@ -149,7 +149,7 @@ fn own_pid() -> i32 {
     rustix::process::getpid().as_raw_nonzero().get()
 }
 
-/// Sends a signal. One that has ended meanwhile needs none.
+/// Sends a signal. A process that has ended meanwhile needs none.
 pub(super) fn signal(pid: i32, signal: Signal) -> Result<(), Errno> {
     match Pid::from_raw(pid).map(|pid| kill_process(pid, signal)) {
         None | Some(Ok(()) | Err(Errno::SRCH)) => Ok(()),

@@ -48,7 +48,7 @@ impl Deployment {
         let daemons = self.family.heads().into_iter().filter(|head| roots.iter().all(|(pid, _)| pid != head));
         let daemons: Vec<(i32, Signal)> = daemons.map(|pid| (pid, of_daemons)).collect();
         for (pid, signal) in roots.into_iter().chain(daemons) {
-            // What cannot be signalled is killed; one that cannot be killed is reported.
+            // A process that cannot be signalled is killed, or else reported.
             let _ = family::signal(pid, signal);
         }
         let time = self.processes.iter().map(|process| process.stop_time).max().unwrap_or_default();
@@ -63,7 +63,7 @@ impl Deployment {
         Ok(())
     }
 
-    /// Kills until no process is left, not even one that still has to be waited for.
+    /// Kills until no process is left, not even a zombie.
     fn kill_rest(&mut self, memory: &mut SharedMemory) -> Result<(), Failure> {
         let deadline = Instant::now() + KILL_TIME;
         loop {
@@ -94,7 +94,7 @@ fn living(members: &[Stat]) -> Vec<i32> {
     members.iter().filter(|member| !member.is_dead).map(|member| member.pid).collect()
 }
 
-/// Shared memory with a name, which outlives processes that do not end by themselves: Apache leaves some when it is
+/// Shared memory with a name, which outlives processes that have to be killed: Apache leaves some when it is
 /// ended while it starts.
 struct SharedMemory {
     /// When the deployment was made. Other programs' memory is older, or is not mapped by its processes.

@@ -1,7 +1,7 @@
 //! What makes the burners burn, and again when they have ended.
 //!
-//! Their lives are the same inside and outside: one that was killed begins again at once, one that does not boot some
-//! seconds later, and what is at a request without end stays at it.
+//! Their lives are the same inside and outside: a killed burner begins again at once, a burner that does not boot
+//! some seconds later, and an endless request goes on.
 
 use std::collections::BTreeMap;
 use std::io::{ErrorKind, Read, Write};

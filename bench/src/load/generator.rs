@@ -100,7 +100,7 @@ fn keep_to_last_cpu() -> Result<(), Failure> {
     sched_setaffinity(None, &one).map_err(failure)
 }
 
-/// All of a file. One that cannot be read is empty, which what reads it reports as figures that are missing.
+/// All of a file. An unreadable one is empty, and its reader then reports missing figures.
 fn text_of(file: &mut File) -> String {
     let mut bytes = Vec::new();
     let read = file.rewind().and_then(|()| file.read_to_end(&mut bytes));

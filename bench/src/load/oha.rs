@@ -224,7 +224,7 @@ impl Counted {
         self.cpu_us += other.cpu_us;
     }
 
-    /// Those that had no answer.
+    /// Requests without an answer.
     fn errors_without_status(&self) -> u64 {
         self.errors.total() - self.errors.status
     }
@@ -256,7 +256,7 @@ impl Summary {
 }
 
 /// The kind of an error, by oha's words: its own, the system's for a connection that was not made, else hyper's for
-/// one that broke.
+/// a broken one.
 fn errors_of(words: &str, count: u64) -> Errors {
     let none = Errors::default();
     match words {

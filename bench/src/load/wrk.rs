@@ -14,7 +14,7 @@
 //!   left must be as many as there were answers.
 //! - It waits for the body of an answer to `HEAD`, for ever, and counts every status from 400 on as an error:
 //!   workloads with either go to oha.
-//! - A request that is never answered is not counted as a time-out, only one that is answered late.
+//! - It counts a late answer as a time-out, but not a missing one.
 
 use super::generator::Generator;
 use super::latencies::Latencies;
@@ -134,7 +134,7 @@ fn outcome(output: &str, connections: u32, cpu_us: f64) -> Result<Outcome, Failu
     })
 }
 
-/// The latencies that were measured, from (µs, count) with those that wrk invented among them.
+/// The latencies that were measured, from (µs, count), wrk's invented ones among them.
 fn taken_back(mut counts: Vec<(u64, u64)>, measured: u64, interval_us: u64) -> Result<Latencies, Failure> {
     if counts.iter().map(|&(_, count)| count).sum::<u64>() > measured {
         counts = without_invented(&counts, interval_us);
@@ -149,7 +149,7 @@ fn taken_back(mut counts: Vec<(u64, u64)>, measured: u64, interval_us: u64) -> R
     Ok(latencies)
 }
 
-/// For each latency of at least twice the interval wrk added one that is an interval less, then two and so on, as
+/// For each latency of at least twice the interval wrk added another, an interval less, then two and so on, as
 /// long as that is above the interval. Nothing was added to the slowest, so they are taken away from there down.
 fn without_invented(counts: &[(u64, u64)], interval_us: u64) -> Vec<(u64, u64)> {
     let slowest_us = counts.last().map_or(0, |&(us, _)| us);

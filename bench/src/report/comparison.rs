@@ -14,7 +14,7 @@ pub(super) struct Comparison<'a> {
     pub(super) load: Load,
     /// The schemes that run Ruby, by CPU per request.
     pub(super) rows: Vec<Row<'a>>,
-    /// Those that run none, by CPU per request.
+    /// Schemes without an application, by CPU per request.
     pub(super) floors: Vec<Row<'a>>,
 }
 
@@ -106,7 +106,7 @@ impl<'a> Comparison<'a> {
         Some(better + 1..=all.len() - worse)
     }
 
-    /// Those that may be the best by a figure, the best median first: one, where it is clear. None by requests/s
+    /// The candidates for the best by a figure, the best median first: one, where it is clear. None by requests/s
     /// where a rate is offered: every scheme that keeps up reaches just that.
     pub(super) fn leaders(&self, figure: &Figure) -> Vec<Row<'a>> {
         if self.load.rate.is_some() && figure.title == REQUESTS.title {
@@ -135,7 +135,7 @@ impl<'a> Row<'a> {
     }
 }
 
-/// Rows by their median of a figure; those that have none come last.
+/// Rows by their median of a figure; rows without it come last.
 pub(super) fn best_first<'a>(rows: &[Row<'a>], figure: &Figure) -> Vec<Row<'a>> {
     let worst = if figure.is_better(1.0, 0.0) { f64::NEG_INFINITY } else { f64::INFINITY };
     let median = |row: &Row| row.spread(figure).map_or(worst, |spread| spread.median);

@@ -17,7 +17,7 @@ pub(super) struct Ratios {
     spreads: [Option<Spread>; 3],
 }
 
-/// Those of a comparison, in its order; none where Highball alone was not measured.
+/// The ratios of a comparison, in its order; none where Highball alone was not measured.
 pub(super) fn of(comparison: &Comparison) -> Vec<Ratios> {
     let Some(highball) = comparison.rows.iter().find(|row| row.scheme.name == "highball") else {
         return Vec::new();

@@ -11,7 +11,7 @@ const GEMS: &str = "HIGHBALL_BENCH_GEMS";
 /// Where Debian has servers, which is not in every user's search path.
 const SYSTEM_FOLDERS: [&str; 3] = ["/usr/local/sbin", "/usr/sbin", "/sbin"];
 
-/// The program's file, if there is one that can be run.
+/// The program's file, if it can be run.
 pub(crate) fn find(program: &str) -> Option<PathBuf> {
     let runs = |file: &PathBuf| {
         fs::metadata(file).is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
@@ -22,7 +22,7 @@ pub(crate) fn find(program: &str) -> Option<PathBuf> {
     search_path(&[]).into_iter().map(|folder| folder.join(program)).find(runs)
 }
 
-/// The Highball that is measured: the one that `HIGHBALL_BIN` names (`highball bench` names itself), else the one beside
+/// The Highball that is measured: what `HIGHBALL_BIN` names (`highball bench` names itself), else the one beside
 /// this program, else the one in the search path.
 pub(crate) fn highball() -> PathBuf {
     let named = env::var_os("HIGHBALL_BIN").map(PathBuf::from);
@@ -52,7 +52,7 @@ pub(crate) fn environment(needs_gem: bool) -> BTreeMap<String, String> {
         found.insert("RUBYLIB".into(), joined(libraries.into_iter().chain(paths_of("RUBYLIB"))));
     }
     if let Some(folder) = env::var_os(GEMS).filter(|_| needs_gem) {
-        // The empty path at the end stands for the folders that Ruby knows by itself.
+        // The empty path at the end stands for Ruby's default folders.
         let path = [PathBuf::from(folder)].into_iter().chain(paths_of("GEM_PATH")).chain([PathBuf::new()]);
         found.insert("GEM_PATH".into(), joined(path));
     }

@@ -43,7 +43,7 @@ impl Root {
         Root { release: release.into(), folder }
     }
 
-    /// Why its programs cannot be run; `None`: they can, those that are there.
+    /// Why its programs cannot be run; `None`: the present ones can.
     pub(crate) fn missing(&self) -> Option<String> {
         let Root { release, folder } = self;
         if !self.is_made() {

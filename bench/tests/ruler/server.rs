@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// What becomes of a request.
+/// How a request ends.
 #[derive(Clone, Copy)]
 pub(crate) enum Reaction {
     /// This status and body.

@@ -1,5 +1,5 @@
-//! What is remembered of a name whose certificate could not be obtained. It outlives the server, so that one that ends and is
-//! started again all the time asks the authority no more often than one that runs.
+//! What is remembered of a name whose certificate could not be obtained. It outlives the server, so that a
+//! server that restarts all the time asks the authority no more often than a running one.
 
 use std::time::{Duration, SystemTime};
 

@@ -42,7 +42,7 @@ pub(crate) struct Refusal {
 }
 
 impl Client {
-    /// A client for an authority that the certificates in this file vouch for; without a file, those that this machine trusts.
+    /// A client for an authority that the certificates in this file vouch for; without a file, the authorities that this machine trusts.
     pub(crate) fn new(authorities: Option<&Path>) -> Result<Self, String> {
         let builder = ClientConfig::builder_with_provider(Arc::new(provider()))
             .with_safe_default_protocol_versions()

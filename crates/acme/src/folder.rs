@@ -39,7 +39,7 @@ fn file_in(state: &Path, directory: &str, host: &str) -> PathBuf {
     state.join(CERTIFICATES).join(name_of(directory)).join(format!("{}.pem", file_name(host)))
 }
 
-/// The names with certificates of this authority that are served: those of the configuration, and those that were obtained on demand.
+/// The names with certificates of this authority that are served: from the configuration, and obtained on demand.
 pub fn kept_hosts(settings: &AcmeSettings) -> Vec<String> {
     settings.domains.iter().cloned().chain(on_demand_in(settings)).collect()
 }

@@ -161,8 +161,8 @@ impl Drop for Keeping {
     }
 }
 
-/// Begins to keep certificates for the names of these settings. Another process may keep them for `quiet` longer without a word
-/// about it: the one that this process succeeds.
+/// Begins to keep certificates for the names of these settings. The predecessor of this process may keep them for `quiet`
+/// longer without a word about it.
 ///
 /// # Errors
 /// There is no thread for it.
@@ -306,8 +306,8 @@ impl Names {
 
     // --- Names that the configuration does not have ----------------------------------------------------
 
-    /// Those that were obtained before this process began are known again. Certificates that have expired are removed: no client has
-    /// asked for these names for long.
+    /// Finds the certificates that were obtained before this process began. Removes expired ones: no client has asked for
+    /// these names for long.
     fn recall_on_demand(&self) {
         let Authority { settings, folder, .. } = &self.authority;
         for host in on_demand_in(settings) {
@@ -545,7 +545,7 @@ mod tests {
         assert!(matches!(keeper.add("name3.test", &domains), Added::Beside), "it is there already");
         assert!(matches!(keeper.add("new.test", &domains), Added::InPlaceOf(other) if other == "name7.test"));
         keeper.change("new.test", |report| report.expires = expires);
-        assert!(matches!(keeper.add("one-more.test", &domains), Added::NotAtAll), "that of `domain` stays");
+        assert!(matches!(keeper.add("one-more.test", &domains), Added::NotAtAll), "the certificate of `domain` stays");
         assert_eq!(keeper.report().len(), MOST_ON_DEMAND + 1);
     }
 }

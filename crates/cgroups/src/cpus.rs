@@ -50,14 +50,14 @@ impl fmt::Display for Cpus {
 }
 
 impl Cpus {
-    /// Those of this process.
+    /// The CPUs of this process.
     pub fn of_process() -> Cpus {
         let cgroups = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
         let quota = quota(&cgroups, &|path| std::fs::read_to_string(path).ok());
         Cpus::of(affinity().unwrap_or(1).into(), quota)
     }
 
-    /// Those of an application that may use no more than this.
+    /// The CPUs of an application with this limit.
     pub fn at_most(self, limit: Option<CpuMax>) -> Cpus {
         let limit = limit.map(|limit| Cpus { count: limit.cpus(), by: CpuLimit::OfApp });
         limit.filter(|limit| limit.count < self.count).unwrap_or(self)

@@ -29,7 +29,7 @@ pub struct Figures {
 }
 
 impl Figures {
-    /// Those of the cgroup at this folder; `None`: there is none.
+    /// Figures of the cgroup at this folder; `None`: there is none.
     pub(crate) fn of(folder: &Path) -> Option<Figures> {
         let read = |name: &str| fs::read_to_string(folder.join(name)).unwrap_or_default();
         let number = |name: &str| read(name).trim().parse().ok();

@@ -84,7 +84,7 @@ pub struct Cgroups {
     base: PathBuf,
     /// What the limits in them are kept by.
     controllers: Vec<Controller>,
-    /// Those of them that were not there before this server, or its predecessor.
+    /// Controllers that this server, or its predecessor, has added.
     added: Vec<Controller>,
     /// Applications that were removed, whose processes may not have ended yet.
     leaving: Mutex<BTreeSet<PathBuf>>,
@@ -227,7 +227,7 @@ impl Cgroups {
         }
     }
 
-    /// Removes cgroups of applications that have no processes. Those that another server uses have some, or it makes them again.
+    /// Removes applications' cgroups without processes. Another server's have some, or it makes them again.
     fn remove_empty(&self) {
         let Ok(entries) = fs::read_dir(&self.base) else { return };
         let is_of_app = |name: &Path| name.as_os_str().as_bytes().starts_with(APP.as_bytes());
@@ -361,7 +361,7 @@ fn make(folder: &Path) -> io::Result<()> {
     }
 }
 
-/// Removes a cgroup, unless it has processes. Those that are ending are not listed any more, and waited for.
+/// Removes a cgroup, unless it has processes. Waits for ending processes, which are not listed any more.
 fn remove(folder: &Path) {
     let until = Instant::now() + END_TIME;
     let is_ending =

@@ -34,7 +34,7 @@ pub use outlook::outlook;
 
 use std::sync::OnceLock;
 
-/// Those of this process.
+/// The cgroups of this process.
 static CURRENT: OnceLock<Cgroups> = OnceLock::new();
 
 /// From here on, [`current`] returns these.

@@ -49,7 +49,7 @@ pub(crate) enum Command {
         dry_run: bool,
         path: Option<PathBuf>,
     },
-    /// One that reads none of the server's options.
+    /// A command that reads none of the server's options.
     Other(Invocation),
 }
 

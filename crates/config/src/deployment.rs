@@ -49,7 +49,7 @@ impl Deployment {
     /// Reads all options, as for `highball serve`; but the environment is production by default.
     ///
     /// # Errors
-    /// Those of reading it; and there are several applications, which the templates do not support yet.
+    /// Errors of reading it; or there are several applications, which the templates do not support yet.
     pub(crate) fn resolve(
         asked: Asked,
         paths: Vec<PathBuf>,

@@ -15,7 +15,7 @@ const MOST: usize = 100;
 
 /// An environment that a Rails application has no file for.
 struct Unknown {
-    /// Those that it has, in order.
+    /// The environments that have a file, in order.
     known: Vec<String>,
 }
 

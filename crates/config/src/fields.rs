@@ -17,7 +17,7 @@ pub const ADMIN_PORT: u16 = 9394;
 /// The port of an address for agent checks that names none.
 pub const AGENT_PORT: u16 = 9395;
 
-/// The values of those that were asked for; the fields of others are empty.
+/// The values of the requested options; the fields of others are empty.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Fields {
     pub(crate) server: Settings,

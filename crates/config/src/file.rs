@@ -54,7 +54,7 @@ pub(crate) struct Rights {
 }
 
 impl Rights {
-    /// Those of the user who starts Highball.
+    /// The rights of the user who starts Highball.
     pub(crate) fn of_server() -> Rights {
         Rights { author: Author::Server, owner: None, server_routes: false, reader: None }
     }
@@ -122,7 +122,7 @@ fn is_link(folder: &TenantFolder, place: &Path) -> Result<bool, OpenError> {
     Ok(!matches!(found, Err(OpenError::NotFound)))
 }
 
-/// Reads the file at this place in an application's folder, if there is one that its reader can find. Relative paths in it begin
+/// Reads the file at this place in an application's folder, if its reader can find it. Relative paths in it begin
 /// at `link`, by which the application is reached: that may lead to another release later.
 pub(crate) fn read_own(
     (folder, link): (&Path, &Path),

@@ -619,7 +619,7 @@ fn agree(fields: &Fields, given: &Given) -> Result<(), ConfigError> {
     }
 }
 
-/// None: every host. `by_name`: without any, those that are named after the application.
+/// None: every host. `by_name`: without any, the hosts named after the application.
 fn hosts(given: Option<Vec<String>>, by_name: bool, name: &str) -> Vec<String> {
     match given {
         Some(hosts) if hosts.iter().any(|host| host == "*") => Vec::new(),
@@ -703,8 +703,8 @@ fn server(
     } else if let Some(bind) = https.filter(|_| !has_certificates(&tls.certificates, &apps) && !tls.is_local)
     {
         return Err(ConfigError::Usage(format!(
-            "{bind} needs a certificate: name its file with `tls_certificate`, and that of its key with `tls_key`; or name the \
-             site with `domain`, and one is obtained (in development, --https makes certificates)"
+            "{bind} needs a certificate: name its file with `tls_certificate`, and its key's file with `tls_key`; or name the \
+             site with `domain`, and Highball obtains one (in development, --https makes certificates)"
         )));
     }
     let settings = fields.server;
@@ -865,7 +865,7 @@ fn domains_of(given: &[String], apps: &[Arc<App>]) -> Result<Vec<String>, Config
     domains.dedup();
     if domains.is_empty() && !given.is_empty() {
         return Err(ConfigError::Usage(
-            "`hosts` for a `domain` stands for the `hosts` of the applications, and none has one that an authority looks for: name them, \
+            "`hosts` for a `domain` stands for the `hosts` of the applications, but no authority issues certificates for any of them: name hosts, \
              such as `hosts = [\"blog.example.org\"]`"
                 .into(),
         ));

@@ -37,7 +37,7 @@ pub struct RootTable {
     pub logs: Vec<PathBuf>,
     /// The applications that are there.
     pub apps: Vec<TableApp>,
-    /// Those of which nothing is known, as their file systems do not answer.
+    /// Applications of which nothing is known, as their file systems do not answer.
     #[serde(with = "highball_text::exact")]
     pub silent: Vec<PathBuf>,
     /// The user that the server runs as, if it is given.
@@ -56,8 +56,7 @@ pub struct TableApp {
     pub limits: KernelLimits,
 }
 
-/// Whether this command line asks for a server. One that cannot be understood does, so that the error is reported where it is
-/// read.
+/// Whether this command line asks for a server. An invalid one does, so that the error is reported where it is read.
 pub fn asks_to_serve(args: impl IntoIterator<Item = OsString>) -> bool {
     command_line::read(args).map_or(true, |command| matches!(command, Command::Serve { .. }))
 }

@@ -172,7 +172,7 @@ impl Redirects {
         self.canonical_host.is_some() || !self.list.is_empty()
     }
 
-    /// The one that counts for this path: the most exact.
+    /// The redirect for this path: the most exact match.
     pub fn of(&self, path: &[u8]) -> Option<&Redirect> {
         let fitting = self.list.iter().filter_map(|redirect| Some((redirect.from.fits(path)?, redirect)));
         fitting.max_by_key(|(length, _)| *length).map(|(_, redirect)| redirect)
@@ -186,7 +186,7 @@ pub struct Redirect {
     pub from: PathPattern,
     /// Scheme and host of another site, such as `https://docs.example.org`; `None`: they stay with this one.
     pub site: Option<String>,
-    /// The path there, with or without a query. A `*` at its end stands for the same as that of `from`.
+    /// The path there, with or without a query. A `*` at its end stands for the same as the `*` of `from`.
     pub to: String,
     /// The status: 301, 302, 307 or 308.
     pub status: u16,
@@ -348,7 +348,7 @@ impl App {
         shared.filter(|_| self.prefix == other.prefix)
     }
 
-    /// Its path as it was given, with its symbolic links: the folder's, or that of a file in it.
+    /// Its path as it was given, with its symbolic links: the folder's, or of a file in it.
     pub fn path(&self) -> PathBuf {
         self.file.as_ref().map_or_else(|| self.link.clone(), |file| self.link.join(file))
     }
@@ -739,7 +739,7 @@ pub struct ExternalAccount {
 /// The files of a certificate.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CertificateFiles {
-    /// The certificate, and behind it those that lead to its authority.
+    /// The certificate, followed by the chain to its authority.
     #[serde(with = "highball_text::exact")]
     pub certificate: PathBuf,
     /// Its key; the same file may have both.
@@ -754,7 +754,7 @@ pub struct ProxyProtocol {
     pub v1: bool,
     /// Whether the binary form is read.
     pub v2: bool,
-    /// The proxies, beside those that connect to a Unix socket.
+    /// The proxies, besides all clients of a Unix socket.
     pub from: Vec<Network>,
 }
 

@@ -1,7 +1,7 @@
 //! What was meant by a word that there is not.
 
-/// The name in `known` that `unknown` was most likely meant to be: a third of its letters may differ. One that only begins
-/// in the same way is another word.
+/// The name in `known` that `unknown` was most likely meant to be: a third of its letters may differ. A word that only begins
+/// in the same way is another one.
 pub fn did_you_mean<'a>(unknown: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let unknown = unknown.to_ascii_lowercase().replace('-', "_");
     let most = (unknown.chars().count() / 3).max(1);

@@ -694,7 +694,7 @@ fn domains_stand_for_the_hosts_of_applications() {
     let settings = app.serve(&["serve", "--config", file.to_str().unwrap()]).unwrap();
     assert_eq!(settings.tls.acme.unwrap().domains, ["a.test", "b.test"]);
     let refused = App::new().env("HOME", "/home/somebody").try_settings(&["--domain", "hosts"]).unwrap_err();
-    assert!(refused.to_string().contains("none has one that an authority looks for"), "{refused}");
+    assert!(refused.to_string().contains("no authority issues certificates for any of them"), "{refused}");
 }
 
 #[test]

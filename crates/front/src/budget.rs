@@ -227,7 +227,7 @@ impl From<Option<Origin>> for Holder {
 }
 
 impl Account {
-    /// That of this client of the application.
+    /// The account of this client of the application.
     pub fn new(share: &Arc<Share>, holder: impl Into<Holder>) -> Account {
         Account { share: Arc::clone(share), holder: holder.into() }
     }

@@ -9,7 +9,7 @@
 //! - `policy`: which answers are stored, and for how long they are fresh;
 //! - `answer`: a stored answer; `body`: its body, also compressed;
 //! - `store`: all of an application, found by their keys, forgotten by their age;
-//! - `flights`: requests for the same answer at the same time; `marks`: those that need not wait for each other;
+//! - `flights`: requests for the same answer at the same time; `marks`: requests that need not wait for each other;
 //! - `fill`: an answer on its way from the application into the cache;
 //! - `watch`: what to do with an answer that concerns the cache.
 
@@ -96,7 +96,7 @@ pub(crate) enum Lookup {
 pub(crate) struct AppCache {
     memory: Arc<Share>,
     store: RefCell<Store>,
-    /// Those that are not found any more and were not dropped yet.
+    /// Stores that are not searched any more and were not dropped yet.
     dropped: RefCell<Vec<Store>>,
     flights: Rc<Flights>,
     /// Until when the answer to a request is not waited for.

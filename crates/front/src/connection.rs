@@ -71,7 +71,7 @@ struct Connection {
     /// What was read and not used yet.
     buffer: Received,
     protocol: Protocol,
-    /// The request at hand.
+    /// The current request.
     request: Transaction,
     output: Output,
 }
@@ -83,7 +83,7 @@ enum ClientSide {
     Open,
     /// It has ended it.
     Ended,
-    /// It did so before the answer to the request at hand had begun.
+    /// It did so before the answer to the current request had begun.
     EndedEarly,
     /// The same while the request was queued; it was sent an interim answer, which tells after a moment whether it has left.
     /// Then this deadline counts again, in milliseconds.
@@ -357,12 +357,12 @@ impl Connection {
         }
     }
 
-    /// Counts and logs the request at hand.
+    /// Counts and logs the current request.
     fn record(&mut self, status: u16, body_bytes: u64) {
         self.request.record(status, body_bytes, &self.client.peer, &self.shared);
     }
 
-    /// The request at hand, if there is one, has ended so.
+    /// The current request, if there is one, has ended so.
     fn end_request(&mut self, served: Result<(), End>) -> Result<(), End> {
         if let Err(end) = &served {
             self.note_end_of_request(end);

@@ -5,8 +5,8 @@
 //! not wait for the front between two of them; they are taken back for a worker that has nothing to do.
 //!
 //! In reading order: [`Dispatcher`] (the queue), [`generations`] (which releases may answer), [`placing`] (which worker gets
-//! a request), [`places`] (more threads for requests that wait), [`kinds`] (those that crowd a worker), [`ringing`] (waking it), [`answers`] (reading what it writes), [`streams`] (answers that give their places back), [`overruns`] (requests that do not end), [`stall`] (workers that begin none), [`silence`] (workers without signs of life), [`running`] (all of
-//! them, for operators), [`workers`] (those that come and go),
+//! a request), [`places`] (more threads for requests that wait), [`kinds`] (requests that crowd a worker), [`ringing`] (waking it), [`answers`] (reading what it writes), [`streams`] (answers that give their places back), [`overruns`] (requests that do not end), [`stall`] (workers that begin none), [`silence`] (workers without signs of life), [`running`] (all of
+//! them, for operators), [`workers`] (how they come and go),
 //! [`worker`] (one of them), [`events`] (what the supervisor learns).
 
 mod answers;
@@ -278,8 +278,8 @@ impl Dispatcher {
             && self.workers.iter().all(|worker| worker.hijacked == 0 && worker.stream_count() == 0)
     }
 
-    /// The client does not wait for the answer any more. A request that was not begun is as if it had never come; of
-    /// one that was, the answer is dropped as it comes.
+    /// The client does not wait for the answer any more. A request that was not begun is as if it had never come. If
+    /// it was, its answer is dropped as it comes.
     pub(crate) fn cancel(&mut self, exchange: &Rc<Exchange>) {
         let (place, taken_over_by) = {
             let mut inner = exchange.borrow();

@@ -59,7 +59,7 @@ const FRESH_MS: u64 = 200;
 #[derive(Debug)]
 pub(crate) struct StaticFiles {
     known: Rc<KnownFiles>,
-    /// Those that were compressed; none: they are not.
+    /// Compressed files; none: files are not compressed.
     compressed: Option<Rc<CompressedFiles>>,
     /// Whether the files are all that there is.
     of_site: bool,
@@ -275,7 +275,7 @@ fn push_answer(
     StaticAnswer::Given
 }
 
-/// The application's own fields, without those that are ours to say and those that could not be sent.
+/// The application's own fields, without the server's fields and without invalid ones.
 fn encode_extra_fields(headers: &[(String, String)]) -> Vec<u8> {
     const OURS: [&str; 12] = [
         "accept-ranges",

@@ -200,7 +200,7 @@ async fn accept_backlog(acceptor: &Acceptor, shared: &Rc<Shared>) {
         };
         match take(accepted, acceptor.protocol, shared) {
             Ok(()) => {}
-            // Those that end make room.
+            // Ending connections make room.
             Err(error) if is_about_room(&error) => tokio::time::sleep(ACCEPT_PAUSE).await,
             Err(error) => return tracing::error!(%error, "no more connections could be accepted"),
         }

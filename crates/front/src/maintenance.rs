@@ -67,7 +67,7 @@ pub(crate) struct Notice {
 }
 
 impl Maintenance {
-    /// That of an application, which is read by its threads.
+    /// The maintenance of an application, which its threads read.
     pub(crate) fn of(app: &App, pool: &PoolShare) -> Rc<Maintenance> {
         Rc::new(Maintenance {
             folder: app.link.clone(),

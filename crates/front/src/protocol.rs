@@ -86,7 +86,7 @@ impl Protocol {
         }
     }
 
-    /// Reads a head from `bytes`: those that were not used before, and more behind them.
+    /// Reads a head from `bytes`: unused earlier bytes, and more behind them.
     ///
     /// # Errors
     /// There will be no head.
@@ -143,7 +143,7 @@ impl Protocol {
         matches!(self, Protocol::Http2(http2) if http2.has_read_body())
     }
 
-    /// Takes bytes that come while a request is answered. Returns those that belong to the next.
+    /// Takes bytes that come while a request is answered. Returns the bytes of the next request.
     ///
     /// # Errors
     /// The client does not wait for the answer any more.

@@ -173,7 +173,7 @@ mod tests {
     }
 
     proptest! {
-        /// No client gets more than its burst and its rate in any time, and one that keeps to the rate is never refused.
+        /// No client gets more than its burst and its rate in any time, and a client that keeps to the rate is never refused.
         #[test]
         fn the_rate_holds(requests in 1u32..1000, seconds in 1u64..100, burst in 1u32..100, steps in proptest::collection::vec(0u64..2_000_000, 1..200)) {
             let limit = limit(None, requests, seconds, burst);
@@ -219,7 +219,7 @@ mod tests {
             assert!(table.count((APP, client(number)), b"/", &limits, S).is_ok());
         }
         assert!(table.bytes() <= 64 << 20);
-        assert_eq!(passed(&mut table, &limits, b"/", S, 100), 0, "the one that owes the most stays");
+        assert_eq!(passed(&mut table, &limits, b"/", S, 100), 0, "the client that owes the most stays");
         assert!(table.count((APP, client(2)), b"/", &limits, S).is_ok());
     }
 }

@@ -45,7 +45,7 @@ const LAST_REQUEST: Duration = Duration::from_secs(1);
 pub(crate) enum Leaving {
     /// It is not.
     No,
-    /// Another server accepts the connections by now: those that are here can wait for their last request.
+    /// Another server accepts connections by now: the ones here can wait for their last request.
     HandedOver,
     /// The server stops.
     Stopping,
@@ -116,7 +116,7 @@ pub(crate) struct Shared {
     pub(crate) full: Notify,
     /// Connections that were closed as they began with no header of the PROXY protocol.
     pub(crate) proxy_refusals: Refusals,
-    /// Those that were closed as too many TLS handshakes were under way.
+    /// Connections that were closed as too many TLS handshakes were under way.
     pub(crate) handshake_refusals: Refusals,
     /// How often clients have asked, of applications that limit that.
     pub(crate) rates: RefCell<RateTable>,
@@ -135,9 +135,9 @@ pub(crate) struct Shared {
     /// Connections since the start.
     accepted: Cell<u64>,
     connections: Cell<usize>,
-    /// Those that wait for a request.
+    /// Connections that wait for a request.
     idle: Cell<usize>,
-    /// Those whose places others have: they end as soon as it is their turn.
+    /// Connections that lost their places to others: they end as soon as it is their turn.
     dismissed: Cell<usize>,
     hijacked: Cell<usize>,
     acceptors: Cell<usize>,
@@ -436,7 +436,7 @@ impl Shared {
     }
 }
 
-/// The server's own log. That of a server with one application alone is that application's.
+/// The server's own log; with one application alone, the application's.
 fn access_log(settings: &Settings) -> Option<AccessLog> {
     let user = match &settings.apps[..] {
         [app] => app.runs_as.another(),
@@ -451,7 +451,7 @@ fn access_log(settings: &Settings) -> Option<AccessLog> {
 #[derive(Debug)]
 pub(crate) struct Counted {
     shared: Rc<Shared>,
-    /// It is one of those that share a socket: that is what counts.
+    /// Whether it is a stream: the socket that it shares with others counts.
     is_stream: bool,
     key: u64,
     /// Its deadline.

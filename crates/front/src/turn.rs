@@ -39,7 +39,7 @@ const LOOKS: u32 = 8;
 const OVERDUE: Duration = Duration::from_millis(2);
 
 thread_local! {
-    /// That of this thread's event loop, for the hooks: they get no arguments.
+    /// The turn of this thread's event loop, for the hooks: they get no arguments.
     static TURN: RefCell<Option<Rc<Turn>>> = const { RefCell::new(None) };
 }
 

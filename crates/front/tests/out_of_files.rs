@@ -47,7 +47,7 @@ fn the_front_lives_without_file_descriptors() {
     rest.give_back(1);
     worker.answers(&mut client, "accepted at last");
 
-    // Another one takes the place of one that is idle.
+    // A new connection takes the place of an idle one.
     rest.give_back(1);
     let mut uploading = front.connect();
     assert!(client.has_ended(), "it was idle");

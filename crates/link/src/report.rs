@@ -54,7 +54,7 @@ pub struct ServerReport {
 pub struct FrontReport {
     /// About the server.
     pub server: ServerRequests,
-    /// About each application, but for those that were removed and have finished.
+    /// About each application, without removed ones that have finished.
     pub apps: Vec<AppRequests>,
 }
 
@@ -101,7 +101,7 @@ pub struct ServerRequests {
     /// Client connections since the start.
     #[serde(skip)]
     pub accepted: u64,
-    /// Requests for no application, and those that could not be read.
+    /// Requests for no application, and unreadable ones.
     #[serde(skip)]
     pub unrouted: RequestCounts,
 }
@@ -243,7 +243,7 @@ pub struct AppProcesses {
     /// How that follows the load, if it does.
     #[serde(default)]
     pub sizing: Option<SizingReport>,
-    /// The last restarts, the restart under way, and the one that waits for it, in this order.
+    /// The last restarts, the restart under way, and the waiting one, in this order.
     pub restarts: Vec<RestartReport>,
     /// The refork under way, or the last one.
     pub refork: Option<ReforkReport>,
@@ -319,7 +319,7 @@ pub struct WorkerRequests {
     pub worker: u32,
     /// Requests that it has begun.
     pub in_flight: usize,
-    /// Those whose answers go on without a thread of its pool; 0 from versions that do not report it.
+    /// Requests whose answers go on without a thread of its pool; 0 from versions that do not report it.
     #[serde(default)]
     pub streams: usize,
     /// Requests that it has answered.
@@ -609,11 +609,11 @@ pub struct TlsReport {
     pub problem: Option<String>,
     /// Handshakes since the start that were completed.
     pub handshakes: u64,
-    /// Those that failed.
+    /// Failed handshakes.
     pub failed_handshakes: u64,
-    /// Those that took too long.
+    /// Handshakes that took too long.
     pub slow_handshakes: u64,
-    /// Those that were turned away because too many were under way.
+    /// Handshakes that were turned away because too many were under way.
     pub refused_handshakes: u64,
     /// The names whose certificates come from an authority.
     #[serde(default)]

@@ -26,7 +26,7 @@ pub struct RubyHeap {
     pub malloc_increase_bytes: u64,
     /// Collections.
     pub gc_count: u64,
-    /// Those of all objects.
+    /// Collections of all objects.
     pub major_gc_count: u64,
     /// Time that collections took, in ms.
     pub gc_time_ms: u64,

@@ -35,7 +35,7 @@ pub enum FrontCommand {
     AddApp(Arc<App>),
     /// An application is reached elsewhere, has other limits, or another access log.
     ChangeApp(Arc<App>),
-    /// Route no more requests to an application, finish those that it has begun, send
+    /// Route no more requests to an application, finish its last ones, send
     /// [`FrontAppEvent::Drained`](crate::FrontAppEvent::Drained), and forget it.
     RemoveApp(AppId),
     /// A command about one application.
@@ -45,7 +45,7 @@ pub enum FrontCommand {
 /// A command about one application. `R`: the front's end of a worker's ring. The supervisor's core decides without one.
 #[derive(Debug, Clone)]
 pub enum AppCommand<R = FrontRing> {
-    /// The application has booted: its static files, header fields and assets are those that it reports.
+    /// The application has booted: it reports its static files, header fields and assets.
     Booted(Arc<Booted>),
     /// There is no application: serve the files of this absolute folder.
     OpenSite { root: PathBuf },

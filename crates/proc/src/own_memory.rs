@@ -1,5 +1,5 @@
-//! The memory that a process and those that it has started do not share with others: quickly and too much rather than too
-//! little, or exactly and slower.
+//! The memory that a process and its descendants do not share with others: quickly and too much rather than too little,
+//! or exactly and slower.
 
 use std::fs;
 use std::io;
@@ -9,7 +9,7 @@ const MOST_DESCENDANTS: usize = 64;
 /// Threads of a process that are asked for the processes that they have started.
 const MOST_THREADS: usize = 256;
 
-/// What the kernel has at hand about a process.
+/// Figures of a process that the kernel keeps ready.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Glance {
     /// At most this much memory is its own, in bytes.
@@ -38,7 +38,7 @@ fn is_stopped(status: &str) -> bool {
 }
 
 /// At most this much memory is its own, in bytes: all pages that are not of files, shared or not, and what is swapped out.
-/// The kernel has these numbers at hand, for processes of all users.
+/// The kernel keeps these numbers ready, for processes of all users.
 ///
 /// # Errors
 /// It has ended, or the kernel writes something else than documented.

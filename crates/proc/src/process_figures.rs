@@ -1,4 +1,4 @@
-//! A few figures of a process, which the kernel has at hand; see proc(5).
+//! A few figures of a process, which the kernel keeps ready; see proc(5).
 
 use rustix::param::{clock_ticks_per_second, page_size};
 use std::fs;

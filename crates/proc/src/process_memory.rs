@@ -38,7 +38,7 @@ impl ProcessMemory {
     /// Reads the memory of a process, its rings separately.
     ///
     /// # Errors
-    /// `PermissionDenied` for processes of other users, `NotFound` (or ESRCH) for those that have ended, and
+    /// `PermissionDenied` for processes of other users, `NotFound` (or ESRCH) for ended ones, and
     /// `InvalidData` where the kernel writes something else than documented.
     pub fn read(pid: i32) -> io::Result<ProcessMemory> {
         let read = |name: &str| fs::read_to_string(format!("/proc/{pid}/{name}"));

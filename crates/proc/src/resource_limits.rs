@@ -8,7 +8,7 @@ use rustix::process::{getrlimit, setrlimit, Resource, Rlimit};
 /// `u64::MAX`: there is none. Processes that are started from now on inherit it.
 ///
 /// # Errors
-/// Those of setrlimit(2).
+/// Errors of setrlimit(2).
 pub fn allow_open_files(wanted: u64) -> io::Result<u64> {
     let limit = getrlimit(Resource::Nofile);
     let wanted = limit.maximum.map_or(wanted, |most| most.min(wanted));
@@ -21,11 +21,11 @@ pub fn allow_open_files(wanted: u64) -> io::Result<u64> {
     }
 }
 
-/// From now on the kernel writes no core file of this process, or of those that it starts, unless they ask for it: in a core file
-/// is all that a process has in its memory (core(5)).
+/// From now on the kernel writes no core file of this process, or of processes that it starts, unless they ask for it: in a core
+/// file is all that a process has in its memory (core(5)).
 ///
 /// # Errors
-/// Those of setrlimit(2).
+/// Errors of setrlimit(2).
 pub fn write_no_core_files() -> io::Result<()> {
     Ok(setrlimit(Resource::Core, Rlimit { current: Some(0), ..getrlimit(Resource::Core) })?)
 }

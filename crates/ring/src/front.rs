@@ -366,7 +366,7 @@ impl FrontRing {
     }
 
     /// The descriptor that came with a `FILE` frame of `slot`: a regular file. Others that are met on the way are
-    /// kept for their slots; those that belong to nothing are closed.
+    /// kept for their slots, or closed if they belong to nothing.
     ///
     /// # Errors
     /// A missing, malformed or unfit descriptor is a breach. [`RingError::System`] is no fault of the worker:

@@ -2,7 +2,7 @@
 //!
 //!     RUSTFLAGS="--cfg loom" cargo test -p highball-ring --release --test loom
 //!
-//! The code is that of `front.rs` and `worker.rs`; only memory, futex and eventfd are models. A thread that is
+//! The code is in `front.rs` and `worker.rs`; only memory, futex and eventfd are models. A thread that is
 //! never woken is a deadlock (or, where the other side looks again and again, too many steps), and an area
 //! that both sides touch unordered is a race: loom reports them. Above each model stand the changes to the
 //! protocol that it was seen to catch.
@@ -241,7 +241,7 @@ fn a_wake_up_that_met_a_thread_about_to_end_is_handed_on() {
         place(&mut front, b'1');
         front.ring(1);
         assert_eq!(serving.join().unwrap(), Some(b'1'));
-        // It may be the other one that was woken; this wakes the one that ends.
+        // The other thread may have been woken; this wakes the ending one.
         place(&mut front, b'2');
         front.ring(1);
         ending.join().unwrap();

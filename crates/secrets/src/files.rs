@@ -5,7 +5,7 @@ use std::io::Read;
 
 /// What is read of each, in bytes.
 const FILE_BYTES: u64 = 64 * 1024;
-/// Those that hold settings, some of them secret.
+/// Files with settings, some of them secret.
 pub(crate) const SETTINGS: &[&str] = &[
     ".env",
     ".env.local",
@@ -22,7 +22,7 @@ pub(crate) const SETTINGS: &[&str] = &[
     "config/secrets.yml",
     "config/storage.yml",
 ];
-/// Those that are a secret as a whole.
+/// Files that are a secret as a whole.
 pub(crate) const KEYS: &[&str] = &[
     "config/master.key",
     "config/credentials/development.key",

@@ -40,7 +40,7 @@ pub const WITHHELD: &str = "[withheld]";
 const SEARCHED_BYTES: usize = 6;
 /// The same for those of letters and digits.
 const SEARCHED_MIXED_BYTES: usize = 5;
-/// Values that are passwords of developers' databases, and words of many texts: those that know them need no page.
+/// Values that are passwords of developers' databases, and words of many texts: who knows them needs no page.
 const COMMON: &[&str] = &[
     "password",
     "secret",
@@ -63,7 +63,7 @@ pub struct Secrets {
 }
 
 impl Secrets {
-    /// Those of the environment, and of the files of the application that usually hold some. These are opened with the
+    /// Secrets of the environment, and of files of the application that usually hold some. The files are opened with the
     /// rights of `user`, if one is given: what the application itself cannot read is none of its secrets, and masking
     /// it would tell the application what stands there.
     pub fn of(environment: &BTreeMap<String, String>, folder: &Path, user: Option<&User>) -> Secrets {
@@ -73,12 +73,12 @@ impl Secrets {
         }
     }
 
-    /// Those of the environment alone.
+    /// Secrets of the environment alone.
     pub fn of_environment(environment: &BTreeMap<String, String>) -> Secrets {
         Secrets::with_files(environment, |_| String::new())
     }
 
-    /// Those of the environment and of files. `read` gives the beginning of a file, named as seen from the application's
+    /// Secrets of the environment and of files. `read` gives the beginning of a file, named as seen from the application's
     /// folder; nothing where there is none.
     fn with_files(environment: &BTreeMap<String, String>, read: impl Fn(&str) -> String) -> Secrets {
         let mut secrets = Secrets::default();

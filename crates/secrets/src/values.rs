@@ -1,4 +1,4 @@
-//! Values as they are written: their quotes, and those that stand for none or for the source code that fetches one.
+//! Values as they are written: their quotes, and placeholders for no value or for source code that fetches one.
 
 use crate::names::is_telling;
 use std::ops::Range;
@@ -89,8 +89,8 @@ pub(crate) fn is_code(value: &str) -> bool {
 }
 
 /// The content of a quoted text that begins here: to its closing quote, or, where there is none, to the end of the line.
-/// Quotes that are escaped are part of it; where the quote itself is escaped, as in JSON within JSON, those that are
-/// escaped more often.
+/// Quotes that are escaped are part of it; where the quote itself is escaped, as in JSON within JSON, quotes with
+/// more escapes are.
 pub(crate) fn quoted(text: &str, start: usize) -> Option<Range<usize>> {
     let bytes = text.as_bytes();
     let rest = text.get(start..)?;

@@ -25,7 +25,7 @@ use std::time::{Duration, Instant};
 pub const HANDOVER: &str = "HIGHBALL_PREDECESSOR_FD";
 /// The most processes of one user that the server has had started and that have not ended.
 const MOST_STARTED: usize = 256;
-/// The most processes at a time that read the configuration: one, and those that wait for the file system of an application, each
+/// The most processes at a time that read the configuration: one, and readers that wait for the file system of an application, each
 /// for another one. They may not even end when they are killed.
 const MOST_READERS: usize = 64;
 /// How long one of them may take while another order to read it waits.
@@ -34,7 +34,7 @@ const READER_TIME: Duration = Duration::from_secs(10);
 pub const TABLE_TIME: Duration = Duration::from_secs(5);
 /// The most processes at a time that watch certificates: one, and those before it that are ending.
 const MOST_WATCHERS: usize = 4;
-/// The most successors at a time: one that takes over, and some that are ending.
+/// The most successors at a time: one takes over, and some are ending.
 const MOST_SUCCESSORS: usize = 4;
 /// Time for the end of all processes, where the server has been killed.
 const END_TIME: Duration = Duration::from_secs(5);

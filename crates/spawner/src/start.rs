@@ -3,7 +3,7 @@
 //! start up.
 //!
 //! They run it as root, and become the user there ([`become_user`]). A process that became the user earlier could be stopped by
-//! that user's others before it runs the program, and the one that starts it waits for that.
+//! that user's others before it runs the program, and its starter waits for that.
 
 use crate::exec;
 use crate::message::Role;
@@ -188,7 +188,7 @@ pub(crate) fn held(command: &mut Command) -> io::Result<(Pid, OwnedFd)> {
 /// No program that this process runs can get any capability again. What goes with the user anyway is taken here too.
 fn give_up_capabilities() -> io::Result<()> {
     for number in 0..64 {
-        // Beyond the last one that the kernel has it fails, and for a root that may not do this: then the user's rights
+        // It fails beyond the kernel's last capability, and for a root that may not do this: then the user's rights
         // and no_new_privs have to do.
         let _ = remove_capability_from_bounding_set(CapabilitySet::from_bits_retain(1 << number));
     }

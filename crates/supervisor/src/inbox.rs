@@ -1,4 +1,4 @@
-//! An inbox: where those that watch for something put what they see, for the loop.
+//! An inbox: watchers put there what they see, for the loop.
 
 use highball_config::AppId;
 use tokio::sync::mpsc;

@@ -1,4 +1,4 @@
-//! The process path: boots the application's mold, forks workers from it, replaces those that die, and
+//! The process path: boots the application's mold, forks workers from it, replaces dead ones, and
 //! ends all of them in good order.
 //!
 //! In reading order:
@@ -7,7 +7,7 @@
 //! - [`shell`]: performs the actions, and reports to the core what comes of them and what else happens;
 //! - [`facts`]: what these two tell each other;
 //! - [`process`]: what is held of a mold and of a worker; where and how a mold boots, and with what; who starts, signals and
-//!   reaps processes; whether a process is the one that it claims to be;
+//!   reaps processes; whether a process is who it claims to be;
 //! - [`control`]: messages to and from these processes, and another `highball`; [`message_log`]: which of them are logged;
 //! - [`inbox`]: where what is seen of all that waits for the loop;
 //! - [`app_output`]: the output of processes, within a [`rate_limit`] and [`visible`]; [`signals`]: those to this process;
@@ -104,7 +104,7 @@ pub enum Order {
     /// Ask every Ruby process for its heap, with `gc` after a full garbage collection. The answer lists these processes at
     /// once; what they answer comes later: by application, of each the mold first, then the workers by number.
     AskHeaps { gc: bool, to: oneshot::Sender<Vec<AskedHeap>> },
-    /// Ask these workers, by application and number, where their threads are. The answer lists those that there are at once,
+    /// Ask these workers, by application and number, where their threads are. The answer lists the existing workers at once,
     /// in the same order; what they answer comes later.
     AskThreads { requests: Vec<WorkersRequests>, to: oneshot::Sender<Vec<AskedThreads>> },
 }

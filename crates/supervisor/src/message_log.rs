@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 /// Messages of an application that may be logged in a second.
 const PER_SECOND: u64 = 10;
-/// Those that may be logged at once: more than many workers send when all of them start.
+/// Messages that may be logged at once: more than many workers send when all of them start.
 const AT_ONCE: u64 = 500;
 /// How often messages that were not logged are reported.
 const NOTICE_EVERY: Duration = Duration::from_secs(1);

@@ -17,7 +17,7 @@
 //! - [`OpenError`]: why something was not opened;
 //! - `resolve`: from a name to a descriptor;
 //! - `walk`: the same where there is no `openat2`;
-//! - `file_systems`: those that hold no files of users.
+//! - `file_systems`: the file systems without files of users.
 //!
 //! - `opener`: opening by another process, which runs as the user.
 //!
@@ -327,7 +327,7 @@ pub fn open_within(
     let Opened { descriptor, about } = Resolver::available().open(CWD, &request, user)?;
     let real = resolve::path_of(&descriptor)?;
     for folder in folders {
-        // One that is not there holds no file.
+        // A missing folder holds no file.
         let Ok(folder) = TenantFolder::open(folder.as_ref(), user) else { continue };
         let Ok(name) = real.strip_prefix(folder.real_path()?) else { continue };
         return match about.kind {

@@ -52,7 +52,7 @@ pub fn open_by(openers: &'static dyn Openers) {
     let _ = OPENERS.set(openers); // once in a process
 }
 
-/// Those that open this user's files; `None`: this process does.
+/// The openers of this user's files; `None`: this process opens them.
 pub(crate) fn openers_of(user: Option<&User>) -> Option<&'static dyn Openers> {
     OPENERS.get().copied().filter(|openers| openers.have(user))
 }
@@ -223,7 +223,7 @@ pub fn reaches(user: &User, path: &Path) -> Result<(), OutOfReach> {
     }
 }
 
-/// The memory that processes of this user have together and do not share with others, in bytes. Those that have ended have none.
+/// The memory that processes of this user have together and do not share with others, in bytes. Ended processes have none.
 ///
 /// # Errors
 /// One of them may not be looked into, or it takes too long.

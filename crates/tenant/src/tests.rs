@@ -231,11 +231,11 @@ fn no_more_is_read_than_allowed() {
     let sparse = File::create(place.path("app/sparse")).unwrap();
     sparse.set_len(1 << 42).unwrap();
     assert!(too_large(folder.read("sparse", Links::Refused, 17).unwrap_err()));
-    // One that grows after it was looked at.
+    // A file that grows after it was looked at.
     let (file, about) = folder.file("file", Links::Refused).unwrap();
     place.write("app/file", &"x".repeat(1 << 20));
     assert!(too_large(read_whole(file, &about, 17).unwrap_err()));
-    // And one that shrinks.
+    // And a file that shrinks.
     let (file, about) = folder.file("file", Links::Refused).unwrap();
     place.write("app/file", "x");
     assert_eq!(read_whole(file, &about, 1 << 20).unwrap(), b"x");

@@ -76,7 +76,7 @@ impl<T: Paths> Paths for Vec<T> {
 /// Writes paths.
 ///
 /// # Errors
-/// Those of the serializer.
+/// Errors of the serializer.
 pub fn serialize<T: Paths, S: Serializer>(paths: &T, serializer: S) -> Result<S::Ok, S::Error> {
     paths.written().serialize(serializer)
 }
@@ -84,7 +84,7 @@ pub fn serialize<T: Paths, S: Serializer>(paths: &T, serializer: S) -> Result<S:
 /// Reads paths.
 ///
 /// # Errors
-/// Those of the deserializer.
+/// Errors of the deserializer.
 pub fn deserialize<'de, T: Paths, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
     T::Written::deserialize(deserializer).map(T::read)
 }

@@ -17,7 +17,7 @@ impl User {
     }
 }
 
-/// This process becomes the user with these numbers, for good. It has to be one that [may change
+/// This process becomes the user with these numbers, for good. It has to be a process that [may change
 /// users](crate::may_change_users), and to have one thread.
 ///
 /// Until it runs another program, other processes of that user cannot look into it, and take what it has open.

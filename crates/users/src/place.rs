@@ -310,7 +310,7 @@ impl PlaceLock<'_> {
 
 impl Drop for PlaceLock<'_> {
     fn drop(&mut self) {
-        // Before it is unlocked, so that no process locks a file without a name. One that stays is used again.
+        // Before it is unlocked, so that no process locks a file without a name. A remaining file is used again.
         let _ = unlinkat(&self.place.folder, &self.name, AtFlags::empty());
     }
 }
@@ -447,7 +447,7 @@ fn steps(path: &Path) -> Vec<OsString> {
     names
 }
 
-/// Checks that only trusted users decide what is in this folder; or, where it is sticky, what becomes of one's own
+/// Checks that only trusted users decide what is in this folder; or, in a sticky folder, only of one's own
 /// files.
 fn judge(folder: &OwnedFd, path: &Path, trust: &mut Trust) -> Result<(), PlaceError> {
     let stat = fstat(folder).map_err(|error| failed(path, error))?;

@@ -28,7 +28,7 @@ pub(crate) struct EnvKeys {
     protocol: VALUE,
     is_hijack: VALUE,
     rack_version: VALUE,
-    /// Those of the template's places: the fields of [`PLACED`], and those from [`HIJACK`] on.
+    /// Names of the template's places: the fields of [`PLACED`], and the names from [`HIJACK`] on.
     places: [VALUE; PLACES],
     hijacks: Hijacks,
 }

@@ -15,7 +15,7 @@ use rustix::net::{send, shutdown, SendFlags, Shutdown};
 
 use crate::nogvl;
 
-/// What becomes of an answer that has left. With the GVL held only.
+/// How an answer goes on after it has left. With the GVL held only.
 #[derive(Debug)]
 pub(crate) enum Left {
     /// Its body goes over this socket.

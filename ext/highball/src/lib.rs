@@ -12,7 +12,7 @@
 //! What a request does in Ruby stands in `lib/highball/server.rb`; this crate only makes it cheap.
 //!
 //! Ruby raises by `longjmp`, which does not run destructors. So every call into Ruby that may raise goes
-//! through `protect` (magnus does that in its safe methods), or is one that cannot raise.
+//! through `protect` (magnus does that in its safe methods), or cannot raise.
 
 // The only public function is the macro's, for Ruby's loader.
 #![allow(missing_docs)]

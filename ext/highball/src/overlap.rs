@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 /// A thread that has the GVL after this time has found it free.
 const FREE: Duration = Duration::from_millis(1);
 
-/// What one such thread counts for: requests that wait for something are harmed more by a thread that sleeps than those that
-/// compute by one that wakes.
+/// What one such thread counts for: a sleeping thread harms waiting requests more than a woken one harms computing
+/// requests.
 const FOUND_FREE: u32 = 4;
 /// The most that is counted, and the limits below and above which the answer changes.
 const MOST: u32 = 16;

@@ -20,8 +20,8 @@ use crate::clock::microseconds;
 /// The least time between two requests whose times are taken.
 const EVERY_US: u64 = 50_000;
 
-/// Chooses requests: those that begin when some time has passed since the last chosen one. How long a request takes
-/// does not change whether it is chosen.
+/// Chooses the next request that begins some time after the last chosen one. How long a request takes does not change
+/// whether it is chosen.
 #[derive(Debug, Default)]
 pub(crate) struct RequestClock {
     next_us: Cell<u64>,

@@ -1,7 +1,7 @@
 //! `Highball::Ring`: the worker's end of the ring.
 //!
 //! A request is known to Ruby by its *ticket*, an Integer made of the entry's position and slot. A ticket is
-//! good until its answer has ended; every method refuses one that is not, so that an app which keeps a
+//! good until its answer has ended; every method refuses a ticket that is not, so that an app which keeps a
 //! stream for too long can never write into another's answer. In a process that the app forks no ticket is good.
 #![allow(unsafe_code)]
 
@@ -44,7 +44,7 @@ pub(crate) struct Ring {
     slots: Vec<Slot>,
     /// The position of the request that was claimed last.
     newest: Cell<u64>,
-    /// The serving threads, and those whose answers have left.
+    /// The serving threads, and threads whose answers have left.
     seats: Box<[Row; ROWS]>,
     /// Answers that have left.
     pub(crate) left: LeftAnswers,
@@ -213,7 +213,7 @@ impl Ring {
     /// `ticket_of(env) -> Integer`: of the request that has this env, while it is the last that its thread has claimed,
     /// or else 0.
     fn ticket_of(&self, env: Value) -> u64 {
-        // The caller holds the env. Those that had its address before are garbage, and their requests were claimed earlier.
+        // The caller holds the env. Earlier envs at its address are garbage, and their requests were claimed earlier.
         let seats = self.taken_seats().filter(|seat| seat.env.get() == env.as_raw());
         seats.map(|seat| seat.ticket.get()).max().unwrap_or(0)
     }
@@ -255,7 +255,7 @@ impl Ring {
     }
 
     fn claim_next(&self, seat: &Seat) -> Result<Option<Ticket>, Error> {
-        // Other threads of this worker are in the middle of a request: one that was waiting for the
+        // Other threads of this worker are in the middle of a request: one waiting for the
         // GVL goes first, or it would wait for as long as there is something to claim.
         if self.is_serving() {
             let _wait = (self.has_turns() && self.ring.has_placed()).then(Wait::begin);
@@ -271,7 +271,7 @@ impl Ring {
                 return Ok(self.begin(ticket));
             }
             if let Some(seen) = self.ring.announce_sleep() {
-                // This thread may be the one that was woken, and it ends: another thread must look.
+                // This thread may have been woken, and it ends: another thread must look.
                 self.sleep(seen).inspect_err(|_| self.ring.pass_on())?;
             }
         }
@@ -502,12 +502,12 @@ impl Ring {
         }
     }
 
-    /// `foreign? -> bool`: whether this process is not the worker, but one that the app has forked from it.
+    /// `foreign? -> bool`: whether this process is not the worker, but a fork that the app has made of it.
     pub(crate) fn is_foreign(&self) -> bool {
         !self.worker.is_here()
     }
 
-    /// `stop -> nil`: ends every `claim`, those that wait included.
+    /// `stop -> nil`: ends every `claim`, waiting ones included.
     fn stop(&self) {
         self.stopped.set(true);
         self.ring.interrupt();

@@ -158,7 +158,7 @@ impl Ring {
         Ok(())
     }
 
-    /// That of the head of an answer, with these flags.
+    /// The form of the head of an answer, with these flags.
     fn form(&self, ticket: Ticket, flags: u8) -> Form {
         let logged = if self.slot(ticket).is_logged.get() { LOGGED_BY_APP } else { 0 };
         Form { flags: flags | logged, most: self.most_bytes(), sends_files: self.sends_files.get() }
@@ -451,7 +451,7 @@ impl Ring {
         }
     }
 
-    /// `finish(ticket) -> true | nil`: the answer is complete. `nil`: it had ended before. One that has left waits for room, with
+    /// `finish(ticket) -> true | nil`: the answer is complete. `nil`: it had ended before. If it has left its place, waits for room with
     /// the GVL released.
     pub(crate) fn finish(ruby: &Ruby, this: &Self, ticket: u64) -> Result<Option<bool>, Error> {
         if this.left.has(ticket) && !this.is_foreign() {

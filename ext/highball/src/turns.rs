@@ -4,7 +4,7 @@
 //! milliseconds takes fifty times as long where the worker computes something else, and where every worker does, all
 //! requests do. Here a serving thread that looks for a request waits for its turn no longer than about two usual
 //! requests of this worker compute; then the running thread is asked to yield. It does so where Ruby switches threads
-//! anyway, and has the GVL again after those that waited.
+//! anyway, and has the GVL again after the waiting threads.
 //!
 //! A native thread watches the time, and sleeps while no thread waits. Workers with one thread have none.
 
@@ -51,7 +51,7 @@ static DOZES: AtomicBool = AtomicBool::new(false);
 static ASIDE: Mutex<Vec<Pid>> = Mutex::new(Vec::new());
 
 thread_local! {
-    /// Whether this thread is one of those that wait.
+    /// Whether this thread waits.
     static WAITS: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -79,7 +79,7 @@ impl Turns {
         Ok(Some(Turns { ended, thread: Some(thread), process: getpid() }))
     }
 
-    /// How long a request has computed, of those whose times are taken ([`crate::request_clock`]).
+    /// How long a request has computed. Called for the requests that [`crate::request_clock`] chooses.
     pub(crate) fn note(computed_us: u64) {
         let usual = USUAL_US.load(Relaxed);
         let step = (usual / 8).max(LEAST_STEP_US);
@@ -166,7 +166,7 @@ fn watch(ended: &AtomicBool, call: asking::Call) {
     }
 }
 
-/// Sleeps until a thread waits. One that begins to wait after the second look finds it dozing, and wakes it.
+/// Sleeps until a thread waits. A thread that begins to wait after the second look finds it dozing, and wakes it.
 fn doze() {
     DOZES.store(true, SeqCst);
     if WAITING.load(SeqCst) == 0 {

@@ -1,6 +1,6 @@
 //! jemalloc, built as a library that molds preload (`LD_PRELOAD`): its functions take the place of glibc's malloc.
 //!
-//! The names are those that a program has to define to replace malloc (the GNU C Library manual, "Replacing malloc"), and
+//! The names are the ones that a program has to define to replace malloc (the GNU C Library manual, "Replacing malloc"), and
 //! `mallctl`, by which the extension controls jemalloc (`ext/highball/src/allocator.rs`). jemalloc is built with a prefix, as a
 //! Rust library exports only what Rust defines.
 #![allow(unsafe_code)]

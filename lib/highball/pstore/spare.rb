@@ -169,7 +169,7 @@ module Highball
         raise
       end
 
-      # The file's time is exact, as that of each commit.
+      # The file's time is exact, as after each commit.
       def write(bytes)
         written = 0
         written += @io.pwrite(bytes.byteslice(written..), written) while written < bytes.bytesize

@@ -36,7 +36,7 @@ module Highball
       # follow:: whether the path may be a symbolic link
       # spare::  whether commits may keep a spare file beside it
       def initialize(path, durable:, in_place: false, create: true, follow: true, spare: false)
-        @path = File.path(path).dup.freeze # (Ruby copies one that is not frozen for each call.)
+        @path = File.path(path).dup.freeze # (Ruby copies an unfrozen one for each call.)
         @create = create
         @follow = follow
         @durable = durable
@@ -80,7 +80,7 @@ module Highball
       # When the locked file was last written.
       def written_at = attributes.mtime
 
-      # Whether this process is another one than the one that opened the file.
+      # Whether another process has opened the file.
       def forked? = OpenFiles.process != @process
 
       # Whether the locked file is as it was when it was last read or written. Its time is the generation: `replace`
@@ -174,7 +174,7 @@ module Highball
       # Of the locked file. (Native.lock_same does not return them.)
       def attributes = @same ? @io.stat : @stat
 
-      # Whether the open file is still the one that the path names, with the same mode: otherwise it may not be open
+      # Whether the path still names the open file, with the same mode: otherwise it may not be open
       # for what this process may do now.
       def of_path?
         look
@@ -244,7 +244,7 @@ module Highball
         raise
       end
 
-      # The new file is the one that is locked and kept open.
+      # From now on the new file is locked and kept open.
       def adopt(new)
         OpenFiles.add(new)
         @io = new

@@ -2,8 +2,8 @@
 
 module Highball
   class PStore
-    # The file beside a store's that takes its place. One that a process left when it was killed is removed by the next
-    # commit that makes one.
+    # The file beside a store's that takes its place. If a killed process has left one, the next commit that makes
+    # one removes it.
     class Temporary
       ATTEMPTS = 10
       private_constant :ATTEMPTS

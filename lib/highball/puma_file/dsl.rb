@@ -43,9 +43,9 @@ module Highball
       value == value.to_i ? "#{value.to_i}s" : "#{value.round(3)}s"
     end
 
-    # What `self` is in a `config/puma.rb`: the statements are its methods. Those that do no more than the table of
-    # PumaStatements says are made from it. A file finds the constants of this class by their bare names, so it has only
-    # those that a file finds with Puma.
+    # What `self` is in a `config/puma.rb`: the statements are its methods. The table of PumaStatements
+    # makes the simple ones. A file finds the constants of this class by their bare names, so it has only the constants
+    # that a file finds with Puma.
     class Dsl
       Puma = PumaModule
       # rubocop:disable Naming/ConstantName -- Puma's names

@@ -19,7 +19,7 @@ module Highball
       def begin_large = make_garbage(LARGE - GC.stat(:heap_available_slots))
 
       # Without compaction, the emptiest pages are the room, and fillers take the free slots of all others. Returns
-      # these fillers. The block is given their number, and returns that of the slots that are to be free.
+      # these fillers. The block gets their number, and returns how many slots are to be free.
       def fill(free, page_bytes)
         all = Array.new(free) { Filler.new }
         apart, fillers = Native.by_page(all, page_bytes)

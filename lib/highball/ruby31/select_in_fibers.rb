@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 module Highball
-  # Ruby 3.1's IO.select does not ask the scheduler of fibers, as that of 3.2 does.
+  # Ruby 3.1's IO.select does not ask the scheduler of fibers. Ruby 3.2's does.
   module SelectInFibers
     def select(*arguments)
       scheduler = Fiber.current_scheduler

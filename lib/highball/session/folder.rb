@@ -36,7 +36,7 @@ module Highball
 
       # The file of a session as it was read. `bytes` has the values.
       Loaded = Struct.new(:bytes, :written_at) do
-        # Another copy each time. (The first is the one that was looked at.)
+        # Another copy each time. (The first is the checked one.)
         def values
           parsed = @parsed
           @parsed = nil
@@ -61,7 +61,7 @@ module Highball
       private_constant :Found
 
       # lifetime::   Seconds after which a session ends that is not used.
-      # most::       Sessions; when there are more, those that were not used for longest end.
+      # most::       Sessions; when there are more, the least recently used end.
       # most_bytes:: Bytes of all sessions; the same.
       # most_bytes_each:: Bytes of a session; a larger one raises an Error.
       # durable::    As of PStore.
@@ -220,7 +220,7 @@ module Highball
         FileUtils.rm_f(paths)
       end
 
-      # Returns the number of those that have ended.
+      # Returns how many have ended.
       def end_oldest(files)
         count = files.length
         bytes = files.sum(&:bytes)

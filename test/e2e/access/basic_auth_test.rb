@@ -165,7 +165,7 @@ class BasicAuthTest < GatewayTestCase
     statuses = connections.map { |connection| connection.read_response(within: 30).status }
     assert_empty statuses - [401, 503]
     assert_includes statuses, 401
-    assert_includes statuses, 503, "there is a bound on those that wait"
+    assert_includes statuses, 503, "the number of waiting logins has a bound"
     assert_equal 200, server.get("/a.txt", by("ann").merge("X-Forwarded-For" => "192.0.2.1")).status
   ensure
     connections&.each(&:close)

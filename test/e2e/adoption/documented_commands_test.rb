@@ -2,7 +2,7 @@
 
 require_relative "../../support/documented_code_test_case"
 
-# The documented commands: those that can be run are run, and all of Highball's are understood by it.
+# The documented commands: runnable ones are run, and Highball understands all of its own.
 class DocumentedCommandsTest < DocumentedCodeTestCase
   RUNS_WITHIN = 60 # seconds
 
@@ -47,7 +47,7 @@ class DocumentedCommandsTest < DocumentedCodeTestCase
     end
   end
 
-  # `highball config` needs a port that is known in advance, and the doctor one that is free.
+  # `highball config` needs a port that is known in advance, and the doctor a free one.
   def variables(stage, port = free_port)
     { "PATH" => "#{stage}/bin:#{ENV.fetch('PATH')}", "PORT" => port.to_s, "BINDING" => "127.0.0.1" }
   end

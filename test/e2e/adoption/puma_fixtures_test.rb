@@ -6,7 +6,7 @@ require_relative "../../support/e2e_test"
 require_relative "../../support/puma_fixtures"
 
 # Puma configurations as public applications have them: each starts, and what is not carried out is reported with file
-# and line. What becomes of each statement is in test/puma/expected.md.
+# and line. test/puma/expected.md lists what Highball makes of each statement.
 class PumaFixturesTest < E2ETest
   EXPECTED = File.read(File.join(PumaFixtures::FOLDER, "expected.md"))
 

@@ -56,7 +56,7 @@ class RedmineTest < E2ETest
     browser.visit server.url("/projects/railway/issues/new")
     browser.fill "#issue_subject", "Signal stuck at stop"
     browser.attach "input.file_selector", attachment
-    # The page uploads the file by itself, and has its token once that is done.
+    # The page uploads the file at once, and has its token once that is done.
     wait_for("upload of the attachment", within: 30) do
       browser.driver.find_elements(css: "input.token").any? { |field| field.attribute("value").to_s.include?(".") }
     end

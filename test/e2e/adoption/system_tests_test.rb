@@ -116,7 +116,7 @@ class SystemTestsTest < E2ETest
     FileUtils.mkdir_p(File.join(blog, "test/system"))
     settings = File.join(blog, "config/environments/test.rb")
     File.write(settings, File.read(settings).sub(".configure do\n", "\\0  #{SHOW_EXCEPTIONS}\n"))
-    File.write(File.join(blog, "public/favicon.ico"), "") # which browsers ask for by themselves
+    File.write(File.join(blog, "public/favicon.ico"), "") # browsers always ask for it
     File.write(File.join(blog, "test/test_helper.rb"), HELPER)
     File.write(File.join(blog, "test/system/posts_test.rb"), POSTS)
     blog

@@ -28,7 +28,7 @@ class CoalescingTest < CacheTestCase
     assert_equal 1, asked("/slow")
   end
 
-  # If the answer cannot be stored, those that have waited all go to the application at once.
+  # If the answer cannot be stored, all waiting requests go to the application at once.
   def test_an_answer_that_cannot_be_stored_serialises_nobody
     clients = asking(1, "/slow-private") + asking(5, "/slow-private")
     assert_equal 1, asked("/slow-private")

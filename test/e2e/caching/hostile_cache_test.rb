@@ -69,7 +69,7 @@ class HostileCacheTest < CacheTestCase
     end
   end
 
-  # The same for those that come at the same time: none waits for the answer to the other.
+  # The same for simultaneous requests: none waits for the answer to the other.
   def test_names_in_other_letters_do_not_wait_for_each_other
     client = server.connect
     client.send_request("GET", "/slow", { "Host" => "TEST" })
@@ -84,7 +84,7 @@ class HostileCacheTest < CacheTestCase
     other&.close
   end
 
-  # A GET that announces no body has more in its env than one that says nothing about it.
+  # A GET that announces no body has more in its env than a GET without such fields.
   def test_fields_about_a_body_that_is_none_count
     with = [{ "Content-Length" => "0" }, { "Content-Type" => "text/evil" }]
     with.each { |fields| get("/echo", fields) }
@@ -232,7 +232,7 @@ class HostileCacheTest < CacheTestCase
     assert_equal [MISS, HIT], [says(get("/sized?300000")), get("/sized?200000") && says(get("/sized?200000"))]
   end
 
-  # One who asks for many variants of a page does not drive out the one that others ask for.
+  # One who asks for many variants of a page does not drive out the variant that others ask for.
   def test_variants_of_a_page_are_bounded
     200.times do |number|
       get("/echo", { "X-Junk" => number.to_s })

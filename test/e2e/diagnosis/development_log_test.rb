@@ -13,7 +13,7 @@ class DevelopmentLogTest < E2ETest
 
   # A line of Highball's access log, of a request that reached an action or a file.
   ACCESS = %r{^127\.0\.0\.1 - - \[.*\] "GET (\S+) HTTP/1\.1" (?:200|500)}
-  # Those of Rails, without their tags and colours.
+  # Rails' lines, without their tags and colours.
   OF_RAILS = /(Started|Processing|Completed) (?:GET "(\S+)"|by \S+|\d+)/
 
   def test_rails_by_highball

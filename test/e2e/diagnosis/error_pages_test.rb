@@ -70,7 +70,7 @@ class ErrorPagesTest < E2ETest
     assert_includes page, "Caused by KeyError: key not found: :milk"
   end
 
-  # The caller of `price` and the one that made the application; between them are calls of gems, which are folded.
+  # The caller of `price` and the caller that made the application; between them are calls of gems, which are folded.
   def test_calls_of_the_application_are_open
     server = shop(env: { "HIGHBALL_EDITOR" => "code --wait" },
                   files: { "config.ru" => "require_relative 'shop'\n\nuse Rack::Runtime\nshop = Shop.new\n" \

@@ -119,7 +119,7 @@ class AssetsTest < E2ETest
     digest = after_digest("another image", before)
     assert_equal "another image", server.get("/assets/logo-#{digest}.png").body
     File.rename(file, "#{file}.erb")
-    wait_for("the file of another folder, or the one that is made") do
+    wait_for("the file of another folder, or the new one") do
       server.get("/assets/logo-#{digest}.png")["cache-control"] != IMMUTABLE
     end
   end

@@ -150,7 +150,7 @@ class SlowDisksTest < ManyAppsTestCase
     reader&.close
   end
 
-  # Where large uploads are stored. Others, and those that fit into memory, do not wait for it.
+  # Where large uploads are stored. Other requests, and uploads that fit into memory, do not wait for it.
   def test_a_file_system_that_does_not_answer_under_spool_files
     with_spool_disk do |server, disk|
       assert_equal Digest::MD5.hexdigest(UPLOAD), upload(server, UPLOAD)

@@ -8,7 +8,7 @@ class GatewayTest < GatewayTestCase
   SPOOLED = ("0123456789abcdef" * (BIG / 16)).freeze
   FILES = { "public/a.txt" => "a file\n", "public/large.bin" => Random.new(2).bytes(BIG), "public/.hidden" => "no",
             "public/sub/index.html" => "sub", "public/500.html" => "<p>own page of an error</p>" }.freeze
-  # Fields of one answer only, and those that concern a connection.
+  # Fields of one answer only, and fields about a connection.
   IGNORED = %w[date connection keep-alive transfer-encoding x-request-id x-runtime].freeze
   FIELDS = { "Cookie" => "a=b; c=d", "X-Under-Score" => "1", "Accept" => "*/*", "Authorization" => "Basic YTpi",
              "If-None-Match" => '"x"', "Referer" => "/r", "User-Agent" => "test" }.freeze

@@ -79,7 +79,7 @@ class HostileGatewaysTest < GatewayTestCase
     end
     assert_operator resident_bytes(@server) - memory, :<, MAY_GROW
     assert_includes @server.log, "#{BREACH} asks for much more than it reads"
-    # Those that are read all come.
+    # A client that reads its answers gets all of them.
     gateway(@server, "fastcgi") do |connection|
       (COUNT / 100).times do
         connection.write(question * 100)

@@ -36,7 +36,7 @@ class HostileTest < E2ETest
       server.connect.tap { |connection| connection.write("POST /refused HTTP/1.1\r\nHost: te"[0, number % 30]) }
     end
     assert_operator timings(50) { server.get("/") }.last, :<, 1
-    # Those that have sent part of a head run into its time limit; the others may stay idle.
+    # Clients that have sent part of a head run into its time limit; the others may stay idle.
     said_nothing, began = silent.partition.with_index { |_, number| (number % 30).zero? }
     began.each { |connection| connection.read_all(within: 20) }
     said_nothing.each(&:close)

@@ -33,7 +33,7 @@ class LimitsTest < E2ETest
     refute_includes server.log, "may open only"
   end
 
-  # A new client is served in the place of one that is idle.
+  # A new client is served in the place of an idle one.
   def test_fewer_open_files_than_connections
     server = serve("probe", "--max-connections", "300", fds: { rlimit_nofile: [200, 200] })
     assert_includes server.log, "max_connections is 300, but this process may open only 200 files"

@@ -151,8 +151,8 @@ class RackTest < E2ETest
     assert_equal 200, @server.get("/").status
   end
 
-  # The length that the application declares counts: a body that is too long is cut at it, and one that is too short is
-  # seen to be cut off. So it is whatever the shape of the body, and however fast the worker is.
+  # The length that the application declares counts: a longer body is cut at it, and a shorter one is seen to
+  # be cut off. So it is whatever the shape of the body, and however fast the worker is.
   def test_a_wrong_length_counts
     %w[array each pause].each do |shape|
       @server.connect do |connection|

@@ -104,7 +104,7 @@ class RedirectsTest < TlsTestCase
     end
   end
 
-  # What clients send as a host, or as one that a proxy has seen, is in no redirect.
+  # What clients send as a host, or as a host that a proxy has seen, is in no redirect.
   def test_a_host_is_not_repeated
     server = serve_app("--canonical-host", "blog.test", *redirects("/old /new"))
     forged = { "Host" => "evil.example", "X-Forwarded-Host" => "evil.example", "X-Forwarded-Proto" => "https" }

@@ -158,7 +158,7 @@ class RequestIdsTest < GatewayTestCase
     end
   end
 
-  # Those of requests that the test has sent: at the start, some ask whether the server is there.
+  # Lines of requests that the test has sent: at the start, some ask whether the server is there.
   def log_lines = File.exist?(@log) ? File.readlines(@log) : []
 
   def trace_of(server, fields) = env_of(server.get("/", fields).body).values_at("HTTP_TRACEPARENT", "HTTP_TRACESTATE")

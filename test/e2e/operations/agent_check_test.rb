@@ -125,7 +125,7 @@ class AgentCheckTest < UpgradeTestCase
     assert_equal 200, server.get("/").status
   end
 
-  # A client that sends a letter at a time, and one that never reads, for as long as they may.
+  # A client that sends a letter at a time, and another that never reads, for as long as they may.
   def test_slow_clients_are_cut_off
     serve("probe", *agent)
     slow = Socket.tcp("127.0.0.1", agent_port)

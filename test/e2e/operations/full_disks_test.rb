@@ -26,7 +26,7 @@ class FullDisksTest < E2ETest
     @server.signal("HUP")
     assert_operator line("log", /dropped lines: standard error was full/)["lines"], :>=, 1
     assert_equal 200, line("access.log", %r{/after})["status"]
-    # The line that fills the page, and the one that was cut off.
+    # The line that fills the page, and the line that was cut off.
     LOGS.each { |name| assert_equal(2, lines(name).count { |line| !json?(line) }, name) }
   end
 

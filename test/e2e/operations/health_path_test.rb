@@ -2,7 +2,7 @@
 
 require_relative "../../support/e2e_test"
 
-# `health_path`: health checks at the addresses for clients, which the front answers by itself.
+# `health_path`: health checks at the addresses for clients, which the front answers without a worker.
 class HealthPathTest < E2ETest
   parallelize_me!
 

@@ -83,7 +83,7 @@ class MetricsTest < UpgradeTestCase
     clients&.each(&:close)
   end
 
-  # Sums outlive the worker that has collected, and one that is stopped holds up nothing.
+  # Sums outlive the worker that has collected, and a stopped worker holds up nothing.
   def test_garbage_collectors_of_workers
     server = serve(app_named("blog"), *admin)
     majors = -> { metrics.fetch('highball_ruby_gc_total{app="blog",kind="major"}') }
@@ -122,7 +122,7 @@ class MetricsTest < UpgradeTestCase
     promtool("test", "rules", File.join(HighballServer::ROOT, "test/support/highball-alerts-test.yml"))
   end
 
-  # Each metric that rules and dashboard name is one that there is.
+  # Each metric that rules and dashboard name exists.
   def test_rules_and_dashboard_name_metrics_that_there_are
     server = serve(app_named("blog"), *admin)
     server.get("/")

@@ -4,7 +4,7 @@
 
 require_relative "../../support/refork_test_case"
 
-# Reforks that Highball begins by itself, as measurements of memory show that they pay.
+# Reforks that Highball begins automatically, as measurements of memory show that they pay.
 class AutoReforkTest < ReforkTestCase
   # Each worker fills 80 MiB with its first request.
   FILLING = <<~RUBY.freeze

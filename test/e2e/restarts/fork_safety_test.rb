@@ -90,7 +90,7 @@ class ForkSafetyTest < ReforkTestCase
       assert_operator answer["files"], :>, 0
       assert_operator answer["visits"], :>, 0
     end
-    assert_equal 15, @hub.users.length, "of all workers, and of those that served while a mold was made"
+    assert_equal 15, @hub.users.length, "of all workers, and of the workers that served while a mold was made"
     @hub.users.each { |number, pids| assert_equal 1, pids.length, "connection #{number} is used by #{pids}" }
     numbers = answers.flat_map { |answer| answer["random"] }
     assert_equal numbers.uniq, numbers, "random numbers are repeated"

@@ -3,7 +3,7 @@
 require "pty"
 require_relative "../../support/upgrade_test_case"
 
-# What a process inherits over exec from the one that starts it: none of it may disable the server. `env` of coreutils
+# What a process inherits over exec from its starter: none of it may disable the server. `env` of coreutils
 # blocks and ignores signals.
 class InheritedStateTest < UpgradeTestCase
   OPTIONS = %w[serve -b 127.0.0.1 -p 0 -e production -w 1].freeze
@@ -105,7 +105,7 @@ class InheritedStateTest < UpgradeTestCase
     assert_match(/HIGHBALL_CONFIG: `.*caf\\xe9\.toml` is not UTF-8/, output)
   end
 
-  # Those meant for another process, and one that was left open.
+  # Descriptors meant for another process, and one left open.
   def test_descriptors
     app = version(1)
     File.open(File.join(app, "version")) do |file|

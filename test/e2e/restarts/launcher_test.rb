@@ -54,7 +54,7 @@ class LauncherTest < UpgradeTestCase
     refute_includes unit, "/gems/highball-", "it names no version's folder"
   end
 
-  # Another Ruby may have installed the new version; one that the user has named stays.
+  # Another Ruby may have installed the new version; a named Ruby stays.
   def test_the_ruby_of_the_launcher_is_not_handed_on
     old = { "HIGHBALL_LAUNCHER_RUBY" => "/old/ruby" }
     seen = { {} => RbConfig.ruby, old.merge("HIGHBALL_RUBY" => "/old/ruby") => RbConfig.ruby,

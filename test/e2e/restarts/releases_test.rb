@@ -55,7 +55,7 @@ class ReleasesTest < UpgradeTestCase
     end
   end
 
-  # Nothing has led to the new release yet, and the one that is served has gone.
+  # Nothing has led to the new release yet, and the served one has gone.
   def test_a_boot_leads_to_the_new_release_where_the_old_one_has_gone
     release(1)
     server = serve(@current, workers: 2)

@@ -5,8 +5,8 @@
 require_relative "../../support/open_stream"
 require_relative "../../support/upgrade_test_case"
 
-# Many answers that have left their places, during operations: those that end in time are complete, the others are cut
-# off, and no other request fails.
+# Many answers that have left their places, during operations: answers that end in time are complete, the others are
+# cut off, and no other request fails.
 class StreamsInOperationsTest < UpgradeTestCase
   STREAMS = ENV["HIGHBALL_TEST_LEVEL"] == "full" ? 500 : 120
   LINES = Array.new(20) { |number| "line #{number}\n" }.join
@@ -29,7 +29,7 @@ class StreamsInOperationsTest < UpgradeTestCase
       }
     end
   RUBY
-  # Those that another worker may repeat.
+  # Questions that another worker may repeat.
   REPEATABLE = VersionedApp::QUESTIONS.first(1)
 
   def setup

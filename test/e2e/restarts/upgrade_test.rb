@@ -153,7 +153,7 @@ class UpgradeTest < UpgradeTestCase
       assert_match(/hot restart +by highball upgrade: done/, text)
     end
     third = upgrade(server)
-    # The first process, and no other, is the PID proxy for the one that serves.
+    # The first process, and no other, is the PID proxy for the serving one.
     wait_for("the end of the second") { highballs(server).sort == [server.pid, third].sort }
     restart(server)
     assert_predicate server.stop, :success?

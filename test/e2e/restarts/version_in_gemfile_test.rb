@@ -3,8 +3,8 @@
 require_relative "../../../lib/highball/version"
 require_relative "../../support/restart_test_case"
 
-# The Gemfile of the application has another version of Highball than the server that runs: a later one that has not
-# taken over yet.
+# The Gemfile of the application has another version of Highball than the server that runs: a later version, which
+# has not taken over yet.
 class VersionInGemfileTest < RestartTestCase
   GEMFILE = <<~RUBY
     gem "rack"

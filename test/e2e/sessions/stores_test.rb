@@ -11,7 +11,7 @@ require_relative "../../support/redis_server"
 class SessionStoresTest < E2ETest
   include SessionClients
 
-  # Those that the benchmark compares with.
+  # Stores that the benchmark compares with.
   COMPARED = File.join(HighballServer::ROOT, "bench/apps/rails/lib/sessions")
   COOKIE = 'config.session_store :cookie_store, key: "_sessions"'
   RUBYS_PSTORE = <<~RUBY.freeze

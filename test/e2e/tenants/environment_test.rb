@@ -5,7 +5,7 @@ require_relative "../../support/tenants_test_case"
 # The environment of applications' processes: no variables of root's for other users, and none of `bundle exec` for
 # other Gemfiles.
 class TenantEnvironmentTest < TenantsTestCase
-  # Answers with the variables of the process, and with those that there were when it was loaded.
+  # Answers with the variables of the process, now and when it was loaded.
   VARIABLES = <<~RUBY
     require "json"
     loaded = ENV.to_h

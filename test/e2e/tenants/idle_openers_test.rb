@@ -42,7 +42,7 @@ class IdleOpenersTest < SpawnerTestCase
     assert_file(server)
   end
 
-  # A stopped process does not end by itself when its socket is closed.
+  # A stopped process does not end when its socket is closed.
   def test_a_stopped_one_ends
     server = serve_sleepy(seconds: 3)
     assert_file(server)
@@ -108,7 +108,7 @@ class IdleOpenersTest < SpawnerTestCase
     assert_equal front_of(server), @checkpoints.wait_until_reached(step)
   end
 
-  # One that was not asked for before is served.
+  # Asks for a new file each time.
   def assert_file(server)
     number = @lock.synchronize { @next += 1 } % FILES.length
     answer = ask_attacker(server, "/#{number}.txt", {}, within: 30)

@@ -59,7 +59,7 @@ class TenantSilentDisksTest < TenantsTestCase
     assert_operator waiting_processes(server).size, :<=, waiting.size + 1
     links.each { |link| as_attacker { File.unlink(link) && File.symlink(@release, link) } }
     @disk.answer
-    wait_for("the end of those that wait") { waiting_processes(server).empty? }
+    wait_for("the end of the waiting processes") { waiting_processes(server).empty? }
     read_again_until(server) { links.all? { |link| ask(server, link).status == 200 } }
     assert_goes_on(server)
   end
@@ -113,7 +113,7 @@ class TenantSilentDisksTest < TenantsTestCase
 
   def ask(server, link) = server.get("/", { "Host" => "#{File.basename(link)}.test" })
 
-  # Those of this server's that read something as root.
+  # Processes of this server that read something as root.
   def waiting_processes(server)
     ProcessFacts.tree(server.pid).select do |pid|
       ProcessFacts.command_line(pid).match?(/\Ahighball: (configuration|table)/)

@@ -98,7 +98,7 @@ class SpawnerTest < SpawnerTestCase
     ask_attacker(server, "/own.txt")
     assert_equal "own", ask_victim(server, "/own.txt").body
     assert_victim_serves(server)
-    wait_for("the end of those that were stopped", within: 20) do
+    wait_for("the end of the stopped processes", within: 20) do
       ask_attacker(server, "/own.txt")
       (openers_of(server, ATTACKER) & stopped).empty?
     end
@@ -241,7 +241,7 @@ class SpawnerTest < SpawnerTestCase
 
   def binds(*paths) = "bind = #{paths.map { |path| "unix:#{path}" }}\ndrain_timeout = '1s'"
 
-  # System calls, except for the one that waits.
+  # System calls, except for the waiting one.
   def calls(trace)
     File.readlines(trace).grep_v(/resumed|\A\d+ +(restart_syscall|poll|ppoll)\(|SIG|strace: /)
   end

@@ -2,7 +2,7 @@
 
 require_relative "../../support/acme_test_case"
 
-# Certificates by themselves: authorities that are slow, refuse, suggest times, want accounts, or look at the DNS.
+# Automatic certificates: authorities that are slow, refuse, suggest times, want accounts, or look at the DNS.
 class AcmeAuthoritiesTest < AcmeTestCase
   def test_an_authority_that_limits_the_rate
     @double = AcmeDouble.new(@pebble)

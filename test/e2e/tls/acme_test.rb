@@ -4,7 +4,7 @@ require_relative "../../support/acme_test_case"
 require_relative "../../support/checkpoints"
 require_relative "../../support/load"
 
-# Certificates by themselves: an authority issues them to a server that has none.
+# Automatic certificates: an authority issues them to a server that has none.
 class AcmeTest < AcmeTestCase
   def test_a_server_without_certificates_gets_one
     @pebble.start

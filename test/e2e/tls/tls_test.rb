@@ -140,7 +140,7 @@ class TlsTest < TlsTestCase
     found = %w[one.test two.test TWO.test a.two.test a.b.two.test three.test].map { |host| serial_for(port, host) }
     assert_equal [one, two, two, two, one, one], found
     assert_equal one, serial_for(port, nil)
-    # One that cannot check elliptic curves.
+    # A client that cannot check elliptic curves.
     tls = tls_socket(port, host: "two.test", max: OpenSSL::SSL::TLS1_2_VERSION, ciphers: "aRSA", verify: false)
     assert_equal rsa, tls.peer_cert.serial
   ensure

@@ -107,7 +107,7 @@ class WebSocketRestartsTest < TlsTestCase
   def test_clients_that_connect_again_stay
     clients = Array.new(12) { plain }
     old = pids_of(clients)
-    # One that a worker has just accepted may still count as a request of it as well.
+    # A WebSocket that a worker has just accepted may still count as its request as well.
     assert_operator old.values.min, :>=, 4, "they are shared out"
     assert_equal 2, old.length
     again = clients.map { |client| Thread.new { [client.end, plain] } }

@@ -91,7 +91,7 @@ class CrashLoopsTest < E2ETest
     assert_operator outcomes.map(&:seconds).max, :<, 5
   end
 
-  # One of several does not make the application one that crashes.
+  # One of several does not put the application into a crash loop.
   def test_others_that_last_keep_it_ready
     app, admin_path = crashing(<<~RUBY)
       lock = File.open("once", "a")
@@ -100,7 +100,7 @@ class CrashLoopsTest < E2ETest
     RUBY
     server = serve(app, "--admin", "unix:#{admin_path}", workers: 2)
     wait_for_loop(server)
-    wait_for("one that lasts", within: 30) { ask(admin_path, "/readyz").status == 200 }
+    wait_for("a lasting worker", within: 30) { ask(admin_path, "/readyz").status == 200 }
     assert_equal 200, server.get("/").status
   end
 

@@ -50,7 +50,7 @@ class GrowingThreadsTest < E2ETest
     wait_for("all threads but the last ones to wait") { @service.waiting == 28 }
     wait_for("one for other requests") { threads(server) == [29, "demand"] }
     took = timings(100) { assert_equal "hello", server.get("/").body }
-    assert_operator percentile(took, 0.5), :<, 0.5, "others wait behind those that wait"
+    assert_operator percentile(took, 0.5), :<, 0.5, "others wait behind the waiting requests"
     assert_equal 28, @service.waiting
     @service.release
     assert_equal ["answer"] * 120, answers

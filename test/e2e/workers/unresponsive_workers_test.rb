@@ -112,7 +112,7 @@ class UnresponsiveWorkersTest < E2ETest
   def serve_app(*options, workers:, limit: "3s")
     folder = folder_with("config.ru" => APP)
     server = serve(folder, *options, "--request-timeout", limit, "--drain-timeout", "3s", workers: workers)
-    # One that is stopped before it is ready has the time of a boot.
+    # A worker that is stopped before it is ready has the time of a boot.
     wait_for("all workers", within: 30) { states(server) == ["serving"] * workers }
     server
   end

@@ -1,7 +1,7 @@
 //! Where an access log is, and how it is opened.
 //!
-//! As root, a log in a folder that only root can write to is opened by root. One that lies elsewhere belongs to the
-//! application whose log it is, and is opened with the rights of that application's user, as a regular file: a link
+//! As root, a log in a folder that only root can write to is opened by root. A log elsewhere belongs to its
+//! application, and is opened with the rights of that application's user, as a regular file: a link
 //! there would have root write wherever it leads, and a named pipe or a device would hold the server up.
 
 use std::fs::{File, OpenOptions};

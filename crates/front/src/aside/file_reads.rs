@@ -209,7 +209,7 @@ impl ServedFile {
         goes_on
     }
 
-    /// As many of these bytes as are in the file; or those that are not yet.
+    /// How many of these bytes are in the file; or the bytes that are not yet.
     fn find(&self, offset: u64, length: u64) -> Found {
         self.behind.as_ref().map_or(Found::InFile(length), |behind| behind.find(offset, length))
     }

@@ -1,7 +1,7 @@
 //! Files that the front writes, without the event loop waiting.
 //!
 //! What is to be written waits in memory until a thread of the pool has written it, and is read from there until then. So a
-//! file system that does not answer holds up those whose bytes it has to store, and no others. The file itself is created
+//! silent file system holds up only requests whose bytes it has to store. The file itself is created
 //! by such a thread, too.
 
 use std::collections::VecDeque;
@@ -233,7 +233,7 @@ impl WriteBehind {
 /// Opens a file again for another process: to be read only, from the start.
 ///
 /// # Errors
-/// Those of open(2); `/proc` is needed.
+/// Errors of open(2); `/proc` is needed.
 #[allow(clippy::disallowed_methods)] // it is the file that is open already
 pub(crate) fn reopen_read_only(file: &File) -> io::Result<OwnedFd> {
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());

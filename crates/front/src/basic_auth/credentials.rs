@@ -35,7 +35,7 @@ impl fmt::Debug for Credentials {
 }
 
 impl Credentials {
-    /// Those of a request, if it has the field once and as it should be.
+    /// The credentials of a request, if it has the field once and as it should be.
     pub(super) fn of(head: Head<'_>) -> Option<Credentials> {
         let mut values = head.values_of(known_key::AUTHORIZATION);
         let (value, None) = (values.next()?, values.next()) else { return None };

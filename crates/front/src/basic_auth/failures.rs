@@ -12,7 +12,7 @@ const TIME_MS: u64 = 60_000;
 /// Most clients that are remembered; beyond that, the client that began first is forgotten.
 const MOST_CLIENTS: usize = 4096;
 
-/// Wrong passwords, by client. Those that connect from this machine count as one client: they may be a proxy.
+/// Wrong passwords, by client. All on this machine count as one client: they may be a proxy.
 #[derive(Debug, Default)]
 pub(super) struct Failures(HashMap<Option<Origin>, Failed>);
 

@@ -46,7 +46,7 @@ impl KnownLogins {
         Ok(KnownLogins { key, logins: HashMap::new() })
     }
 
-    /// That of somebody whose password has this hash in the file: with another one there, it is another login.
+    /// The login of somebody whose password has this hash in the file: with another hash, it is another login.
     pub(super) fn login(&self, credentials: &Credentials, hash: &[u8]) -> Login {
         let mut login = Sha256::new_with_prefix(&self.key[..]);
         for part in [&credentials.name, hash, &credentials.password[..]] {

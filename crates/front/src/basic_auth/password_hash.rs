@@ -145,7 +145,7 @@ fn is_of_alphabet(text: &str) -> bool {
     text.bytes().all(|byte| ALPHABET.contains(&byte))
 }
 
-/// The hash of Apache's MD5 (`apr_md5_encode` of APR): that of crypt(3) for MD5, but for its name.
+/// The hash of Apache's MD5 (`apr_md5_encode` of APR): crypt(3)'s for MD5, under another name.
 fn apr1(password: &[u8], salt: &[u8]) -> String {
     let inner = Md5::new().chain_update(password).chain_update(salt).chain_update(password).finalize();
     let mut outer = Md5::new().chain_update(password).chain_update(b"$apr1$").chain_update(salt);

@@ -62,7 +62,7 @@ impl Varied {
 }
 
 /// What a request says in a field, as it is compared (RFC 9111 section 4.1): several fields are one list, space around its
-/// items makes no difference, and where the case makes none either, it is that of small letters.
+/// items makes no difference, and if the case makes none either, letters are small.
 pub(super) fn value_in(name: &[u8], head: Head<'_>) -> Value {
     let mut joined: Option<Vec<u8>> = None;
     for (other, value) in head.passed_fields() {

@@ -22,7 +22,7 @@ pub struct Directives {
 }
 
 impl Directives {
-    /// Those of all Cache-Control fields of a message.
+    /// The directives of all Cache-Control fields of a message.
     pub fn of<'a>(values: impl IntoIterator<Item = &'a [u8]>) -> Self {
         let mut directives = Directives::default();
         for value in values {
@@ -57,7 +57,7 @@ impl Directives {
     }
 }
 
-/// Notes a time. One that is malformed counts as `strictest`.
+/// Notes a time. A malformed one counts as `strictest`.
 fn shorten(time: &mut Option<u64>, argument: Option<&[u8]>, strictest: u64) {
     let seconds = argument.and_then(delta_seconds).unwrap_or(strictest);
     let stricter = match *time {

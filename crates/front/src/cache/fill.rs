@@ -277,7 +277,7 @@ impl Fill {
         self.give_up();
     }
 
-    /// Nothing will be stored. Those that wait go to the application themselves.
+    /// Nothing will be stored. Waiting requests go to the application.
     pub(super) fn give_up(&mut self) {
         self.state = State::Done;
         self.flying = None;

@@ -35,7 +35,7 @@ pub(super) struct Flying {
     flights: Rc<Flights>,
 }
 
-/// One that waits.
+/// A waiting request.
 struct Waiting(Rc<Flight>);
 
 impl Flights {
@@ -54,7 +54,7 @@ impl Flights {
         Some(Pending::new(async move {
             let landed = waiting.0.landed.notified();
             if !waiting.0.has_landed.get() {
-                // What has become of it shows when the cache is asked again.
+                // The next look into the cache shows its outcome.
                 let _ = timeout(WAIT, landed).await;
             }
         }))

@@ -3,7 +3,7 @@
 //! An attacker who has one answer stored in the place of another has it sent to everyone. So everything that the
 //! application gets of a request is part of the key, byte by byte, unless it is known that answers for all do not depend on
 //! it: [`is_harmless`] has a list of header fields, and the version of HTTP and the client's address are the same as such
-//! fields. All other fields are part of the key, also those that are unheard of, such as `X-Forwarded-Host` or
+//! fields. All other fields are part of the key, also unheard of ones, such as `X-Forwarded-Host` or
 //! `X-Original-URL`. Beside the key, `Vary` counts. A test compares keys with what the application gets.
 
 use crate::message::request_head::{Head, Method};
@@ -17,7 +17,7 @@ pub struct Key {
 }
 
 impl Key {
-    /// That of a request, of a client that uses TLS or not. `None`: it names no host, or its target is no path.
+    /// The key of a request, of a client that uses TLS or not. `None`: it names no host, or its target is no path.
     pub fn of(head: Head<'_>, is_tls: bool) -> Option<Key> {
         let host = head.host()?.whole(head.text);
         let target = head.target();
@@ -70,9 +70,9 @@ fn add_part(part: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(part);
 }
 
-/// Fields on which an answer for all clients does not depend, unless `Vary` names them. They are of three kinds: those by
-/// which clients and servers negotiate, for which applications have `Vary`; those about this cache, the connection or the
-/// content, of which there is none; and those that differ from one request to the next, such as ids and addresses.
+/// Fields on which an answer for all clients does not depend, unless `Vary` names them. They are of three kinds: fields of
+/// content negotiation, for which applications have `Vary`; fields about this cache, the connection or the content, of
+/// which there is none; and fields that differ from one request to the next, such as ids and addresses.
 const HARMLESS: [&[u8]; 55] = [
     b"accept",
     b"accept-charset",

@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use super::answer::StoredAnswer;
 
-/// Most answers of one URI: with other fields, or other values of those that `Vary` names..
+/// Most answers of one URI: with other fields, or other values of the fields that `Vary` names.
 const MOST_OF_URI: usize = 64;
 
 /// Most answers of an application, whatever their size.
@@ -20,10 +20,10 @@ const NONE: u32 = u32::MAX;
 pub(super) struct Store {
     places: Vec<Option<Node>>,
     free: Vec<u32>,
-    /// The first answer of those whose URIs have this hash.
+    /// By the hash of a URI: its first answer.
     first: HashMap<u64, u32>,
     hasher: RandomState,
-    /// Those that were used last, and not for longest.
+    /// The most and the least recently used answers.
     newest: u32,
     oldest: u32,
     count: usize,

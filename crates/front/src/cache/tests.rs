@@ -101,7 +101,7 @@ fn what_was_not_used_for_longest_makes_room() {
     assert!(bytes <= 100_000 && responses > 10, "{responses} in {bytes} bytes");
     hit(look_up(&cache, &get("/29", ""), 0));
     fill(look_up(&cache, &get("/1", ""), 0));
-    // One that is sent holds its memory.
+    // An answer that is being sent holds its memory.
     let held = hit(look_up(&cache, &get("/29", ""), 0));
     cache.follow(9);
     (0..100).for_each(|_| cache.tick());

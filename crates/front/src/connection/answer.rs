@@ -238,7 +238,7 @@ impl Connection {
 
     /// A queued request whose client has left need not be begun. Of a Unix socket the kernel knows; with TCP, the client's
     /// machine resets the connection when something is sent. An interim head may be sent at any time, and clients skip it
-    /// (RFC 9110 section 15.2). Those that speak HTTP/1.0 get none, and count as if they waited.
+    /// (RFC 9110 section 15.2). HTTP/1.0 clients get none, and count as waiting.
     fn probe(&mut self) -> Result<ClientSide, End> {
         if self.stream.is_closed() {
             return Err(End::Gone);

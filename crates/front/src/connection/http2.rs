@@ -60,7 +60,7 @@ const GOODBYE: Duration = Duration::from_secs(2);
 /// What the streams of a connection share.
 #[derive(Debug)]
 pub(super) struct Streams {
-    /// Those that are served, and the bytes of their heads.
+    /// How many streams are served, and the bytes of their heads.
     running: Cell<usize>,
     head_bytes: Cell<usize>,
     /// How often the client may still reset one, at this time in milliseconds.
@@ -284,7 +284,7 @@ impl Http2Connection {
         Poll::Ready(())
     }
 
-    /// Tells the client to send its next requests on another connection. Those that are on their way are served.
+    /// Tells the client to send its next requests on another connection. Requests on their way are served.
     fn say_goodbye(&mut self) {
         self.is_leaving = true;
         self.h2.graceful_shutdown();

@@ -94,7 +94,7 @@ impl Connection {
         Poll::Pending
     }
 
-    /// A connection that has nothing to do keeps little memory: most of those that are open are idle.
+    /// An idle connection keeps little memory: most open ones are idle.
     fn become_idle(&mut self) {
         let mut inner = self.request.exchange.borrow();
         if inner.request.head.capacity() > IDLE_BYTES {

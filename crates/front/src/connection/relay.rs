@@ -29,7 +29,7 @@ const PIECES: u32 = 4;
 /// What goes in one direction.
 #[derive(Debug, Default)]
 struct Way {
-    /// What was read and not written yet. Most of those that are open are idle, and have nothing here.
+    /// What was read and not written yet. Most open relays are idle, and have nothing here.
     rest: Vec<u8>,
     /// Nothing more will be read.
     ended: bool,

@@ -28,7 +28,7 @@ const FIRST_BYTES: usize = 4096;
 pub(super) enum Secured {
     /// With TLS, and this protocol within it.
     Tls(Stream, Alpn),
-    /// With HTTP, as these bytes show and those that have not been read yet.
+    /// With HTTP, as these bytes show. More may follow.
     PlainHttp(Stream, Vec<u8>),
 }
 

@@ -85,7 +85,7 @@ impl Upload {
 }
 
 impl Connection {
-    /// Reads the body of the request at hand into its exchange. `Some`: it is refused.
+    /// Reads the body of the current request into its exchange. `Some`: it is refused.
     pub(super) async fn upload(&mut self, app: &AppState) -> Result<Option<Refusal>, End> {
         if self.request.head.framing == BodyFraming::None {
             self.request.exchange.borrow().request.body = Body::None;

@@ -11,7 +11,7 @@ pub(super) struct Generations {
     /// The newest that has served, and was not withdrawn. Its workers may all have died; others will come, unless the
     /// server is stopping: then it is the newest that serves.
     pub(super) newest: u32,
-    /// The one whose restart was taken back last. What serves of it does so until it is replaced.
+    /// The generation whose restart was taken back last. Its workers serve until they are replaced.
     pub(super) withdrawn: u32,
 }
 

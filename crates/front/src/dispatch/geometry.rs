@@ -4,7 +4,7 @@ use highball_config::{Limits, Threads};
 use highball_ring::request::{FIELD_BYTES, FIXED_BYTES};
 use highball_ring::Geometry;
 
-/// Most requests placed ahead in a ring, beyond those that its threads can begin.
+/// Most requests placed ahead in a ring, beyond what its threads can begin.
 const LOOK_AHEAD: u32 = 32;
 
 /// The part of the places that are kept from [kinds](super::kinds) of requests that crowd a worker, rounded up.

@@ -1,8 +1,8 @@
-//! Kinds of requests: those that wait for long do not get the last places.
+//! Kinds of requests: long waiting ones do not get the last places.
 //!
 //! However many threads a worker may have, there may be more requests that wait, such as those of a page that asks a language
 //! model. So a worker with a range of threads keeps the last few places from kinds of requests that crowd it: that have a
-//! quarter of its places, or have had one for a quarter of a second. Other requests get these places, and pass those that wait.
+//! quarter of its places, or have had one for a quarter of a second. Other requests get these places, and overtake.
 
 use std::collections::HashMap;
 use std::rc::Rc;

@@ -33,7 +33,7 @@ pub(super) enum OverrunNews {
     Stuck,
 }
 
-/// Those of a worker: at most one for each slot.
+/// Overruns of a worker: at most one for each slot.
 #[derive(Debug, Default)]
 pub(super) struct Overruns(Vec<Overrun>);
 
@@ -53,7 +53,7 @@ impl Overruns {
         self.0.clear();
     }
 
-    /// Those that have exceeded their time limits.
+    /// How many requests have exceeded their time limits.
     pub(super) fn timed_out(&self) -> u32 {
         self.0.iter().filter(|overrun| overrun.stage != Stage::InTime).count() as u32
     }

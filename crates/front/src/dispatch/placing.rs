@@ -24,8 +24,8 @@ pub(super) enum Placing {
 }
 
 impl Dispatcher {
-    /// Places what waits, as far as there are workers for it. During a restart, those that have to wait for the new
-    /// generation do not hold up those behind them.
+    /// Places what waits, as far as there are workers for it. During a restart, requests that have to wait for the
+    /// new generation do not hold up the requests behind them.
     pub(super) fn place_waiting(&mut self) {
         let mut at = 0;
         let mut full_from = u32::MAX; // for these generations and later ones there is no room
@@ -57,8 +57,8 @@ impl Dispatcher {
         }
     }
 
-    /// The least busy worker with a thread free; failing that, the one with the fewest requests among those
-    /// that may be given some ahead: not if it stays where it is placed.
+    /// The least busy worker with a thread free; failing that, the one with the fewest requests among the
+    /// workers that may be given some ahead: not if it stays where it is placed.
     ///
     /// No worker older than generation `oldest`. Prefers older generations: a connection stays with a
     /// newer one, which has only one worker at the beginning of a restart.
@@ -74,7 +74,7 @@ impl Dispatcher {
     fn choose_worker_for_web_socket(&self, exchange: &Exchange, oldest: u32) -> Option<usize> {
         let order = |worker: &Worker| {
             let goes = worker.generation != self.generations.newest;
-            // Those that it is about to accept are among its requests.
+            // WebSockets that it is about to accept are among its requests.
             (worker.is_suspect(), worker.rank(), goes, worker.hijacked + worker.in_flight)
         };
         let fewest = |look_ahead| self.first_with_room(exchange, oldest, look_ahead, order);

@@ -48,7 +48,7 @@ impl Dispatcher {
     }
 }
 
-/// Those that were received first, in order, and the number of all others.
+/// The first received, in order, and the number of all others.
 fn oldest<T>(mut all: Vec<(u64, T)>, most: usize) -> (Vec<T>, usize) {
     let more = all.len().saturating_sub(most);
     if more > 0 {

@@ -17,7 +17,7 @@ pub(crate) struct ServiceTime {
     average_ns: u64,
     /// Start of the request expected to finish next.
     since: Instant,
-    /// How many requests may be placed ahead: asked for each request, and several times for those that wait.
+    /// How many requests may be placed ahead: asked for each request, and several times for waiting ones.
     look_ahead: u32,
 }
 

@@ -69,7 +69,7 @@ impl Silence {
             // A debugger may have stopped its threads.
             (Sign::Stopped, true) => (STOPPED_IN_DEVELOPMENT_MS, is_idle),
             (Sign::Stopped, false) => (STOPPED_MS, true),
-            // A request that keeps the GVL explains it, and has its own limit. One that ends shows that the GVL is free.
+            // A request that keeps the GVL explains it, and has its own limit. Its end shows that the GVL is free.
             (Sign::Silent, false) => (SILENT_MS, is_idle || has_served),
             (Sign::Answers, _) | (Sign::Silent, true) => return false,
         };

@@ -1,5 +1,5 @@
-//! Whether a worker begins the requests that it is given. One that is stopped, whose serving threads are gone, or in which a
-//! thread never gives the GVL away, does not, and the kernel reports nothing of it.
+//! Whether a worker begins the requests that it is given. A worker does not if it is stopped, if its serving threads are
+//! gone, or if a thread never gives the GVL away, and the kernel reports nothing of it.
 //!
 //! Only requests are evidence here: nothing is concluded from a worker that was given none ([`super::silence`] is for that). What it does not begin goes to others
 //! within milliseconds ([`super::placing`]), so it is given another one from time to time, as a trial. Time counts as far as

@@ -150,7 +150,7 @@ impl Dispatcher {
 }
 
 impl Worker {
-    /// Answers that have left their places and not ended: those that have clients, or all that the worker counts.
+    /// Answers that have left their places and not ended: the ones with clients, or all that the worker counts.
     pub(crate) fn stream_count(&self) -> u32 {
         (self.streams.len() as u32).max(self.ring.left())
     }

@@ -72,23 +72,23 @@ pub(crate) struct Worker {
     pub(super) common_places: u32,
     /// Their number.
     pub(crate) in_flight: u32,
-    /// Those of them for which no client waits any more.
+    /// Requests in flight for which no client waits any more.
     pub(super) overruns: Overruns,
     /// Connections that its application has taken over.
     pub(crate) hijacked: u32,
     /// Requests that the worker was asked to free the places of.
     pub(super) offers: u32,
-    /// Those whose answers have left their places, and go on.
+    /// Requests whose answers have left their places, and go on.
     pub(super) streams: Vec<Rc<Exchange>>,
     /// The number of its places when it learned that requests wait for another one; `None`: none does.
     pub(super) wanted_beyond: Option<u32>,
-    /// Those that the worker has not begun, as far as is known, in order.
+    /// Requests that the worker has not begun, as far as is known, in order.
     pub(crate) unclaimed: VecDeque<Ticket>,
     /// Threads that were woken since the last request was begun.
     rung: u32,
     /// The oldest request that it had not begun at the last look, and the number of looks that found it so.
     oldest: (u64, u32),
-    /// How often in a row it did not begin what it was given: those that were better are asked first.
+    /// How often in a row it did not begin what it was given: better workers are asked first.
     pub(crate) unresponsive: u32,
     /// What that has come to.
     pub(super) stall: Stall,
@@ -172,7 +172,7 @@ impl Worker {
         }
     }
 
-    /// For the choice among workers: those that have not begun what they were given come last, unless they are on trial.
+    /// For the choice among workers: unresponsive ones come last, unless they are on trial.
     pub(super) fn rank(&self) -> (bool, u32) {
         (!self.is_on_trial, if self.is_on_trial { 0 } else { self.unresponsive })
     }
@@ -236,7 +236,7 @@ impl Worker {
         self.slots[usize::from(ticket.slot)].take()
     }
 
-    /// Takes back the first of those that were not begun.
+    /// Takes back the first request that was not begun.
     pub(crate) fn take_back_first(&mut self) -> Option<Rc<Exchange>> {
         self.see_claims();
         let first = *self.unclaimed.front()?;

@@ -153,7 +153,7 @@ impl Dispatcher {
         }
     }
 
-    /// Repeats or fails the requests that this worker had begun. `may`: those that allow it are repeated.
+    /// Repeats or fails the requests that this worker had begun. `may`: repeatable ones are repeated.
     fn repeat_or_fail(&mut self, worker: u32, slots: Vec<Option<Rc<Exchange>>>, may: bool) {
         for exchange in slots.into_iter().flatten() {
             let mut inner = exchange.borrow();

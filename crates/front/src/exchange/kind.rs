@@ -1,4 +1,4 @@
-//! Kinds of requests: those that differ only by numbers and keys in their paths.
+//! Kinds of requests: paths that differ only by numbers and keys are one kind.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 

@@ -731,7 +731,7 @@ impl Response {
         if self.files > if self.sent_file.is_some() { 1 } else { MAX_FILES } {
             return Err(RingError::Breach("more files in one answer than are allowed"));
         }
-        // Only a regular file ends. One that the kernel makes up is found out when it is read.
+        // Only a regular file ends. A file that the kernel makes up is found out when it is read.
         let Ok(backing) = highball_tenant::handed_over(&file) else {
             return Err(RingError::Breach("a file that is not a regular file"));
         };

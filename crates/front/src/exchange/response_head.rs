@@ -84,8 +84,8 @@ pub(crate) fn sent_file(payload: &[u8], asked: Option<&Conditions>) -> Option<Se
     Some(SentFile::judged(asked, Validators { etag, last_modified, length }))
 }
 
-/// Reads the response head in `payload` (see the ring's `PROTOCOL.md`, frame `HEAD`), and writes its fields to `lines`: all
-/// but those that say something about the connection or the body's length.
+/// Reads the response head in `payload` (see the ring's `PROTOCOL.md`, frame `HEAD`), and writes its fields to `lines`,
+/// without fields about the connection or the body's length.
 ///
 /// # Errors
 /// The head cannot be sent; what was written until then is no use.

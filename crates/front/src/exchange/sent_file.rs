@@ -1,5 +1,5 @@
-//! An answer of status 200 whose body is one whole file, which the worker has opened. The front does with it as with those
-//! that it finds itself: the client gets what it asks for of the file, by its conditions and its range.
+//! An answer of status 200 whose body is one whole file, which the worker has opened. The front treats it as a static
+//! file: the client gets what it asks for of the file, by its conditions and its range.
 
 use crate::message::answer::FieldLines;
 use crate::message::conditions::{self, content_range, Conditions, Validators, Verdict};

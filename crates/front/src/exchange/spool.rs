@@ -87,7 +87,7 @@ impl SpoolFile {
     /// Whether files can be created in this folder. This may take long, and is not for the event loop.
     ///
     /// # Errors
-    /// Those of open(2): no such folder, no permission, too many open files.
+    /// Errors of open(2): no such folder, no permission, too many open files.
     pub(crate) fn try_folder(folder: &Path) -> io::Result<()> {
         unnamed(folder).map(drop)
     }
@@ -162,7 +162,7 @@ impl SpoolFile {
     /// [finished](SpoolFile::finish).
     ///
     /// # Errors
-    /// Those of open(2); `/proc` is needed.
+    /// Errors of open(2); `/proc` is needed.
     pub fn reader(&self) -> io::Result<Arc<OwnedFd>> {
         self.file.share();
         let number = self.readers.replace(self.readers.get() + 1);

@@ -73,7 +73,7 @@ struct Space {
 }
 
 impl SpoolRoom {
-    /// That of this folder, with the limit that is configured, if any. Measures, and says in the log what is wrong.
+    /// The room of this folder, with the configured limit, if any. Measures, and says in the log what is wrong.
     pub fn new(folder: &Path, configured: Option<u64>) -> Arc<SpoolRoom> {
         let room = SpoolRoom {
             folder: folder.to_owned(),

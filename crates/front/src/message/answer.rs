@@ -160,7 +160,7 @@ pub struct AnswerEvents(Option<Box<Waiting>>);
 struct Waiting {
     events: VecDeque<AnswerEvent>,
     bytes: Vec<u8>,
-    /// The first byte of those that belong to the next event.
+    /// The first byte of the next event.
     at: usize,
 }
 
@@ -237,7 +237,7 @@ impl AnswerEvents {
     /// Adds a head; `write` appends its fields, and has the last word on it.
     ///
     /// # Errors
-    /// Those of `write`; nothing is added then.
+    /// Errors of `write`; nothing is added then.
     pub fn push_head<E>(
         &mut self,
         write: impl FnOnce(&mut FieldLines<'_>) -> Result<AnswerHead, E>,
@@ -360,7 +360,7 @@ pub struct FieldLines<'a> {
 }
 
 impl<'a> FieldLines<'a> {
-    /// Those that are added to these bytes.
+    /// Lines that are added to these bytes.
     pub(crate) fn at_end_of(bytes: &'a mut Vec<u8>) -> Self {
         let begin = bytes.len();
         FieldLines { bytes, begin, given: Given::default() }

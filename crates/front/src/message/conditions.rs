@@ -81,7 +81,7 @@ impl Conditions {
         known_key::RANGE,
     ];
 
-    /// Those of a request; `None`: it has none, or its method does not read.
+    /// The conditions of a request; `None`: it has none, or its method does not read.
     pub(crate) fn of(head: Head<'_>) -> Option<Self> {
         let reads = matches!(head.method, Method::Get | Method::Head);
         let has_some = Conditions::KEYS.iter().any(|key| head.has(*key));

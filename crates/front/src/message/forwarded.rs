@@ -1,12 +1,12 @@
 //! What a proxy that speaks HTTP reports of the client of a request: `X-Forwarded-For` and `X-Forwarded-Proto`, or `Forwarded`
-//! (RFC 7239). Each proxy on the way adds the address that it was asked from behind those that it was sent, so that only
+//! (RFC 7239). Each proxy on the way adds the address that it was asked from behind the addresses that it was sent, so that only
 //! addresses added by trusted proxies can be believed: they are read from the end.
 
 use std::net::{IpAddr, SocketAddr};
 
 use super::request_head::{known_key, Head};
 
-/// Beside those that begin with `x-forwarded-`, the fields in which proxies, and services in front, report who asks, where,
+/// Beside all fields that begin with `x-forwarded-`, the fields in which proxies, and services in front, report who asks, where,
 /// how and when.
 const NAMES: [&[u8]; 15] = [
     b"forwarded",
@@ -88,8 +88,8 @@ fn by_forwarded(head: Head<'_>, is_trusted: impl Fn(IpAddr) -> bool) -> Result<R
     Ok(client(senders.into_iter().rev(), is_trusted))
 }
 
-/// The client among the senders that were reported, the last one first: the first that is no trusted proxy. Behind one that is
-/// unknown, none can be believed.
+/// The client among the senders that were reported, the last one first: the first that is no trusted proxy. Behind an
+/// unknown one, none can be believed.
 fn client(senders: impl Iterator<Item = Reported>, is_trusted: impl Fn(IpAddr) -> bool) -> Reported {
     let mut client = Reported::default();
     for sender in senders {

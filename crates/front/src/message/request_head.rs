@@ -314,7 +314,7 @@ impl<'a> Head<'a> {
             .map(move |field| (field.name.of_buffer(self.text), field.value.of_buffer(self.text)))
     }
 
-    /// Those of them that applications get.
+    /// The fields that applications get.
     pub fn passed_fields(self) -> impl Iterator<Item = (&'a [u8], &'a [u8])> {
         let passed = self.spans.fields.iter().filter(|field| field.key != KEY_DROPPED);
         passed.map(move |field| (field.name.of_buffer(self.text), field.value.of_buffer(self.text)))

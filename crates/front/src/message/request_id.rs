@@ -29,7 +29,7 @@ pub(crate) enum RequestId {
 }
 
 impl RequestId {
-    /// The id that came with a request, if it is sane and the only one. The characters are those that Rails leaves in an id,
+    /// The id that came with a request, if it is sane and the only one. The characters are the ones that Rails leaves in an id,
     /// so that both log the same.
     pub(crate) fn kept<'a>(mut values: impl Iterator<Item = &'a [u8]>) -> Option<RequestId> {
         let (value, None) = (values.next()?, values.next()) else { return None };

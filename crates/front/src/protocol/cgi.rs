@@ -1,7 +1,7 @@
 //! CGI variables (RFC 3875) as the head of an HTTP request: what FastCGI and LSAPI have in common.
 //!
-//! A web server in front has taken the request apart into variables. [`Variables`] keeps those that describe the
-//! request, as slices of what the server sent. [`CgiHead::read`] holds them to the rules and limits of HTTP, and writes
+//! A web server in front has taken the request apart into variables. [`Variables`] keeps the variables that describe
+//! the request, as slices of what the server sent. [`CgiHead::read`] holds them to the rules and limits of HTTP, and writes
 //! them one behind the other into the buffer that its [`RequestHead`] has spans of: names of fields, and what the web
 //! server has decoded, are not in the client's form.
 //!

@@ -96,7 +96,7 @@ impl Evidence<'_> {
     }
 
     /// Whether a page of another origin has the browser ask. Browsers say so in `Sec-Fetch-Site`, and in `Origin` unless they
-    /// only follow a link. Those that send neither (they are old, or no browsers) may still name the page itself.
+    /// only follow a link. A client that sends neither (an old browser, or none) may still name the page itself.
     fn is_from_another_site(&self) -> bool {
         let mut sites = self.values(b"sec-fetch-site").peekable();
         let is_vouched_for = sites.peek().is_some();

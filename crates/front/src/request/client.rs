@@ -16,7 +16,7 @@ use crate::message::refusal::Refusal;
 use crate::message::request_head::{known_key, RequestHead};
 use crate::transport::stream::{Peer, Stream};
 
-/// The client of the request at hand.
+/// The client of the current request.
 #[derive(Debug)]
 pub(crate) struct Client {
     pub(crate) peer: Peer,
@@ -91,7 +91,7 @@ impl Client {
         Ok(())
     }
 
-    /// The client that is reported for the request at hand stands in the place of the peer.
+    /// Takes the client that is reported for the current request for the peer.
     pub(crate) fn become_reported(&mut self, client: Peer) {
         let peer = std::mem::replace(&mut self.peer, client);
         // A proxy may be another's client.
@@ -107,7 +107,7 @@ impl Client {
         }
     }
 
-    /// Who gets the answer to the request at hand.
+    /// Who gets the answer to the current request.
     pub(crate) fn recipient(&self, stream: &Stream, settings: &Settings) -> Recipient {
         let networks = &settings.trusted_proxies;
         match networks.is_empty() {

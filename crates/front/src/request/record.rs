@@ -13,15 +13,15 @@ use crate::shared::Shared;
 use crate::transport::stream::Peer;
 
 impl Transaction {
-    /// Begins to record the request, which has been received. One that has waited began before.
+    /// Begins to record the received request, unless it has waited and the record began before.
     pub(crate) fn open(&mut self) {
         if !matches!(self.phase, Phase::Open { .. }) {
             self.phase = Phase::Open { entry: None };
         }
     }
 
-    /// Remembers what the access log will say of the request: that it was for this target, where it is not to be the one that was
-    /// sent.
+    /// Remembers what the access log will say of the request: that it was for this target, if it should not log the
+    /// sent one.
     pub(crate) fn note(&mut self, target: Option<&[u8]>, text: &[u8], shared: &Shared) {
         if self.access_log(shared).is_some() {
             self.begin_entry(target, text);

@@ -167,7 +167,7 @@ impl Transaction {
         })
     }
 
-    /// Answers with a refusal in plain words, with these header lines beside those that it has, and leaves the connection open
+    /// Answers with a refusal in plain words, with these header lines beside its own, and leaves the connection open
     /// where the protocol can.
     pub(crate) fn answer_refusal(&mut self, refusal: Refusal, fields: &str) -> Decision {
         let id = self.request_id.as_ref().map(RequestId::as_str);

@@ -505,7 +505,7 @@ impl AppState {
         }
     }
 
-    /// Requests that it has at the moment, with those that have taken their connections over.
+    /// Requests that it has at the moment, including taken-over connections.
     pub(crate) fn visits(&self) -> usize {
         self.visits.get()
     }

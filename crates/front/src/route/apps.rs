@@ -10,7 +10,7 @@ use crate::route::router::{Route, Router};
 /// All of them.
 #[derive(Debug, Default)]
 pub(crate) struct Apps {
-    /// With those that were removed and have not finished yet.
+    /// Including removed applications that have not finished yet.
     all: Vec<Rc<AppState>>,
     router: Router<Rc<AppState>>,
 }
@@ -20,7 +20,7 @@ impl Apps {
         self.all.iter()
     }
 
-    /// Those that are reached.
+    /// Applications that requests can reach.
     pub(crate) fn reached(&self) -> impl Iterator<Item = &Rc<AppState>> {
         self.all.iter().filter(|app| !app.is_leaving())
     }
@@ -56,7 +56,7 @@ impl Apps {
         self.router = router;
     }
 
-    /// Forgets those that were removed and have finished by now.
+    /// Forgets removed applications that have finished by now.
     pub(crate) fn forget_drained(&mut self) {
         self.all.retain(|app| !app.is_drained());
     }

@@ -1,7 +1,7 @@
 //! Which application a request is for: by its host, and by the beginning of its path.
 //!
-//! An application is reached at hosts, below a path prefix, or at these hosts below that prefix; one that names neither
-//! is reached by everything. The host comes first: a request for a configured host goes to an application without hosts
+//! An application is reached at hosts, below a path prefix, or at these hosts below that prefix; every request
+//! reaches an application that names neither. The host comes first: a request for a configured host goes to an application without hosts
 //! only if none with that host matches its path. Among those left the longest prefix decides.
 
 use std::collections::HashMap;

@@ -1,4 +1,4 @@
-//! Limits for tests; each changes those that it is about.
+//! Limits for tests; each changes the limits that it is about.
 
 use highball_config::Limits;
 

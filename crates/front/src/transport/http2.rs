@@ -1,5 +1,5 @@
-//! One stream of an HTTP/2 connection, used as a socket is: the body of a request is read from it, and that of its answer
-//! written to it. Heads are not among its bytes.
+//! One stream of an HTTP/2 connection, used as a socket is: the body of a request is read from it, and the answer's
+//! body written to it. Heads are not among its bytes.
 //!
 //! Both directions are as fast as the slower side. The client may send more of a body once bytes were read, and the answer
 //! goes on once the client's flow-control windows have room, and the socket has taken what all streams have written before.

@@ -209,7 +209,7 @@ fn is_answered(found: &Found) -> io::Result<bool> {
 }
 
 impl Listener {
-    /// The TCP address is the one that the system has chosen.
+    /// The TCP address is the one chosen by the system.
     fn of(bind: &Bind, bound: Result<Bound, BindFault>, inherited: bool) -> Result<Listener, BindError> {
         let listener = bound.and_then(|socket| {
             let mut bind = bind.clone();

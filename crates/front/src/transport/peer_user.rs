@@ -1,7 +1,7 @@
 //! Whose process is at the other end of a connection from this machine, as the kernel knows it.
 //!
-//! It is asked only for a client that has shown the cookie already: one that another user's process has learnt (that of
-//! an application which listens at another port of the same host, for example) is of no use to that user.
+//! It is asked only for a client that has shown the cookie already: a cookie that another user's process has learnt
+//! (an application that listens at another port of the same host, for example) is of no use to that user.
 
 use std::net::{IpAddr, SocketAddr};
 

@@ -213,7 +213,7 @@ impl Kind {
     }
 }
 
-/// The family and the transport. Those that are allowed and not read count as unspecified, as the specification says.
+/// The family and the transport. Allowed ones that are not read count as unspecified, as the specification says.
 fn kind(byte: u8) -> Result<Kind, HeaderError> {
     match byte {
         0x11 => Ok(Kind::Ip4),

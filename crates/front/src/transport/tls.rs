@@ -66,7 +66,7 @@ pub type Obtain = Box<dyn Fn(String) -> oneshot::Receiver<()> + Send + Sync>;
 /// How handshakes have ended, since the start.
 #[derive(Debug, Default)]
 struct Handshakes {
-    /// Those that are computed, or wait for it.
+    /// Handshakes that are computed, or wait for it.
     under_way: AtomicUsize,
     completed: AtomicU64,
     failed: AtomicU64,

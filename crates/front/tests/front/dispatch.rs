@@ -1,4 +1,4 @@
-//! Which worker gets a request, and what becomes of it when that worker, or its client, leaves.
+//! Which worker gets a request, and what happens to it when that worker, or its client, leaves.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Barrier};

@@ -20,7 +20,7 @@ fn is_named(front: &Front) -> bool {
     front.events().iter().any(|event| matches!(event, FrontEvent::OfApp(_, FrontAppEvent::WorkerWarm { .. })))
 }
 
-/// The only one that is free answers a request.
+/// The only free worker answers a request.
 fn answer(front: &Front, worker: &FakeWorker) {
     let mut client = front.get("/");
     worker.claim().answer("");
@@ -51,7 +51,7 @@ fn without_a_number_it_is_the_one_that_has_answered_the_most() {
     let others = [front.worker(1), front.worker(1)];
     name_warm(&front, 0);
     assert_eq!(named(&front), warm.number);
-    // One that serves no more is not meant.
+    // A worker that serves no more is not meant.
     front.retire(&warm);
     name_warm(&front, 0);
     let second = named(&front);

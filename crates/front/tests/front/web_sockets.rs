@@ -152,7 +152,7 @@ fn during_a_restart_they_go_to_the_worker_that_stays() {
     // Other requests go to the old ones first.
     let mut client = front.get("/");
     old[0].answers(&mut client, "old");
-    // One more is better than one that waits.
+    // One more is better than waiting.
     let mut busy = front.connect();
     busy.send(REQUEST);
     let job = new.claim();

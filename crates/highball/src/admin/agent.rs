@@ -49,8 +49,8 @@ struct Known {
     gauges: BTreeMap<Option<AppId>, Gauge>,
 }
 
-/// Answers a balancer. One that names no application sends nothing at all: where its connection has to make room, it gets its
-/// answer at once, if the front reports at once. Such a connection is not counted any more, so it ends soon in any case.
+/// Answers a balancer. A balancer that names no application sends nothing at all: where its connection has to make room, it gets
+/// its answer at once, if the front reports at once. Such a connection is not counted any more, so it ends soon in any case.
 pub(super) async fn exchange(
     stream: &mut (impl AsyncRead + AsyncWrite + Unpin),
     caller: &Caller,

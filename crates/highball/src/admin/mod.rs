@@ -276,7 +276,7 @@ enum Kind {
 }
 
 impl Kind {
-    /// Serves a connection. One that turns into a stream has a place among those from then on.
+    /// Serves a connection. If it turns into a stream, it has a place among the streams from then on.
     async fn serve(
         self,
         mut stream: impl AsyncRead + AsyncWrite + Unpin,

@@ -135,7 +135,7 @@ fn belongs_to_root(folder: &Path) -> Result<(), LocalError> {
     why.map_or(Ok(()), |why| Err(LocalError::NotRoots { folder: folder.into(), why }))
 }
 
-/// The files in this folder: those that are there, else new ones from now on. Whether they are new.
+/// The files in this folder, which are made if they are missing. Whether they are new.
 fn kept(folder: &Path) -> Result<(AuthorityFiles, bool), LocalError> {
     let within = |error| LocalError::Folder { folder: folder.into(), error };
     DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(within)?;
@@ -223,7 +223,7 @@ fn write_file(folder: &OwnedFd, name: &str, mode: u32, text: &str) -> io::Result
     file.sync_all()
 }
 
-/// Removes what processes have left that were killed. One that is about to finish finds that there is an authority.
+/// Removes what killed processes have left. A process that is about to finish finds that there is an authority.
 fn remove_unfinished(folder: BorrowedFd<'_>) {
     let Ok(entries) = fs::Dir::read_from(folder) else { return };
     for entry in entries.flatten() {

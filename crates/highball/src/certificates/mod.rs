@@ -72,7 +72,7 @@ pub(crate) fn read(settings: &Settings, may_look: &dyn Fn(&Path) -> bool) -> Res
     Ok(PemSources::Files(named.chain(kept(settings)).collect()))
 }
 
-/// Those that an authority has issued. One that is missing or cannot be used is being obtained, and the log says why.
+/// The certificates of an authority. A missing or unusable one is being obtained, and the log says why.
 fn kept(settings: &Settings) -> impl Iterator<Item = PemSource> + '_ {
     let acme = settings.tls.acme.iter();
     let files = acme.flat_map(|acme| kept_hosts(acme).into_iter().map(|host| certificate_file(acme, &host)));
@@ -299,7 +299,7 @@ fn identity_of(certificate: &Certificate) -> Identity {
     (certificate.owner().map(|owner| owner.name.clone()), certificate.file().to_owned())
 }
 
-/// One that browsers refuse takes the place of none that they accept.
+/// A certificate that browsers refuse never replaces one they accept.
 fn is_better(new: &Certificate, old: Option<&Certificate>) -> Result<(), String> {
     if !new.is_out_of_date() || old.is_none_or(Certificate::is_out_of_date) {
         return Ok(());

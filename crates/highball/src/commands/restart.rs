@@ -36,8 +36,8 @@ pub(crate) fn refork(selector: &Selector) -> Result<(), CommandError> {
     })
 }
 
-/// Does it for the selected application; or for each that the selected instance has, one after the other. Those that sleep
-/// have nothing to be replaced.
+/// Does it for the selected application; or for each that the selected instance has, one after the other. Sleeping
+/// applications have nothing to be replaced.
 fn for_each_app(
     selector: &Selector,
     act: impl Fn(&Instance, u32) -> Result<(), CommandError>,

@@ -1,9 +1,9 @@
 //! The connections at a listener that is not the clients': health checks, agent checks, dashboards, commands.
 //!
-//! All of these have one rule. A connection is accepted at once, whatever others do. There is a most number of them. Beyond it
-//! one makes room: one that has sent nothing, else one that has sent a part of a question, else one that does not read its
-//! answer; of these one of the source that has the most, and of these the oldest. Each step has a time limit. So neither idle
-//! connections nor those that send or read slowly keep a health check or a command out.
+//! All of these have one rule. A connection is accepted at once, whatever others do. Their number has a limit. Beyond it
+//! one makes room: a connection that has sent nothing, else a part of a question, else one whose client does not read the
+//! answer. Among equals the source with the most connections loses its oldest. Each step has a time limit. So neither idle
+//! connections nor slow senders and readers keep a health check or a command out.
 
 mod source;
 
@@ -39,7 +39,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// The log says at most this often that no connection could be accepted.
 const LOG_MS: u64 = 60_000;
 
-/// How far a connection has come. Those that come first here make room first.
+/// How far a connection has come. The first in this list make room first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum CallerStage {
     /// It has sent nothing for a while.
@@ -323,7 +323,7 @@ mod tests {
             assert_eq!(numbers(&callers), left);
         }
         all.extend(at(&callers, &[(HERE, Fresh)]));
-        assert_eq!(numbers(&callers), [5, 6, 7, 8, 9], "the oldest of those whose answers are being found");
+        assert_eq!(numbers(&callers), [5, 6, 7, 8, 9], "the oldest whose answers are being found");
     }
 
     #[test]

@@ -43,7 +43,7 @@ pub(crate) struct Looked {
     pub(crate) unanswered: Vec<String>,
     /// What is wrong with places.
     problems: Vec<String>,
-    /// One that was there has gone before it answered: another may have come in its place meanwhile.
+    /// A server has gone before it answered: another may have come in its place meanwhile.
     one_has_gone: bool,
 }
 
@@ -73,7 +73,7 @@ pub(crate) fn look_for(places: &ControlPlaces, enough: impl Fn(&ServerReport) ->
         if !looked.one_has_gone && successors.all(is_there) {
             break;
         }
-        // One that closes connections is about to end, most likely.
+        // A server that closes connections is about to end, most likely.
         if looked.found.is_empty() && !looked.unanswered.is_empty() {
             let _ = event_loop().map(|event_loop| event_loop.block_on(async { sleep(CLOSING_TIME).await }));
         }
@@ -156,7 +156,7 @@ impl Looked {
     }
 }
 
-/// Asks servers for their status, side by side. Each answers within its time, or not at all; once the one that is meant has, the
+/// Asks servers for their status, side by side. Each answers within its time, or not at all; once the selected one has, the
 /// others have little time left.
 async fn ask_all(
     addresses: Vec<ServerAddress>,

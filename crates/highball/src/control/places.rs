@@ -52,7 +52,7 @@ pub(crate) struct ControlFolder {
 }
 
 impl ControlPlaces {
-    /// Those of this user and environment, for a server.
+    /// The places of this user and environment, for a server.
     pub(crate) fn of_server() -> ControlPlaces {
         ControlPlaces::of(geteuid().as_raw(), &variable)
     }
@@ -68,7 +68,7 @@ impl ControlPlaces {
         places
     }
 
-    /// Those of other users, where root asks and has not named any. Who may put a folder there decides nothing but what a
+    /// The places of other users, where root asks and has not named any. Who may put a folder there decides nothing but what a
     /// server of that user answers: it has to belong to the same user as the folder.
     pub(crate) fn of_others() -> ControlPlaces {
         let most = if is_named() || !geteuid().is_root() { 0 } else { MOST_FOLDERS };

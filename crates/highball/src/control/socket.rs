@@ -45,7 +45,7 @@ pub(crate) struct InstanceSocket {
 }
 
 impl InstanceSocket {
-    /// Opens the socket of this process in the first of these places that can be used. One that is named may be
+    /// Opens the socket of this process in the first of these places that can be used. A named socket may be
     /// another's already. The socket of the process that this one takes over from is replaced.
     pub(crate) async fn open(places: &ControlPlaces, predecessor: Option<i32>) -> io::Result<InstanceSocket> {
         match places {

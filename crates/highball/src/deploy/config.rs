@@ -97,8 +97,8 @@ static PROGRAMS: [Program; 9] = [
 
 /// Where people look for the public folder.
 const PUBLIC: &str = "public";
-/// Connections are kept this much shorter by a web server than by Highball, so that it never uses one that is just
-/// being closed.
+/// Connections are kept this much shorter by a web server than by Highball, so that it never uses a connection that is
+/// just being closed.
 const MARGIN: Duration = Duration::from_secs(5);
 /// What ending takes beside draining, and starting beside booting.
 const OWN_TIME: Duration = Duration::from_secs(10);

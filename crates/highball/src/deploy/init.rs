@@ -1,5 +1,5 @@
-//! `highball init`: what an application is deployed with. It makes files that are not there, and changes and removes none:
-//! of those that are there it says what to change.
+//! `highball init`: what an application is deployed with. It creates missing files, and changes and removes none:
+//! it says what to change in existing ones.
 //!
 //! It writes as the user who runs it, below the application's folder, and follows no link there.
 

@@ -124,7 +124,7 @@ impl Known {
         if !folder.has_file(file) {
             return None;
         }
-        // One that cannot be read, or is no text, has no commands that could be found.
+        // A file that cannot be read, or is no text, has no commands to find.
         let text = || folder.read_text(file, Links::Anywhere, READ_BYTES).unwrap_or_default();
         let not_read = |name| format!("is {name}'s, and Highball does not read it");
         let (what, remedy, matters): (_, Cow<'static, str>, _) = match self.kind {

@@ -11,8 +11,8 @@ enum Run<'a> {
 }
 
 impl Shown<'_> {
-    /// The calls of a backtrace, as a section with this title. Nothing if there are none. `sources`: those that the page does
-    /// not show yet; calls that have theirs here take it.
+    /// The calls of a backtrace, as a section with this title. Nothing if there are none. `sources`: excerpts that the page does
+    /// not show yet; a call takes its own.
     pub(super) fn calls(&self, title: &str, backtrace: &[String], sources: &mut Vec<&Excerpt>) -> String {
         if backtrace.is_empty() {
             return String::new();

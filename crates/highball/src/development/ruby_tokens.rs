@@ -1,6 +1,6 @@
 //! Colours for some lines of Ruby. The lines are an excerpt, so what began above them is not known: each line is read on
-//! its own, and a text of several lines has the wrong colours at worst. No parser of Ruby reads half a file, and those
-//! that colour many languages are larger than this server.
+//! its own, and a text of several lines has the wrong colours at worst. No parser of Ruby reads half a file, and
+//! highlighters of many languages are larger than this server.
 
 /// What a part of a line is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

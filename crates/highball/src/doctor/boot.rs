@@ -114,10 +114,10 @@ pub(super) fn application(booted: &Booted, settings: &Settings, app: &App) -> Ve
     std::iter::once(Check::ok("application", what)).chain(tuned).chain(findings).collect()
 }
 
-/// Ruby's compiler. One that is off is no fault.
+/// Ruby's compiler. It is no fault if it is off.
 fn compiler(jit: &Tuning) -> Check {
     let remedy = "Most applications need a fifth less CPU time with it. This Ruby was built without it, as Debian's Ruby 3.3 is: \
-                  install one that has it (rbenv and ruby-build, with rustc installed; or the container image ruby).";
+                  install a Ruby with it (rbenv and ruby-build, with rustc installed; or the container image ruby).";
     let remedy = Some(remedy).filter(|_| jit.is_missing);
     Check { remedy: remedy.map(String::from), ..Check::ok("jit", jit.of_compiler()) }
 }

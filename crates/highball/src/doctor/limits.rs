@@ -14,7 +14,7 @@ const NOT_KEPT: &str = "limits_not_kept";
 const THROTTLED: &str = "cpu_throttled";
 const OUT_OF_MEMORY: &str = "out_of_memory";
 
-/// Periods after which the share of those that were throttled says something: a minute in which the application computed.
+/// Periods after which the throttled share says something: a minute in which the application computed.
 const ENOUGH_PERIODS: u64 = 600;
 /// A larger percentage of them is much.
 const MUCH_PERCENT: f64 = 25.0;

@@ -38,7 +38,7 @@ pub(super) fn crashes(selector: &AppSelector, running: &[Instance]) -> Vec<Check
     apps.filter(|app| is_selected(selector, app)).filter_map(of_app).collect()
 }
 
-/// Selects this application among those that are served.
+/// Selects this application among the served ones.
 pub(super) fn itself(app: &App) -> AppSelector {
     let (folder, links) = (app.folder.clone(), vec![app.link.clone()]);
     AppSelector { text: visible_path(&folder), folder, links }

@@ -93,7 +93,7 @@ pub(crate) struct Memory {
 /// Memory of several processes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub(crate) struct MemoryTotal {
-    /// The processes that were counted, and those that could not be read.
+    /// How many processes were counted, including unreadable ones.
     pub(crate) processes: usize,
     pub(crate) unreadable_processes: usize,
     pub(crate) private_dirty_mib: f64,

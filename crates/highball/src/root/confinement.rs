@@ -32,7 +32,7 @@ const SPOOL: BitFlags<AccessFs> =
     make_bitflags!(AccessFs::{ReadFile | WriteFile | Truncate | MakeReg | RemoveFile});
 
 /// Confines this process where the spawner has started it, and logs what is in force. To be called before there are threads,
-/// as Landlock limits the calling thread and those that it starts.
+/// as Landlock limits the calling thread and the threads that it starts.
 pub(crate) fn confine(settings: &Settings, launcher: &Launcher) {
     if matches!(launcher, Launcher::Direct) {
         return;

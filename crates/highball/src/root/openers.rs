@@ -1,6 +1,6 @@
 //! The processes that open files for the server, where that is not root: one of each user, and a second and third one where
-//! it is at something. A user can hold up its own; then the asking ends after a while, and that process is replaced. Those
-//! that are idle for long are ended: with many users, all of them together would take much memory.
+//! it is at something. A user can hold up its own; then the asking ends after a while, and that process is replaced. Long
+//! idle ones are ended: with many users, all of them together would take much memory.
 
 use highball_front::open_access_logs_by;
 use highball_spawner::channel::{pair, receive, send, Received};
@@ -26,7 +26,7 @@ use tracing::warn;
 const MOST: usize = 3;
 /// Time for an answer. The thread that serves all clients waits for none.
 const TIME: Duration = Duration::from_secs(2);
-/// One that was asked nothing for this time is ended, within the same time again.
+/// An opener that was asked nothing for this time is ended, within the same time again.
 const IDLE_TIME: Duration = Duration::from_secs(60);
 /// The environment variable that names another time, in seconds. For tests only.
 const IDLE_VARIABLE: &str = "HIGHBALL_OPENER_IDLE_SECONDS";
@@ -95,7 +95,7 @@ impl Openers {
         Ok(Opener { socket: ours, pidfd })
     }
 
-    /// Ends those that are idle for long. It looks at none where there are none.
+    /// Ends openers that are idle for long. Sleeps while there are none.
     async fn end_idle(&'static self) {
         let idle_time = idle_time();
         loop {
@@ -127,7 +127,7 @@ impl Openers {
         self.all_users().iter().flat_map(|user| user.take_unused()).collect()
     }
 
-    /// One that its user has stopped does not notice that its socket is closed.
+    /// Kills the opener: if its user has stopped it, it does not notice that its socket is closed.
     fn end(&self, opener: Opener) {
         let _ = self.spawner.signal(opener.pidfd.as_fd(), Signal::KILL); // it may have ended
     }
@@ -223,13 +223,13 @@ struct State {
     busy: usize,
     /// Those at the beginning of `idle` that were not taken since the last look for such.
     unused: usize,
-    /// Those that have not answered since one has.
+    /// Openers that have not answered since one has.
     stuck: u32,
     paused_until: Option<Instant>,
 }
 
 impl OpenersOfUser {
-    /// One that is idle; `None`: one may be started. Either has to be given back, or lost.
+    /// An idle opener; `None`: one may be started. Either has to be given back, or lost.
     fn take(&self, until: Instant) -> io::Result<Option<Opener>> {
         let mut state = lock(&self.state);
         loop {
@@ -259,7 +259,7 @@ impl OpenersOfUser {
         state.busy > 0 || !state.idle.is_empty()
     }
 
-    /// Those that were idle all the time since the last call.
+    /// Openers that were idle all the time since the last call.
     fn take_unused(&self) -> Vec<Opener> {
         let mut state = lock(&self.state);
         let unused = state.unused;

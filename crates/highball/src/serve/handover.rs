@@ -189,7 +189,7 @@ pub(crate) struct Handover {
     pub(crate) settings: Arc<Settings>,
     /// The addresses.
     pub(crate) binds: Vec<String>,
-    /// Those whose sockets were inherited.
+    /// The addresses whose sockets were inherited.
     pub(crate) kept: Vec<String>,
     pub(crate) front: mpsc::Sender<FrontCommand>,
     pub(crate) supervisor: mpsc::Sender<Order>,
@@ -297,7 +297,7 @@ impl Handover {
     }
 }
 
-/// Whether all workers live until then, but for those that end in order.
+/// Whether all workers live until then, except orderly retired ones.
 async fn last_until(proven_at: Instant, news: &mut mpsc::Receiver<(AppId, News)>) -> Result<(), String> {
     let mut retired = BTreeSet::new();
     while let Ok(received) = timeout_at(proven_at, news.recv()).await {

@@ -23,7 +23,7 @@ pub(crate) struct Taken {
 pub(crate) struct Processes(Mutex<Option<(Instant, BTreeMap<i32, Taken>)>>);
 
 impl Processes {
-    /// What these processes take. Those that have ended meanwhile are left out.
+    /// What these processes take, without ended ones.
     pub(crate) async fn of(&self, pids: Vec<i32>) -> BTreeMap<i32, Taken> {
         let mut last = self.0.lock().await;
         if let Some((at, taken)) = &*last {

@@ -152,7 +152,7 @@ pub(super) fn limits_table(history: &History, now: &Overview) -> Table {
     Table { columns: LIMITS, rows: limited.map(row).collect() }
 }
 
-/// One row for each worker, the busiest first where there is no room for all; and the number of those that are left out.
+/// One row for each worker, the busiest first where there is no room for all; and how many are left out.
 pub(super) fn worker_table(history: &History, now: &Overview, room: usize) -> (Table, usize) {
     let mut all: Vec<(&AppOverview, &WorkerOverview)> =
         now.apps.iter().flat_map(|app| app.workers.iter().map(move |worker| (app, worker))).collect();

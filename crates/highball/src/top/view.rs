@@ -27,7 +27,7 @@ pub(super) struct View {
     /// The request that is chosen.
     pub(super) selected: Option<RequestId>,
     pub(super) panel: Panel,
-    /// Lines of the panel above those that are shown.
+    /// Lines of the panel above the shown ones.
     pub(super) scrolled: usize,
     /// The application for `r`, `f`, `d`, `+` and `-`; `None`: the first.
     pub(super) app: Option<u32>,

@@ -1,4 +1,4 @@
-//! The thread that reads what applications of other users print, and the one that writes it to the log.
+//! One thread reads what applications of other users print, another writes it to the log.
 //!
 //! Neither is started before there is such an application. The reader never waits for the writer: an application's lines
 //! that the writer does not get rid of are dropped beyond a certain size, and counted. Each application has its turn after
@@ -239,7 +239,7 @@ impl Reading {
         taken && left_out == 0
     }
 
-    /// The end of the line at hand does not come.
+    /// The end of the current line does not come.
     fn end_line(&mut self) {
         let now = Instant::now();
         if let Some(line) = self.lines.rest() {

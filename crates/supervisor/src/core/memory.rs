@@ -60,7 +60,7 @@ pub(crate) struct OverMemory {
     pub(crate) bound: Bound,
     /// What the worker has.
     pub(crate) worker_bytes: u64,
-    /// Whose memory is above the limit: the worker's, the application's, or that of all applications.
+    /// Whose memory is above the limit: the worker's, the application's, or all applications'.
     pub(crate) bytes: u64,
     pub(crate) limit: u64,
     /// Whether there is memory for one more worker.
@@ -229,7 +229,7 @@ impl MemoryWatch {
         of_budget.into_iter().chain(of_machine).chain(of_all_programs).min()
     }
 
-    /// What a worker of this application is expected to take: as much as those that serve, on average.
+    /// The memory that a new worker of this application is expected to take: the average of the serving workers.
     fn worker_bytes(&self, app: AppId) -> Option<u64> {
         let serving = || self.of_app(app).filter(|(_, known)| known.is_serving && known.at_first.is_some());
         let count = serving().count() as u64;

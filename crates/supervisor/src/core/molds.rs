@@ -71,7 +71,7 @@ impl Molds {
         self.molds.iter().filter_map(|mold| mold.deadline).min()
     }
 
-    /// Those that have not done something in time.
+    /// Boots of molds whose deadline has passed.
     pub(crate) fn overdue(&self, now: Instant) -> Vec<u32> {
         let overdue = self.molds.iter().filter(|mold| mold.deadline.is_some_and(|at| at <= now));
         overdue.map(|mold| mold.boot).collect()

@@ -51,7 +51,7 @@ fn what_is_not_pure_is_found() {
     assert_eq!(impure_paths(&code, 2), impure);
 }
 
-/// Every source of the core but those that exist in tests only.
+/// All sources of the core, without those for tests.
 fn sources(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let of_tests = ["sim", "purity.rs", "samples.rs", "table.rs", "tests.rs"];

@@ -12,7 +12,7 @@ pub(crate) enum ReforkStage {
     Asking,
     /// One worker more is on its way, to serve in its place.
     Relieving,
-    /// It gets no more requests, and finishes those that it has.
+    /// It gets no more requests, and finishes its last ones.
     Retiring,
     /// It was ordered to become a mold.
     Promoting,

@@ -274,7 +274,7 @@ impl Reforks {
         }
     }
 
-    /// The worker gets no more requests, and finishes those that it has.
+    /// The worker gets no more requests, and finishes its last ones.
     pub(crate) fn relieved(&mut self) {
         if let Some(refork) = &mut self.going {
             refork.stage = ReforkStage::Retiring;
@@ -300,8 +300,8 @@ impl Reforks {
 
     // --- how it ends
 
-    /// A worker has died, or cannot start. Why that ends the refork, if it does: it was to be promoted, or it is one of
-    /// those that the promoted mold cannot bring to serve.
+    /// A worker has died, or cannot start. Why that ends the refork, if it does: it was to be promoted, or the promoted
+    /// mold cannot bring its workers to serve.
     pub(crate) fn fails_by(&self, number: u32, worker: &Worker, failed: bool, why: &str) -> Option<String> {
         let refork = self.going.as_ref()?;
         if refork.is_about(number) {

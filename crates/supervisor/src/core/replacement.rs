@@ -191,7 +191,7 @@ impl Replacements {
         Replacements { pace: Pace::new(now), memory: MemoryPace::new(now), done: Counts::default() }
     }
 
-    /// The numbers of those that were done.
+    /// How many replacements were done.
     pub(crate) fn counts(&self) -> Counts {
         self.done
     }

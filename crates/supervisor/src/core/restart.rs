@@ -135,7 +135,7 @@ impl fmt::Display for Failure {
 #[derive(Debug, Default)]
 pub(crate) struct PastRestarts {
     last: VecDeque<(RestartReport, Instant)>,
-    /// By [`Asked`]: those that were done, and those that failed.
+    /// By [`Asked`]: the restarts that succeeded, and the failed ones.
     counts: [[u64; 2]; Asked::ALL.len()],
 }
 

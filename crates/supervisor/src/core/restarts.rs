@@ -128,8 +128,8 @@ impl Restarts {
 
     // --- when one begins
 
-    /// One is wanted: the generation that it will bring, and whether it is a new wish. One that waits already is shared:
-    /// it will see everything that is there by now.
+    /// Asks for a restart: the generation that it will bring, and whether it is a new one. A restart that waits already is
+    /// shared: it will see everything that is there by now.
     pub(crate) fn ask(&mut self, asked: Asked) -> (u32, bool) {
         if let Some(wish) = self.wish {
             return (wish.generation, false);

@@ -99,7 +99,7 @@ pub(crate) struct Decision {
 pub(crate) enum Reason {
     /// Requests wait in the queue.
     Waiting(Duration),
-    /// Threads are in use, in percent; those that wait count as more than all.
+    /// Threads are in use, in percent; waiting requests count beyond 100.
     Threads(u32),
     /// Processors are in use, in percent of one for each worker.
     Cpu(u32),
@@ -356,7 +356,7 @@ impl Sizing {
             self.shrunk_at = None; // one mistake counts once
         }
         self.grown_at = Some(now);
-        self.fast.waited_seconds = 0.0; // those that waited are not the new workers' fault
+        self.fast.waited_seconds = 0.0; // the new workers are not to blame for earlier waits
         Some(self.decide(pool, pool.size + more, reason, GROWTH_REST, now))
     }
 

@@ -150,7 +150,7 @@ impl Staff {
 
     // --- starts
 
-    /// It exists, and has to be ready by then. One that is not waited for is killed.
+    /// The worker exists, and has to be ready by then. If nothing waits for it, it is killed.
     pub(crate) fn said_hello(&mut self, number: u32, ready_by: Instant) -> Option<AppAction> {
         match self.workers.get_mut(number) {
             Some(worker) => {
@@ -314,8 +314,8 @@ impl Staff {
         self.crash_loop.died(death, self.wanted, now)
     }
 
-    /// The one that takes the place of one that has died may have to wait. How many in a row have not got ready, if there
-    /// should be no further one.
+    /// Delays the replacement of a dead worker, if it has to wait. How many workers in a row did not get ready, if there should
+    /// be no further one.
     pub(crate) fn delay_next(&mut self, life: Life, now: Instant) -> Option<u32> {
         if let Life::Ready(_) = life {
             self.fork_due = self.fork_due.max(self.crash_loop.due(self.wanted));

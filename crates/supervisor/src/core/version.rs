@@ -9,8 +9,8 @@ use std::sync::Arc;
 pub(crate) struct Version {
     /// The generation: from 1; later ones have larger numbers.
     number: u32,
-    /// What is forked from one mold, or from one that was booted in its place, is of one line. A refork begins a new line
-    /// of the same generation.
+    /// Workers of one mold, or of a mold booted in its place, are of one line. A refork begins a new line of the same
+    /// generation.
     line: u32,
     /// Symbolic links resolved, so that a release stays what it is.
     folder: PathBuf,
@@ -21,7 +21,7 @@ pub(crate) struct Version {
 }
 
 impl Version {
-    /// One that is to boot; `folder`: until it is known where its mold has started.
+    /// A version that is to boot; `folder`: until it is known where its mold has started.
     pub(crate) fn new(number: u32, line: u32, folder: PathBuf) -> Version {
         Version { number, line, folder, follows_link: false, app: None }
     }

@@ -64,8 +64,8 @@ impl Workers {
         tally
     }
 
-    /// The worker to retire so that there is one fewer: of another line the one that serves longest, of the
-    /// one that stays one that is to be replaced, or the youngest.
+    /// The worker to retire so that there is one fewer. Of other lines: the longest serving one. Of the staying line: a
+    /// worker that is to be replaced, or the youngest.
     pub(crate) fn to_retire(&self, staying: u32, of_staying: bool) -> Option<u32> {
         let mut serving = self.iter().filter(|(_, worker)| {
             worker.state == WorkerState::Serving && (worker.line == staying) == of_staying
@@ -104,7 +104,7 @@ impl Workers {
         self.workers.iter().filter(|(_, worker)| worker.state == state).count()
     }
 
-    /// Those that were sent TERM, and are to be retired by now.
+    /// Workers that were sent TERM, and are to be retired by now.
     pub(crate) fn leaving(&self, now: Instant) -> Vec<u32> {
         self.which(|worker| worker.leaves_at.is_some_and(|at| at <= now))
     }
@@ -113,7 +113,7 @@ impl Workers {
         self.workers.iter().filter_map(|(_, worker)| worker.leaves_at).min()
     }
 
-    /// Those that have not done something in time.
+    /// Workers whose deadline has passed.
     pub(crate) fn overdue(&self, now: Instant) -> Vec<u32> {
         self.which(|worker| worker.deadline.is_some_and(|at| at <= now))
     }

@@ -27,7 +27,7 @@ pub(crate) fn shown(request: &RawRequest, status: u16, secrets: &mut Secrets) ->
     }
 }
 
-/// Those of the query, then those of a form.
+/// Parameters of the query, then of a form.
 fn parameters_of(request: &RawRequest) -> Vec<(String, String)> {
     let query = request.target.split_once('?').map_or("", |(_, query)| query);
     parameters(query).into_iter().chain(parameters(&form(request))).collect()

@@ -1,4 +1,4 @@
-//! Facts that the core and the shell tell each other, below both. Those that the front and the binary read, too, are in
+//! Facts that the core and the shell tell each other, below both. Facts for the front and the binary, too, are in
 //! `highball-link`.
 //!
 //! In reading order: [`spawn_journey`] (the step that a boot has reached), [`boot_failure`], [`ending`] (how a process

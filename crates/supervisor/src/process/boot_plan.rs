@@ -26,8 +26,8 @@ pub(crate) struct BootPlan {
 /// What is started.
 #[derive(Debug)]
 pub(crate) enum Start {
-    /// This Ruby, in this folder: whatever is at its path when the process begins, it is the one that was opened with the
-    /// rights of the application's user.
+    /// This Ruby, in this folder, which was opened with the rights of the application's user: whatever is at its path when
+    /// the process begins.
     Ruby(Interpreter, Box<TenantFolder>),
     /// Nothing: the front serves the files of a static site.
     Site(Site),

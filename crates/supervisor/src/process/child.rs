@@ -57,8 +57,8 @@ pub(crate) enum Output {
 }
 
 impl Child {
-    /// A mold for this application. One that only examines it prints to standard error, as standard output is for the
-    /// findings.
+    /// A mold for this application. If it only examines the application, it prints to standard error, as standard output
+    /// is for the findings.
     pub(crate) fn mold(
         app: &App,
         folder: &Path,

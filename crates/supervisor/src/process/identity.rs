@@ -1,4 +1,4 @@
-//! Whether a process is the one that it claims to be.
+//! Whether a process is who it claims to be.
 //!
 //! Workers send pidfds of themselves. An application that runs as another user could send the pidfd of any process, and
 //! Highball, as root, would signal it.

@@ -1,4 +1,4 @@
-//! Which Ruby runs the application: one that was named, else the one that people get who type `ruby` in its folder.
+//! Which Ruby runs the application: the named one, else what typing `ruby` in its folder starts.
 //!
 //! Version managers are not imitated but asked to start it (`rbenv exec ruby`): they replace themselves by the Ruby
 //! that they choose, under the same process id.
@@ -79,7 +79,7 @@ impl Interpreter {
         managed.or_else(usual).ok_or_else(|| "there is no `ruby` in PATH".into())
     }
 
-    /// Those of the program, before what Ruby is to run.
+    /// The program's arguments, before what Ruby is to run.
     pub(crate) fn arguments(&self) -> impl Iterator<Item = OsString> {
         self.arguments.iter().map(OsString::from)
     }
@@ -110,7 +110,7 @@ impl Manager {
 struct VersionFiles<'a> {
     /// Whose rights they are read with, if not Highball's own.
     user: Option<&'a User>,
-    /// Those that are there and could not be read, with the reason.
+    /// The files that could not be read, with the reason.
     unread: RefCell<BTreeMap<PathBuf, OpenError>>,
 }
 

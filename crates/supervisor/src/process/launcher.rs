@@ -46,7 +46,7 @@ pub(crate) enum Who {
     Worker(u32),
     /// The process that is to take our place, or has.
     Successor(Pid),
-    /// Those that have been succeeded, while this process is their PID proxy.
+    /// The predecessors of the serving process, while this process is their PID proxy.
     Succeeded,
 }
 
@@ -160,7 +160,7 @@ impl Launcher {
         }
     }
 
-    /// Sends a signal to a process; one that has ended meanwhile is no error. Signals arrive in the order in which they were
+    /// Sends a signal to a process. It is no error if it has ended meanwhile. Signals arrive in the order in which they were
     /// sent; the spawner's reply is not waited for here.
     pub(crate) fn signal(&self, pidfd: &Arc<AsyncFd<OwnedFd>>, signal: Signal) {
         match self {
@@ -224,13 +224,13 @@ pub(crate) enum Endings {
     Spawner {
         client: Arc<Client>,
         socket: AsyncFd<OwnedFd>,
-        /// Those that were reported, and not reaped yet.
+        /// Endings that were reported, and not reaped yet.
         heard: VecDeque<(Pid, Ending)>,
     },
 }
 
 impl Endings {
-    /// Waits until there is one that SIGCHLD does not report.
+    /// Waits for an ending that SIGCHLD does not report.
     pub(crate) async fn changed(&mut self) {
         let Endings::Spawner { client, socket, heard } = self else { return pending().await };
         loop {
@@ -244,7 +244,7 @@ impl Endings {
         }
     }
 
-    /// A slice of those that have ended.
+    /// A slice of the ended processes.
     pub(crate) fn reap(&mut self) -> Reaped {
         match self {
             Endings::Direct => {

@@ -50,7 +50,7 @@ pub(crate) fn reap() -> Reaped {
 }
 
 impl Reaped {
-    /// As many as fit into a slice of those that there are.
+    /// Takes as many endings as fit into a slice.
     pub(crate) fn slice(next: impl FnMut() -> Option<(Pid, Ending)>) -> Reaped {
         let ended: Vec<_> = std::iter::from_fn(next).take(SLICE).collect();
         Reaped { may_have_left_some: ended.len() == SLICE, ended }

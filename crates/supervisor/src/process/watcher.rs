@@ -20,8 +20,8 @@ use tokio::io::unix::AsyncFd;
 use tokio::io::Interest;
 use tokio::task::JoinHandle;
 
-/// Messages of one process that are read in a second, after twice as many at once: far more than any process needs. One
-/// that sends more has to wait; the others do not.
+/// Messages of one process that are read in a second, after twice as many at once: far more than any process needs. A
+/// process that sends more has to wait; the others do not.
 const MESSAGES_PER_SECOND: u64 = 500;
 /// How long it waits then.
 const PAUSE: Duration = Duration::from_millis(20);

@@ -42,7 +42,7 @@ pub(crate) struct WorkerHandle {
 }
 
 impl WorkerHandle {
-    /// One that its mold was asked for; `user`: whom the mold runs as, if another than Highball's.
+    /// A worker that its mold was asked to fork; `user`: whom the mold runs as, if another than Highball's.
     pub(crate) fn forking(
         control: Arc<ControlSocket>,
         watch: Watch,

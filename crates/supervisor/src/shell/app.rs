@@ -69,7 +69,7 @@ pub(super) struct AppSupervisor {
     pub(super) load: LoadProbe,
     /// Which of them are looked at and logged.
     pub(super) overrun_lines: RateLimit,
-    /// Those that were left out since the last one.
+    /// Overruns that were left out of the log since its last line about one.
     pub(super) overruns_left_out: u64,
     pub(super) files: AppFiles,
     restart_files: RestartFiles,
@@ -340,7 +340,7 @@ impl AppSupervisor {
         })
     }
 
-    /// A mold was started, or could not be. One that was given up meanwhile is killed.
+    /// A mold was started, or could not be. It is killed if it was given up meanwhile.
     fn launched(&mut self, launch: Launch, core: &Core) -> Option<AppEvent> {
         let Launch { boot, app, folder, control, launched } = launch;
         let is_awaited = core.molds.iter().any(|mold| mold.boot == boot && !mold.is_started);

@@ -1,7 +1,7 @@
 //! Looks at the memory of all processes, aside from the loop; and at whether they are stopped, which is in the same file. What comes of it is the core's to decide
 //! ([`crate::core::memory`]).
 //!
-//! The quick numbers are the kernel's at hand, and reading them waits for no process. The exact ones wait while the process
+//! The kernel keeps the quick numbers ready, and reading them waits for no process. The exact ones wait while the process
 //! changes its mappings, which an application can draw out: so applications do not wait for each other, and there is a time limit. If
 //! there is no exact number then, the quick one counts, which is never too small.
 
@@ -261,7 +261,7 @@ async fn measure(wanted: Vec<Wanted>, reads_available: bool, inbox: Inbox<Discov
     inbox.put(Discovery::Measured(Box::new(measured))).await;
 }
 
-/// A process, with those that it has started.
+/// A process, with its descendants.
 struct Quick {
     wanted: WantedProcess,
     family: Vec<i32>,
@@ -269,7 +269,7 @@ struct Quick {
     is_stopped: bool,
 }
 
-/// The quick numbers of those that have not ended.
+/// The quick numbers of the living processes.
 fn quickly(wanted: Wanted) -> (Wanted, Vec<Quick>) {
     let quick = wanted.processes.iter().filter_map(|wanted| {
         let family = match wanted.process {

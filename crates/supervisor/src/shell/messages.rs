@@ -1,4 +1,4 @@
-//! Messages from processes, the front and operators, as events for the core. Those that decide nothing (questions about
+//! Messages from processes, the front and operators, as events for the core. Messages that decide nothing (questions about
 //! heaps and threads, lines for the log) are handled here.
 
 use super::app::AppSupervisor;
@@ -214,7 +214,7 @@ impl AppSupervisor {
             }
             FrontAppEvent::AnswerLeaves { worker, ticket } => {
                 if let Some(handle) = self.workers.get(&worker).filter(|_| hears(core, worker)) {
-                    // One that cannot be reached keeps the place until the answer ends.
+                    // If the worker cannot be reached, the request keeps its place until the answer ends.
                     let _ = handle.send(&ToWorker::LeavePlace { ticket });
                 }
                 return None;
@@ -258,7 +258,7 @@ impl AppSupervisor {
         self.describe_overrun(overrun, core);
         let interrupts = self.app.limits.timeout_interrupts && hears(core, worker);
         if let Some(handle) = self.workers.get(&worker).filter(|_| interrupts) {
-            // One that cannot be reached is replaced when the request does not end.
+            // If the worker cannot be reached, it is replaced when the request does not end.
             let _ = handle.send(&ToWorker::Interrupt { ticket });
         }
     }
@@ -268,7 +268,7 @@ impl AppSupervisor {
         let now = Instant::now();
         let is_allowed = self.overrun_lines.allows(now);
         let handle = self.workers.get_mut(&worker).filter(|_| is_allowed && hears(core, worker));
-        // One that has not answered earlier questions was described then.
+        // A worker that has not answered earlier questions was described then.
         let Some(asked) = handle.and_then(|handle| handle.ask_threads(&[ticket]).ok()) else {
             self.overruns_left_out += 1;
             return;

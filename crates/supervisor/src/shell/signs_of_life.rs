@@ -18,7 +18,7 @@ const ASK_EVERY: Duration = Duration::from_secs(15);
 const SILENT_AFTER: Duration = Duration::from_secs(5);
 
 impl Supervisor {
-    /// Asks the workers whose turn it is, and reports those that are stopped or have not answered.
+    /// Asks the workers whose turn it is, and reports stopped and silent ones.
     pub(super) fn look_for_signs_of_life(&mut self, seen: &[Watched], now: Instant) {
         for watched in seen {
             let (Some(app), Some(core)) = (self.apps.get_mut(&watched.app), self.core.apps.get(&watched.app))
@@ -52,7 +52,7 @@ fn answers(handle: &mut WorkerHandle, now: Instant) -> bool {
     }
     if handle.life.asked_at.is_none_or(|at| now >= at + ASK_EVERY) {
         handle.life.asked_at = Some(now);
-        // Only that it answers matters. One that cannot be reached ends.
+        // Only that it answers matters. A worker that cannot be reached ends.
         let _ = handle.ask_threads_unless_silent(&[]);
     }
     true

@@ -1,5 +1,5 @@
-//! PWR: where the threads of all workers are, in the log. Each worker reports its threads; for one that does not answer, the
-//! kernel does.
+//! PWR: where the threads of all workers are, in the log. Each worker reports its threads. If a worker does not
+//! answer, the kernel does.
 
 use super::messages::{hears, THREADS_TIME};
 use super::Supervisor;

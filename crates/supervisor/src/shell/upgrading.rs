@@ -155,7 +155,7 @@ impl Supervisor {
         }
     }
 
-    /// A process was reaped that was to take our place, or has, or is one of those that have been succeeded.
+    /// A process was reaped: our successor, or a predecessor of the serving process.
     pub(super) fn successor_reaped(&mut self, pid: Pid, ending: Ending) {
         if let Some(upgrade) = self.upgrading.upgrade_of(pid) {
             self.successor_happens(upgrade, SuccessorEvent::Ended(ending));

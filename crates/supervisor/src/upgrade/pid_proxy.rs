@@ -2,8 +2,8 @@
 //! one process and sends its signals to it. So the first process stays after a hot restart, when it has answered its
 //! last request. It passes signals on, reaps children, and ends when the process that serves ends, with its exit code.
 //!
-//! Only the first process does so. Those that come later report to it which process succeeds them, and end. As a
-//! subreaper it becomes the parent of the ones after them.
+//! Only the first process does so. Later processes report their successor to it, and end. As a subreaper it becomes
+//! the parent of the following ones.
 
 use crate::control::control_socket::ControlSocket;
 use crate::core::event::ReceivedSignal;
@@ -28,7 +28,7 @@ const END_TIME: Duration = Duration::from_secs(10);
 pub(crate) struct ServingProcess {
     pid: Pid,
     process: HeldProcess,
-    /// Those that it has succeeded, which may wait for the last requests of idle clients; only in the PID proxy.
+    /// Its predecessors, which may wait for the last requests of idle clients; only in the PID proxy.
     before: Vec<(Pid, HeldProcess)>,
     has_ended: bool,
     /// How it ended, or how one before it did that passed its exit code on.
@@ -65,7 +65,7 @@ impl ServingProcess {
         }
     }
 
-    /// Another process has succeeded the one that served.
+    /// Another process has succeeded the serving one.
     pub(crate) fn succeeded(&mut self, pid: i32, mut pidfd: Vec<OwnedFd>, watcher: &Watcher) {
         let (Some(pid), Some(pidfd)) = (Pid::from_raw(pid), pidfd.pop()) else { return };
         match watcher.hold(pidfd, Who::Successor(pid)) {
@@ -83,7 +83,7 @@ impl ServingProcess {
     /// [`ServingProcess::gone`].
     pub(crate) fn reaped(&mut self, pid: Pid, ending: Ending) {
         self.before.retain(|(before, _)| *before != pid);
-        // One that was succeeded ends as its successor did.
+        // The exit code of a predecessor is its successor's.
         let counts = pid == self.pid || self.has_ended;
         if counts && self.ending.is_none_or(|known| known == Ending::Unknown) {
             self.ending = Some(ending);

@@ -140,7 +140,7 @@ mod tests {
     use std::path::Path;
     use std::time::SystemTime;
 
-    /// One that looks whenever it is asked, and has looked once.
+    /// A watch that looks whenever it is asked, and has looked once.
     struct Watch {
         files: RestartFiles,
         now: Instant,

@@ -31,7 +31,7 @@ impl This {
 impl TryConvert for This {
     fn try_convert(value: Value) -> Result<Self, Error> {
         let raw = value.as_raw();
-        // SAFETY: a receiver is live, and one that is no immediate value has an RBasic.
+        // SAFETY: a receiver is live, and has an RBasic unless it is an immediate value.
         let is_ring = unsafe {
             rb_sys::RB_TYPE_P(raw, rb_sys::ruby_value_type::RUBY_T_DATA)
                 && Some(&(*(raw as *const rb_sys::RBasic)).klass) == CLASS.get()

@@ -52,8 +52,8 @@ fn no_data() -> *mut std::ffi::c_void {
     NO_DATA.as_ptr().cast_mut().cast()
 }
 
-/// In the thread that runs. A thread that releases the GVL only wakes those that wait, and has it again if it comes
-/// back before they are there.
+/// In the thread that runs. A thread that releases the GVL only wakes the waiting threads, and has it again if it
+/// comes back before they are there.
 unsafe extern "C" fn yield_turn(_: *mut std::ffi::c_void) {
     if !is_for_this_thread() {
         return;

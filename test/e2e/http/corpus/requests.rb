@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
-# Requests by their expected outcome. Every refused one asks for REFUSED_PATH, so that the application notices one that
-# got through.
+# Requests by their expected outcome. Every refused one asks for REFUSED_PATH, so that the application notices if one
+# gets through.
 module Corpus
   REFUSED_PATH = "/refused"
 

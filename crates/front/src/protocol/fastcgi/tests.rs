@@ -214,7 +214,7 @@ fn what_is_not_fastcgi_is_a_breach() {
     assert_eq!(after(&cut), BREACH("sends a variable that is cut off"));
     let two_ends = [record(4, 1, &get(&[])), record(4, 1, b""), record(4, 1, b"")].concat();
     assert_eq!(after(&two_ends), BREACH("sends variables after their end"));
-    // No id is that of no request.
+    // Without an id, it is for no request.
     assert_eq!(read(&record(4, 1, b"xx")), []);
 }
 

@@ -5,7 +5,7 @@ use crate::http_syntax::{reason_phrase, write_number, DateCache};
 use crate::message::answer::{AddedField, AnswerBody, AnswerHead};
 use crate::message::request_head::Version;
 
-/// How the body at hand is sent.
+/// How the current body is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Framing {
     /// As it is: its length is known, or the connection ends behind it.

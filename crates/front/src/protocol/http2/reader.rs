@@ -86,7 +86,7 @@ pub(super) fn read(
     Ok(text)
 }
 
-/// All fields, and those that make an HTTP/1 request of one for a WebSocket.
+/// All fields, and the extra fields by which a request for a WebSocket becomes one of HTTP/1.
 fn fields(request: &Parts, is_for_web_socket: bool) -> Vec<(&[u8], &[u8])> {
     let added = if is_for_web_socket { &WEB_SOCKET[..] } else { &[] };
     let sent = request.headers.iter().map(|(name, value)| (name.as_str().as_bytes(), value.as_bytes()));
@@ -95,7 +95,7 @@ fn fields(request: &Parts, is_for_web_socket: bool) -> Vec<(&[u8], &[u8])> {
         .collect()
 }
 
-/// `:path`, where `:scheme` is one that an absolute target of HTTP/1 may have. The crate takes any, also an empty one, and
+/// `:path`, where an absolute target of HTTP/1 may have this `:scheme`. The crate takes any, also an empty one, and
 /// forgets it where there is no `:authority`.
 fn target(uri: &Uri) -> Result<&[u8], Refusal> {
     let is_known = |scheme: &str| ["http", "https"].iter().any(|known| scheme.eq_ignore_ascii_case(known));

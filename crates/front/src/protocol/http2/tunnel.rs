@@ -1,4 +1,4 @@
-//! A WebSocket on a stream of HTTP/2 (RFC 8441). The application knows that of HTTP/1: it answers 101, which is 200 here, and
+//! A WebSocket on a stream of HTTP/2 (RFC 8441). The application knows only HTTP/1's: it answers 101, which is 200 here, and
 //! often writes that head to the connection itself.
 
 use http::{Response, StatusCode};

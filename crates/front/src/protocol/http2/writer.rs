@@ -8,7 +8,7 @@ use crate::message::answer::{AddedField, AnswerHead};
 use crate::message::refusal::Refusal;
 use crate::protocol::cgi::fields_of_all;
 
-/// The head with these field lines, but for those that concern a connection, and the answer to a WebSocket's key: there are none
+/// The head with these field lines, without lines about a connection and the answer to a WebSocket's key: there are none
 /// in HTTP/2 (RFC 9113 section 8.2.2, RFC 8441 section 5). `date` adds one where there is none.
 pub(super) fn response(
     head: &AnswerHead,

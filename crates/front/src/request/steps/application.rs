@@ -36,8 +36,8 @@ pub(in crate::request) fn require(
     }
 }
 
-/// There is no application for this host and path. Developers get a list of those that there are: names and folders
-/// are for them alone, so the rule is a diagnosis's, and the strictest of those applications counts.
+/// There is no application for this host and path. Developers get a list of the applications: names and folders are for
+/// them alone, so the rule is a diagnosis's, and the strictest application counts.
 #[cold]
 fn answer_without(transaction: &mut Transaction, arrived: Arrived<'_>) -> Decision {
     let apps = arrived.shared.apps.borrow();

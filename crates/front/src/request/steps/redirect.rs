@@ -97,7 +97,7 @@ fn split(target: &[u8]) -> (&[u8], &[u8]) {
     }
 }
 
-/// The query of the target, and behind it that of the request.
+/// The query of the target, followed by the request's.
 fn joined(own: &[u8], asked: &[u8]) -> Vec<u8> {
     match (own.is_empty(), asked.is_empty()) {
         (false, false) => [own, asked].join(&b'&'),

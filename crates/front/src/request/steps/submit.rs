@@ -112,7 +112,7 @@ pub(crate) fn submit(transaction: &mut Transaction, app: &Rc<AppState>) -> Resul
     app.submit(&transaction.exchange, transaction.audience)
 }
 
-/// Its path may be of those that run on fibers. (A WebSocket's application gets the connection itself, and only one descriptor
+/// Its path may be one of `fibers`. (A WebSocket's application gets the connection itself, and only one descriptor
 /// comes with a request: the socket of a fiber, or the file of a large body.)
 fn choose_fiber(transaction: &Transaction, app: &AppState) {
     let settings = app.settings();

@@ -85,7 +85,7 @@ impl Authority {
         })
     }
 
-    /// That of these files.
+    /// The authority of these files.
     ///
     /// # Errors
     /// It cannot be used.
@@ -270,7 +270,7 @@ fn is_below_localhost(host: &str) -> bool {
     above.is_some_and(|end| end.starts_with('.') && end[1..].eq_ignore_ascii_case(LOCALHOST))
 }
 
-/// Those of an authority with this key, which can be made again from it, but for its dates. `below`: the number of authorities
+/// The parameters of an authority with this key, which can be made again from it, but for its dates. `below`: the number of authorities
 /// that may stand between it and a server's certificate.
 fn authority_params(key: &KeyPair, below: u8) -> CertificateParams {
     let number: String =

@@ -116,7 +116,7 @@ impl fmt::Display for Flaw {
             Flaw::Unordered(place) => write!(
                 formatter,
                 "its {place}. certificate has not issued the one before it, and some clients will not find the way to its authority: \
-                 put each certificate behind the one that it has issued"
+                 put each certificate after the certificate that it issued"
             ),
             Flaw::PublicKey(file) => write!(
                 formatter,

@@ -26,7 +26,7 @@ thread_local! {
 pub(crate) struct TlsStream {
     tcp: TcpStream,
     tls: ServerConnection,
-    /// The bytes of the write at hand that are encrypted, and that the socket has not taken all of. The caller writes the same
+    /// The encrypted bytes of the current write, which the socket has not taken completely. The caller writes the same
     /// bytes again.
     encrypted: usize,
 }

@@ -146,7 +146,7 @@ impl TicketKeys {
         Ok(TicketKeys(Mutex::new(Keys::random(period())?)))
     }
 
-    /// Those of the server before this one; `None`: it has sent something else.
+    /// The keys of the server before this one; `None`: it has sent something else.
     pub(super) fn inherited(text: &str) -> Option<Self> {
         let mut parts = text.split(' ');
         let number = parts.next()?.parse().ok()?;

@@ -1,7 +1,7 @@
 //! System calls that the server never makes. seccomp has them fail with EPERM.
 //!
 //! A list of what is denied, and not of what is allowed: which calls a process makes also depends on its C library and
-//! the age of its kernel, and one that is missing in a list would end a running server. What this list cannot know,
+//! the age of its kernel, and a call missing in the list would end a running server. What this list cannot know,
 //! calls newer than it, does not exist for the server (ENOSYS, as on an older kernel): the C library then uses the
 //! older ones. A denied call fails, and does not end the process: a mistake in the list costs a function, not all
 //! clients.
@@ -79,7 +79,7 @@ fn denied_with(pid: u64) -> Vec<(c_long, Vec<Condition>)> {
         (SYS_kill, vec![(0, Ne, pid)]),
         (SYS_tgkill, vec![(0, Ne, pid)]),
         (SYS_prlimit64, vec![(0, Ne, 0), (0, Ne, pid)]),
-        // Pairs are connected for good, but for those that can send to any address.
+        // Pairs are connected for good, except datagram pairs, which can send to any address.
         (SYS_socketpair, vec![(0, Ne, AF_UNIX as u64)]),
         (SYS_socketpair, vec![(1, MaskedEq(0xf), SOCK_DGRAM as u64)]),
         (SYS_socketpair, vec![(1, MaskedEq(0xf), SOCK_RAW as u64)]),

@@ -17,7 +17,7 @@ pub(crate) struct History {
 }
 
 impl History {
-    /// Those of another process are forgotten.
+    /// Adds a report. Forgets reports of other processes.
     pub(crate) fn add(&mut self, overview: Overview) {
         self.reports.retain(|earlier| earlier.pid == overview.pid && earlier.at_ms < overview.at_ms);
         self.lines.retain(|id, _| overview.apps.iter().any(|app| app.id == *id));

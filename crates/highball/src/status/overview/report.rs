@@ -166,7 +166,7 @@ pub(crate) struct WorkerOverview {
     pub(crate) threads: u16,
     /// Requests that it has.
     pub(crate) in_flight: usize,
-    /// Those whose answers go on without a thread of its pool.
+    /// Requests whose answers go on without a thread of its pool.
     #[serde(default)]
     pub(crate) streams: usize,
     /// Requests that it has answered.

@@ -512,7 +512,7 @@ impl World {
         }
     }
 
-    /// A worker that exists, mostly, is to be replaced; sometimes also those that take its place, one after the other.
+    /// A worker that exists, mostly, is to be replaced; sometimes also its replacements, one after the other.
     fn any_replacement(&mut self, app: AppId) -> AppEvent {
         let cause = ReplacementCause::ALL[self.rng.usize(..ReplacementCause::ALL.len())];
         let workers = self.server.apps.get(&app).map(|app| app.staff.workers().which(|_| true));

@@ -22,7 +22,7 @@ impl Staff {
         &self.replacements
     }
 
-    /// This worker should be replaced. One that does not serve is on its way already.
+    /// This worker should be replaced, unless it has stopped serving anyway.
     pub(crate) fn replace(&mut self, number: u32, cause: ReplacementCause) {
         self.wants_replaced(number, Replacement::new(cause));
     }
@@ -55,8 +55,8 @@ impl Staff {
         self.replacements.forget_limit();
     }
 
-    /// Lets the next one begin whose turn it is: one at a time, or several of a large pool for the same cause. `line`: the
-    /// one that is served; `is_complete`: all workers serve; `limit`: for a new worker to serve in its place.
+    /// Lets the next one begin whose turn it is: one at a time, or several of a large pool for the same cause. `line`: of the
+    /// serving workers; `is_complete`: all workers serve; `limit`: for a new worker to serve in its place.
     pub(crate) fn next_replacement(
         &mut self,
         line: u32,

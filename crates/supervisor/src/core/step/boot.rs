@@ -69,7 +69,7 @@ impl App {
         }
     }
 
-    /// The process exists. One that has been given up meanwhile is killed.
+    /// The process exists. It is killed if its boot has been given up meanwhile.
     pub(super) fn mold_started(&mut self, boot: u32, folder: PathBuf) {
         if self.molds.started(boot) {
             self.found_in(self.role_of(self.molds.line_of(boot)), folder);
@@ -197,8 +197,8 @@ impl App {
         }
     }
 
-    /// It was asked for a worker, and nothing came of it. (A caller is never killed; it may recover.) That of a restart
-    /// or refork has been ended with it.
+    /// It was asked for a worker, and nothing came of it. (A caller is never killed; it may recover.) The mold of a
+    /// restart or refork has ended with it.
     pub(super) fn mold_is_stuck(&mut self, line: u32) {
         let stuck = |mold: &&Mold| mold.is_booted() && !mold.is_caller;
         let mold = self.molds.of(line).filter(|_| line == self.current.line()).filter(stuck);

@@ -49,7 +49,7 @@ impl App {
         self.begin_line();
     }
 
-    /// Replaces its processes by a restart; those that have not come up yet, and may not, at once.
+    /// Replaces its processes by a restart; at once, if they have not come up yet and may never do.
     fn replace_processes(&mut self) {
         let is_coming = matches!(self.condition, Condition::Booting | Condition::Explaining(_));
         let boots = self.phase.is_running() && is_coming;

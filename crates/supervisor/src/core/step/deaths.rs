@@ -14,7 +14,7 @@ use crate::facts::ending::Ending;
 use highball_link::{AppCommand, Step};
 
 impl App {
-    /// The kernel reports the end of a process. One that the core has given up already is only forgotten.
+    /// The kernel reports the end of a process. If the core has given it up already, it only forgets it.
     pub(super) fn process_ended(&mut self, process: Process, ending: Ending) {
         let (is_known, gone) = match process {
             Process::Worker(number) => {
@@ -163,7 +163,7 @@ impl App {
         matches!(self.condition, Condition::Booting) || (is_final && !worker.was_ready())
     }
 
-    /// No worker gets ready. Those that are on the way would not either.
+    /// No worker gets ready. Workers on the way would not either.
     fn not_staffed(&mut self, failure: Option<StartFailure>, ending: Ending) {
         let step = if self.current.has_booted() { Step::StartWorker } else { Step::LoadApp };
         let failure = match failure {

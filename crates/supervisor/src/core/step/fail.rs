@@ -36,7 +36,7 @@ impl App {
         }
         self.boots.was_in_vain();
         self.condition = Condition::Failed(Failed::new(files, self.now));
-        self.begin_line(); // those that are still to end have nothing to do with the next attempt
+        self.begin_line(); // processes that are still ending have nothing to do with the next attempt
         self.out.notify(AppCommand::Failed(diagnosis));
     }
 
@@ -71,7 +71,7 @@ impl App {
         self.condition = Condition::Explaining(ticket);
     }
 
-    /// A request has arrived. An application that sleeps wakes up. One that did not boot boots again if the outcome may
+    /// A request has arrived. An application that sleeps wakes up. A failed application boots again if the outcome may
     /// differ by now, or else the front gets the failure again.
     pub(super) fn is_wanted(&mut self) {
         if !self.phase.is_running() && !self.wakes_for_last_requests() {

@@ -15,7 +15,7 @@ use highball_link::AppCommand;
 pub(super) const GONE: &str = "the worker that was to be promoted does not serve any more";
 
 impl App {
-    /// Begins a refork; its number. One that is under way is shared.
+    /// Begins a refork, or shares the one under way; its number.
     pub(super) fn ask_refork(&mut self, cause: ReforkCause) -> Result<u32, String> {
         if let Err(why) = self.may_refork() {
             self.out.log(AppLog::NoRefork { cause, why });
@@ -118,7 +118,7 @@ impl App {
         }
     }
 
-    /// The worker cannot be forked from. One that has left its threads for it ends.
+    /// The worker cannot be forked from. It ends if it has stopped its threads for that.
     pub(super) fn worker_unfit(&mut self, worker: u32, why: String) {
         let asked = self.reforks.stage_about(worker);
         if !matches!(asked, Some(ReforkStage::Asking | ReforkStage::Promoting)) {

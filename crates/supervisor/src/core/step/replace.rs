@@ -1,8 +1,8 @@
 //! Replacing one worker for a cause that lies in it. Another worker is forked first; when that serves, the front gives the
-//! one that is replaced nothing more, and it ends when its requests have. A restart or a refork comes first: it takes the
+//! old worker nothing more, and it ends when its requests have. A restart or a refork comes first: it takes the
 //! worker's place anyway, or goes wrong and leaves it.
 //!
-//! If there is no memory for both, the one that is replaced is retired first; requests wait in the queue meanwhile.
+//! If there is no memory for both, the old worker is retired first; requests wait in the queue meanwhile.
 
 use super::super::app::App;
 use super::super::staff::NextReplacement;

@@ -1,6 +1,6 @@
 //! A mold from which nothing is to be forked rests: it ends, and one boots when a worker is wanted. So a single worker
-//! shares its memory with no process that does nothing. With several workers, the mold costs little beside them, and takes
-//! the place of one that dies at once. A mold that was missed once stays from then on: if one worker had to be replaced, the
+//! shares its memory with no process that does nothing. With several workers, the mold costs little beside them, and replaces
+//! a dead worker at once. A mold that was missed once stays from then on: if one worker had to be replaced, the
 //! next ones may have to be, too.
 
 use super::super::app::App;

@@ -151,7 +151,7 @@ impl App {
         self.out.checkpoint("restart.admitted");
     }
 
-    /// A worker has not answered the front's request in time. One that takes the place of another of its version serves all the same.
+    /// A worker has not answered the front's request in time. If it replaces a worker of the same version, it serves all the same.
     pub(super) fn canary_is_silent(&mut self, number: u32) {
         let generation = self.staff.get(number).map(|worker| worker.generation);
         if generation == Some(self.current.number()) {

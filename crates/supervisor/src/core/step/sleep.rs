@@ -54,7 +54,7 @@ impl App {
     /// What was forked so far has nothing to do any more with what is forked from now on.
     pub(super) fn begin_line(&mut self) {
         let line = self.molds.begin_line();
-        self.molds.change_line(self.current.line(), line); // one that is ending still is in the way of the next
+        self.molds.change_line(self.current.line(), line); // a mold that is still ending is in the way of the next
         self.current.begin_line(line);
         self.boots.begin_line(self.staff.begin_line(self.now));
         self.out.go_on();

@@ -35,8 +35,8 @@ impl App {
         self.staff.tally(self.staying(), wanted, self.may_replace(), self.now)
     }
 
-    /// Forks the workers that are missing, and retires those that are too many. While the front finishes what is in flight
-    /// one worker is enough, should all have died.
+    /// Forks missing workers, and retires surplus ones. While the front finishes what is in flight, one worker is enough,
+    /// should all have died.
     pub(super) fn staff(&mut self) {
         if !self.phase.is_running() {
             if self.waits_to_fork() && self.may_fork() {
@@ -172,8 +172,8 @@ impl App {
             return self.misbehaved(Process::Worker(number), error);
         }
         let is_new = self.restarts.is_next(generation);
-        // In a refork it takes the place of one that serves until then, so it may be prepared before it serves. (One that is
-        // replaced for what is wrong with it may serve nothing at all.)
+        // In a refork the old worker serves until then, so the new one may be prepared before it serves. (A worker that is
+        // replaced for a fault may serve nothing at all.)
         let tally = self.tally();
         let all_serve = tally.serving + tally.others_serving >= usize::from(self.staff.wanted());
         let is_probed = is_new || (self.reforks.is_going() && all_serve);
