@@ -140,6 +140,16 @@ class DocsTest < Minitest::Test
     end
   end
 
+  # Guides contract negations as people do when they speak. Headings, quotations and what the program prints don't.
+  PRINTED = %w[docs/configuration.md docs/migrating/puma-statements.md].freeze
+  def test_documents_contract_negations
+    Document.for_users.reject { |document| PRINTED.include?(document.path) }.each do |document|
+      text = document.prose.map { |line, _| line.sub(/\A#.*/, "") }.join("\n")
+      text = text.gsub(/`[^`]*`|"[^"\n]*"|\*\*cannot\*\*|\]\([^)]*\)/, "")
+      refute_match(/\b(?:does|do|is|are|did|has|have|was|were|could|would)\s+not\b|\bcannot\b/i, text, document.path)
+    end
+  end
+
   # Pages that answer questions by topic, and pages of measurements. Every other page is a guide.
   REFERENCE = %r{-reference\.md\z|\Adocs/(?:configuration|benchmarks)\.md\z}
   GUIDE_WORDS = 1200

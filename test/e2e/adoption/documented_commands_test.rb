@@ -2,7 +2,7 @@
 
 require_relative "../../support/documented_code_test_case"
 
-# The documented commands: runnable ones are run, and Highball understands all of its own.
+# The documented commands: runnable ones are run, and Highball understands all commands that name it.
 class DocumentedCommandsTest < DocumentedCodeTestCase
   RUNS_WITHIN = 60 # seconds
 
