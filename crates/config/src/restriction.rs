@@ -29,87 +29,87 @@ static RESTRICTIONS: &[Restriction] = &[
     Restriction {
         names: &["bind"],
         what: "who can connect",
-        otherwise: "The server does not start: an address is unknown or taken, or its folder is missing.",
+        otherwise: "The server doesn't start: an address is unknown or taken, or its folder is missing.",
     },
     Restriction {
         names: &["tls_certificate", "tls_key"],
         what: "who can read and change what is sent",
-        otherwise: "The server does not start: a file is missing, unreadable or does not match. If a file changes to such a state, \
+        otherwise: "The server doesn't start: a file is missing, unreadable or doesn't match. If a file changes to such a state, \
                     the previous certificate stays. An application's own certificate is left out: its hosts get the \
                     server's.",
     },
     Restriction {
         names: &["https", "domain", "domain_on_demand", "domain_ask", "redirect_https"],
         what: "who can read and change what is sent",
-        otherwise: "The server does not start: there is no address for HTTPS, or no folder for the certificates.",
+        otherwise: "The server doesn't start: there is no address for HTTPS, or no folder for the certificates.",
     },
     Restriction {
         names: &["hsts"],
         what: "who can read and change what browsers send",
-        otherwise: "The server does not start: no address is for HTTPS.",
+        otherwise: "The server doesn't start: no address is for HTTPS.",
     },
     Restriction {
         names: &["proxy_protocol", "proxy_protocol_from"],
         what: "who can connect, and who may report the client's address",
-        otherwise: "The server does not start: a network is unknown, or `proxy_protocol_from` is set without `proxy_protocol`.",
+        otherwise: "The server doesn't start: a network is unknown, or `proxy_protocol_from` is set without `proxy_protocol`.",
     },
     Restriction {
         names: &["trusted_proxies"],
         what: "which proxies the server trusts",
-        otherwise: "The server does not start: a network is unknown.",
+        otherwise: "The server doesn't start: a network is unknown.",
     },
     Restriction {
         names: &["server_user"],
         what: "what the server may do",
-        otherwise: "The server does not start: there is no such user.",
+        otherwise: "The server doesn't start: there is no such user.",
     },
     Restriction {
         names: &["admin", "admin_host", "agent_check"],
         what: "who sees what the server does",
-        otherwise: "The server does not start: an address is unknown or taken, or a name is not a host name.",
+        otherwise: "The server doesn't start: an address is unknown or taken, or a name isn't a host name.",
     },
     Restriction {
         names: &["show_diagnosis"],
         what: "who sees details of errors",
-        otherwise: "The application does not start: the word is unknown.",
+        otherwise: "The application doesn't start: the word is unknown.",
     },
     Restriction {
         names: &["hosts", "prefix"],
         what: "where an application is reached",
-        otherwise: "The application does not start: a name or path is malformed. The server does not start: two applications have the same.",
+        otherwise: "The application doesn't start: a name or path is malformed. The server doesn't start: two applications have the same.",
     },
     Restriction {
         names: &["user"],
         what: "what an application may do",
-        otherwise: "The application does not start: there is no such user.",
+        otherwise: "The application doesn't start: there is no such user.",
     },
     Restriction {
         names: &["no_new_privs", "pass_variables"],
         what: "what an application may do",
-        otherwise: "The application does not start: the value is unknown.",
+        otherwise: "The application doesn't start: the value is unknown.",
     },
     Restriction {
         names: &["basic_auth", "basic_auth_realm"],
         what: "who may use an application",
-        otherwise: "The application does not start: `basic_auth_realm` is set without `basic_auth`. While the file of users is missing, \
+        otherwise: "The application doesn't start: `basic_auth_realm` is set without `basic_auth`. While the file of users is missing, \
                     unreadable, malformed, empty or not a file, requests with a password get 500, and all others 401.",
     },
     Restriction {
         names: &["sendfile", "follow_symlinks", "static_files"],
         what: "which files are sent",
-        otherwise: "The application does not start: the value is unknown. No file is sent from a folder that is missing.",
+        otherwise: "The application doesn't start: the value is unknown. No file is sent from a folder that is missing.",
     },
     Restriction {
         names: &["max_body", "max_head", "max_target", "max_fields", "max_queue", "max_connections", "request_timeout", "rate_limit", "rate_limit_exempt"],
         what: "how much clients may use",
-        otherwise: "The server or the application does not start: the value is unknown or out of range. This applies to all other sizes, \
+        otherwise: "The server or the application doesn't start: the value is unknown or out of range. This applies to all other sizes, \
                     numbers and times, too.",
     },
     Restriction {
         names: &["memory_max", "cpu_max"],
         what: "how much an application may use",
         otherwise: "The server starts, because many machines have no cgroups for it. The log and `highball status` say \
-                    what is not enforced and why. Highball replaces workers at 85% of `memory_max`, and derives their number from \
+                    what isn't enforced and why. Highball replaces workers at 85% of `memory_max`, and derives their number from \
                     `cpu_max`.",
     },
 ];
@@ -121,7 +121,7 @@ pub(crate) fn is_restriction(name: &str) -> bool {
 
 /// The table as `docs/restrictions.md` has it.
 pub fn restrictions() -> String {
-    let mut text = String::from("| option | restricts | if it cannot be enforced |\n| --- | --- | --- |\n");
+    let mut text = String::from("| option | restricts | if it can't be enforced |\n| --- | --- | --- |\n");
     for Restriction { names, what, otherwise } in RESTRICTIONS {
         let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
         let _ = writeln!(text, "| {} | {what} | {otherwise} |", names.join(", "));
