@@ -87,7 +87,7 @@ module Highball
       return { off: @decision } if @decision && @decision != STARTED && !wanted?(@decision)
       return { off: "this Ruby has none", is_missing: true } unless available?
 
-      { off: "the environment has it so (RUBYOPT, RUBY_YJIT_ENABLE)" }
+      { off: "the environment sets it (RUBYOPT, RUBY_YJIT_ENABLE)" }
     end
 
     # Gives back memory that is set aside for code and has none.

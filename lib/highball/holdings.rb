@@ -51,7 +51,7 @@ module Highball
     #
     # serving:: whether it still serves. What requests have opened may then be closed by their end.
     def problem(serving:)
-      return "the worker was forked before refork_after was auto, so it is not known what it began with" unless @state
+      return "the worker was forked before refork_after was auto, so its state at the beginning is unknown" unless @state
 
       found = describe_thread(lasting_threads.first) || children.first
       return found if found
@@ -132,14 +132,14 @@ module Highball
 
     # All forks would draw the same numbers from them.
     def random_generators
-      randoms.all? { |random| @randoms[random] } ? [] : ["it keeps a generator of random numbers (Random.new)"]
+      randoms.all? { |random| @randoms[random] } ? [] : ["it keeps a random number generator (Random.new)"]
     end
 
     def randoms = ObjectSpace.each_object(Random::Base)
 
     # All forks would go on from there.
     def lasting_state
-      @state.changed.map { |name| "its requests have left something in #{name} that may be meant for one process" }
+      @state.changed.map { |name| "its requests have stored something in #{name} that may belong to one process" }
     end
 
     # {number => what it is}

@@ -126,7 +126,7 @@ class HoldingsTest < Minitest::Test
 
   def test_a_generator_of_random_numbers
     random = Random.new
-    assert_match(/keeps a generator of random numbers/, problem)
+    assert_match(/keeps a random number generator/, problem)
     assert random
   end
 
@@ -136,7 +136,7 @@ class HoldingsTest < Minitest::Test
     assert_nil holdings.problem(serving: false)
     second = Random.new(1)
     assert_equal first, second
-    assert_match(/keeps a generator of random numbers/, holdings.problem(serving: false))
+    assert_match(/keeps a random number generator/, holdings.problem(serving: false))
   end
 
   class Ids
@@ -147,7 +147,7 @@ class HoldingsTest < Minitest::Test
 
   def test_state_that_requests_have_left
     Ids.next = 17
-    assert_match(/its requests have left something in HoldingsTest::Ids\.@next that may be meant for one/, problem)
+    assert_match(/its requests have stored something in HoldingsTest::Ids\.@next that may belong to one/, problem)
   ensure
     Ids.next = nil
   end

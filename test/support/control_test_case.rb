@@ -134,7 +134,7 @@ class ControlTestCase < TenantsTestCase
       output, ended = command("root", word, env: { "HIGHBALL_CONTROL" => path })
       refute_predicate ended, :success?, output
       assert_match(expected, output)
-      assert_match(/no Highball runs|gave no answer that can be used/, output)
+      assert_match(/no Highball is running|gave no answer that can be used/, output)
     end
   end
 end

@@ -53,7 +53,7 @@ impl Backoff {
         if in_excess > 0 {
             let what = format!("the server has ended during each of the last {} attempts", self.unfinished);
             self.problem = Some(what);
-            self.remedy = Some("Look into the log why it ends".into());
+            self.remedy = Some("The log says why it ends".into());
         }
     }
 

@@ -50,7 +50,7 @@ pub(crate) async fn run(program: &Path, action: Action, entry: &Entry) -> Result
     let what = |what: String| {
         Problem::new(
             format!("`acme_dns_hook`: {} {verb} {} {what}", program.display(), entry.name),
-            "Run the program by hand as Highball's user, with the arguments `present NAME VALUE`, and look why it fails",
+            "Run the program by hand as Highball's user, with the arguments `present NAME VALUE`, and see why it fails",
         )
     };
     let failed = |error: io::Error| what(format!("cannot be run: {error}"));

@@ -235,11 +235,11 @@ async fn lock(settings: &AcmeSettings, keeper: &Keeper, quiet: Duration) -> (Fol
             }
             Ok(None) => (
                 format!("another process keeps the certificates in {}", path.display()),
-                "This one takes over when that one ends; give each server a folder by `state_dir`".to_owned(),
+                "This server takes over when the other ends. Give each server its own `state_dir`".to_owned(),
             ),
             Err(error) => (
-                format!("the certificates cannot be kept in {}: {error}", path.display()),
-                "Let Highball's user write there, and no other read; or name another folder with `state_dir`"
+                format!("cannot store the certificates in {}: {error}", path.display()),
+                "Give this folder to Highball's user alone (mode 0700), or name another one with `state_dir`"
                     .to_owned(),
             ),
         };
@@ -349,7 +349,7 @@ impl Names {
             return;
         }
         if !self.allowance.take(Instant::now()) {
-            let remedy = "Look which names these are. List names one by one in `domain_on_demand`, or let the path of `domain_ask` \
+            let remedy = "Check which names these are. List names one by one in `domain_on_demand`, or let the path of `domain_ask` \
                           accept only the names of your customers";
             return warn!(
                 host,
@@ -504,7 +504,7 @@ impl Names {
         let Authority { folder, owner, .. } = &self.authority;
         let Some(validity) = Validity::of(pem, host) else {
             let what = format!("the authority has issued a certificate that is not for {host}");
-            return Err(Problem::new(what, "Look at the documentation of the authority"));
+            return Err(Problem::new(what, "See the documentation of the authority"));
         };
         folder.keep_certificate(host, pem, &**owner).await.map_err(|error| self.unkept(&error))?;
         owner.passes("acme.kept").await;

@@ -139,7 +139,7 @@ impl Authority {
 
     fn unkept(&self, error: &io::Error) -> Problem {
         Problem::new(
-            format!("the account cannot be kept in {}: {error}", self.folder.path().display()),
+            format!("cannot store the account in {}: {error}", self.folder.path().display()),
             "Let Highball's user write there, or name another folder with `state_dir`",
         )
     }

@@ -76,7 +76,7 @@ impl Problem {
                 "Highball tries again; look at the status page of the authority",
             ),
             error => Problem::new(
-                format!("{directory} cannot be asked: {}", with_causes(error)),
+                format!("cannot reach {directory}: {}", with_causes(error)),
                 "Let this machine reach that address over HTTPS (firewall, DNS, clock), or name another with `acme_directory`",
             ),
         }
@@ -114,7 +114,7 @@ fn remedy_for(kind: &str, host: &str) -> String {
         "connection" => format!(
             "Make port 80 of {host} reach this server from the internet: check DNS entries, firewalls and port forwarding"
         ),
-        "dns" => format!("Let a DNS entry (A or AAAA) of {host} name the address of this machine"),
+        "dns" => format!("Add a DNS entry (A or AAAA) for {host} with the address of this machine"),
         "unauthorized" | "incorrectResponse" => format!(
             "Another server has answered for {host}: make its DNS entries (A and AAAA) name only this machine"
         ),
@@ -130,7 +130,7 @@ fn remedy_for(kind: &str, host: &str) -> String {
                 .into()
         }
         "accountDoesNotExist" => "The account is gone: remove the folder `accounts` in the state folder".into(),
-        _ => "Highball tries again; if that does not help, look at the documentation of the authority".into(),
+        _ => "Highball tries again; if that does not help, see the documentation of the authority".into(),
     }
 }
 

@@ -422,7 +422,7 @@ impl<T: Copy> Form for OneOf<T> {
         let found = self.0.iter().find(|(word, _)| word == text).map(|(_, value)| *value);
         found.ok_or_else(|| {
             let guess = guess(text, self.0.iter().map(|(word, _)| *word));
-            format!("`{text}` is none of: {}{guess}", self.words())
+            format!("`{text}` is not one of: {}{guess}", self.words())
         })
     }
 }

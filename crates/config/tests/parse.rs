@@ -185,7 +185,7 @@ fn proxies_that_report_their_clients() {
     let settings = app.settings(&["--proxy-protocol", "v2", "--proxy-protocol-from", "::1"]);
     assert!(!settings.proxy_protocol.v1 && settings.proxy_protocol.v2);
     assert_eq!(loopback(&settings), [false, true, false, false]);
-    assert!(app.error(&["--proxy-protocol", "v3"]).contains("`v3` is none of: off, v1, v2, v1,v2"));
+    assert!(app.error(&["--proxy-protocol", "v3"]).contains("`v3` is not one of: off, v1, v2, v1,v2"));
     assert!(app.error(&["--proxy-protocol-from", "10.0.0.0/40"]).contains("`10.0.0.0/40` is not a network"));
 }
 

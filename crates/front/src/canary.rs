@@ -48,7 +48,7 @@ async fn answer_of(
     let exchange = own_request::get(Asked { path, host: &host, https }, app, shared)?;
     shared.turn.activate(app);
     if !app.dispatcher.borrow_mut().submit_to_canary(worker, &exchange) {
-        return Err("it was gone before it could be asked".into());
+        return Err("it ended before it could be asked".into());
     }
     own_request::status(&exchange, app).await
 }

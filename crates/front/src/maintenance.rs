@@ -164,7 +164,7 @@ impl Maintenance {
             }
             (None, Some(_)) => tracing::warn!(app, "maintenance is on: visitors get 503"),
             (Some(_), None) => {
-                tracing::warn!(app, "maintenance is off: the application is for its visitors again")
+                tracing::warn!(app, "maintenance is off: visitors reach the application again")
             }
             _ => {}
         }

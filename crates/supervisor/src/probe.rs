@@ -34,7 +34,7 @@ impl<'a> Probe<'a> {
             Ok(status) if (100..500).contains(&status) => Ok(status),
             Ok(status) => Err(self.failure(
                 &format!("was answered with status {status}"),
-                "The application answered with an error page: look into its own log (log/production.log), or name another \
+                "The application answered with an error page: see its own log (log/production.log), or name another \
                  path with --probe-path.",
             )),
             Err(why) => Err(self.failure(&format!("failed: {why}"), self.try_again)),

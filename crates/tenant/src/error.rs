@@ -42,7 +42,7 @@ pub enum OpenError {
     Busy,
     /// The opener has not answered in time, or has gone; or a file system of another machine has not.
     #[error(
-        "no answer came in time; look whether its file system answers, and whether the process of its user that opens it \
+        "no answer came in time; check whether its file system answers, and whether the process of its user that opens it \
          (highball: opener) is stopped"
     )]
     NoAnswer,

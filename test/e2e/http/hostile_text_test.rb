@@ -178,8 +178,8 @@ class HostileTextTest < ManyAppsTestCase
   # --- servers that are reached and do not answer
 
   def test_one_that_does_not_answer_as_it_should_is_not_none
-    { "\e]0;x\a\u202e garbage\n" => /its answer is none to this command/,
-      "{\"type\":\"begun\",\"what\":\"x\"}\n" => /its answer is none to this command/,
+    { "\e]0;x\a\u202e garbage\n" => /its answer does not fit this command/,
+      "{\"type\":\"begun\",\"what\":\"x\"}\n" => /its answer does not fit this command/,
       "{\"type\":\"refused\",\"why\":\"no\\u001b\"}\n" => /refuses: no\\x1b/,
       "{\"type\":" => /closed the connection/,
       "" => /closed the connection without an answer.*its log/m }.each do |answer, expected|
@@ -187,7 +187,7 @@ class HostileTextTest < ManyAppsTestCase
         [%w[status], %w[status --json], %w[restart], %w[stop], %w[top --once], %w[memory -p 1]].each do |words|
           text = clean(*words, env: { "HIGHBALL_CONTROL" => control }, succeeds: false)
           assert_match(expected, text, answer)
-          refute_match(/no Highball runs/, text, answer)
+          refute_match(/no Highball is running/, text, answer)
         end
       end
     end
@@ -197,7 +197,7 @@ class HostileTextTest < ManyAppsTestCase
     within_forged(->(_client) { sleep }) do |control|
       text = clean("status", env: { "HIGHBALL_CONTROL" => control }, succeeds: false)
       assert_match(/no answer within \d+ s; its process is stopped or hangs/, text)
-      refute_match(/no Highball runs/, text)
+      refute_match(/no Highball is running/, text)
     end
   end
 

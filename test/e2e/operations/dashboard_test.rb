@@ -50,7 +50,7 @@ class DashboardTest < E2ETest
     refute report["takes_orders"]
     ACTIONS.each { |action| assert_equal 404, post("#{app['id']}/#{action}", authorized("x")).status, action }
     output = highball_fails("top", "--token", "--port", server.port.to_s)
-    assert_match(/takes no orders; serve with --admin ADDRESS --admin-actions/, output)
+    assert_match(/accepts no actions; serve with --admin ADDRESS --admin-actions/, output)
   end
 
   def test_without_the_token_no_order_is_taken

@@ -75,7 +75,7 @@ class JitTest < E2ETest
     assert_jit(on, true)
     assert_includes ask(on).last, "RUBY_YJIT_ENABLE"
     off = serve(@folder, env: { "RUBYOPT" => "--disable=yjit" })
-    assert_off(off, "the environment has it so (RUBYOPT, RUBY_YJIT_ENABLE)")
+    assert_off(off, "the environment sets it (RUBYOPT, RUBY_YJIT_ENABLE)")
   end
 
   # What Ruby 3.1 sets aside for code, and does not use, is given back.

@@ -14,7 +14,7 @@ class TenantControlTest < ControlTestCase
       output, ended = command(VICTIM, name)
       refute_predicate ended, :success?
       assert_match(/#{@usual} belongs to #{ATTACKER}.*not used/, output)
-      assert_match(/no Highball runs/, output)
+      assert_match(/no Highball is running/, output)
     end
     assert_empty asked, "the forged server received no request"
     server = serve_as_victim(env: { "XDG_RUNTIME_DIR" => nil })

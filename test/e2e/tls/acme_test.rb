@@ -45,12 +45,12 @@ class AcmeTest < AcmeTestCase
   def test_an_authority_that_is_down
     server = serve_domains(HOST)
     domain = problem_of(server)
-    assert_match(%r{https://localhost:\d+/dir cannot be asked: .*refused}i, domain["problem"])
+    assert_match(%r{cannot reach https://localhost:\d+/dir: .*refused}i, domain["problem"])
     assert_match(/Let this machine reach that address/, domain["remedy"])
     assert_includes 55..80, domain["next_at"] - Time.now.to_i
     output, = HighballServer.run("status", *server.which)
-    assert_match(/domain +#{HOST}: has no certificate; .* cannot be asked/, output)
-    assert_match(/no certificate obtained.*cannot be asked/m, server.log)
+    assert_match(/domain +#{HOST}: has no certificate; .*cannot reach/, output)
+    assert_match(/no certificate obtained.*cannot reach/m, server.log)
     assert_equal 308, redirection.first
   end
 
@@ -89,7 +89,7 @@ class AcmeTest < AcmeTestCase
     domain = wait_for("a failure", within: 60) do
       server.status["tls"]["domains"].first.then { |one| one if one["failures"].positive? }
     end
-    assert_match(/cannot be asked/, domain["problem"])
+    assert_match(/cannot reach/, domain["problem"])
     assert_equal serial, serial_for(@https, HOST)
     assert_match(/domain +#{HOST}: has a certificate; /, HighballServer.run("status", *server.which).first)
   end

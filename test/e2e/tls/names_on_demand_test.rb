@@ -104,7 +104,7 @@ class NamesOnDemandTest < AcmeTestCase
     server = serve_on_demand("--domain-ask", "/allowed")
     assert_nil https_body("shop.test", OpenSSL::X509::Certificate.new(File.read(@pebble.vouching_file)))
     domain = wait_for("a problem") { server.status["tls"]["domains"].find { |one| one["problem"] } }
-    assert_match(/cannot be asked/, domain["problem"])
+    assert_match(/cannot reach/, domain["problem"])
     2.times { https_body("shop.test", OpenSSL::X509::Certificate.new(File.read(@pebble.vouching_file))) }
     assert_equal 1, asked.length, "an answer counts for a while"
     assert_equal 1, server.log.scan("no certificate obtained").length

@@ -46,7 +46,7 @@ class SizingTest < E2ETest
       assert_equal 200, server.get("/").status
       server.status["workers_wanted"] == 1 && server.settled?
     end
-    assert_match(/worker count changed before=\d workers=1 because="fewer have been enough for \d+ s/, server.log)
+    assert_match(/worker count changed before=\d workers=1 because="fewer were enough for \d+ s/, server.log)
     outcomes = SteadyLoad.run(server, "/sleep", per_second: 100, seconds: 3)
     assert_equal [200], outcomes.keys
   end

@@ -177,7 +177,7 @@ fn html(listed: &[Listed], asked: &Asked, key: &DeveloperKey, nonce: &str) -> St
     for app in listed {
         page += &item(app, key);
     }
-    page += "</ul>\n</section>\n</main>\n<footer>Highball shows this page in development, and to this machine alone. \
+    page += "</ul>\n</section>\n</main>\n<footer>Highball shows this page only in development, and only on this machine. \
              The same in a terminal: <code>highball status</code></footer>\n</body>\n</html>\n";
     page
 }

@@ -162,7 +162,7 @@ pub(super) async fn obey(sources: &Sources, request: &Request) -> Response {
         return Response::text(405, "only GET and HEAD\n").with("allow", "GET, HEAD");
     };
     if !sources.configuration.now().admin.takes_orders {
-        return Response::text(404, "this server takes no orders here; the option admin_actions is off\n");
+        return Response::text(404, "this server accepts no actions here; the option admin_actions is off\n");
     }
     if !is_of_this_page(request) {
         return Response::text(403, "the request comes from another website\n");

@@ -136,11 +136,11 @@ fn each(
 fn load(text: &mut Exposition, front: &FrontReport, apps: &[App<'_>]) {
     let help = "Requests refused because the queue was full.";
     each(text, "highball_http_shed_requests_total", "counter", help, apps, |load| load.figures.shed as f64);
-    let help = "Requests that were refused, as their clients had asked too often.";
+    let help = "Requests refused by a rate limit.";
     each(text, "highball_http_rate_limited_requests_total", "counter", help, apps, |load| {
         load.figures.rate_limited as f64
     });
-    let help = "1 while visitors get the page of maintenance instead of the application.";
+    let help = "1 while visitors get the maintenance page instead of the application.";
     each(text, "highball_app_maintenance", "gauge", help, apps, |load| {
         f64::from(u8::from(load.maintenance.is_some()))
     });
@@ -150,7 +150,7 @@ fn load(text: &mut Exposition, front: &FrontReport, apps: &[App<'_>]) {
     each(text, "highball_requests_in_flight", "gauge", help, apps, |load| {
         load.workers.iter().map(|worker| (worker.in_flight + worker.placed) as f64).sum()
     });
-    let help = "Answers that go on without a thread of their worker's pool.";
+    let help = "Streaming responses outside of their worker's threads.";
     each(text, "highball_streams", "gauge", help, apps, |load| {
         load.workers.iter().map(|worker| worker.streams as f64).sum()
     });
@@ -209,7 +209,7 @@ fn workers(text: &mut Exposition, apps: &[App<'_>]) {
     let mut family = text.family("highball_app_generation", "gauge", help);
     reports().for_each(|(name, report)| family.sample(&[("app", name)], report.generation));
     restarts(text, reports());
-    let help = "Workers that were replaced for a cause that lies in them: a request that exceeded its time limit, requests that were not begun, or memory.";
+    let help = "Workers that were replaced because of a request over its time limit, requests that they did not begin, memory, or an operator.";
     let mut family = text.family("highball_worker_replacements_total", "counter", help);
     for (name, report) in reports() {
         for (cause, count) in &report.replaced {

@@ -42,7 +42,7 @@ fn switch_app(switch: &MaintenanceSwitch, app: &AppReport, instance: &Instance) 
             as_user_of(app, || remove(path))
                 .map_err(|error| CommandError::Maintenance("remove", path.clone(), error))?;
             wait(None, app, instance)?;
-            progress(format_args!("{name} is for its visitors again"));
+            progress(format_args!("{name}: visitors reach the application again"));
         }
         MaintenanceSwitch::On { message, retry_after, allow } => {
             let failed = |error| CommandError::Maintenance("write", path.clone(), error);
@@ -60,7 +60,7 @@ fn switch_app(switch: &MaintenanceSwitch, app: &AppReport, instance: &Instance) 
             as_user_of(app, || write(path, &notice)).map_err(failed)?;
             wait(Some(since_ms), app, instance)?;
             progress(format_args!("{name}: visitors get 503 from now on"));
-            progress(format_args!("Your browser passes by {}?highball-maintenance={key}", app.url));
+            progress(format_args!("To pass, open {}?highball-maintenance={key}", app.url));
         }
     }
     Ok(())

@@ -136,7 +136,7 @@ fn report_on_refork(number: u32, pid: i32, status: &AppReport) -> Result<Option<
         "done" => {
             let worker = worker.unwrap_or_default();
             progress(format_args!(
-                "all workers are forked from what was worker {worker}, after {seconds:.1} s (pid {pid})"
+                "all workers are forked from former worker {worker}, after {seconds:.1} s (pid {pid})"
             ));
             Ok(None)
         }
@@ -154,7 +154,7 @@ fn stage_words(state: &str) -> &str {
         "choosing" | "asking" => "looking for a worker to fork from",
         "relieving" => "forking a worker that serves in its place",
         "retiring" => "letting it finish its requests",
-        "promoting" => "making a mold of it",
+        "promoting" => "turning it into a mold",
         other => other,
     }
 }

@@ -144,8 +144,8 @@ pub(crate) fn closes(error: &io::Error) -> bool {
 /// An answer that cannot be used, in words.
 pub(crate) fn not_an_answer(why: impl std::fmt::Display) -> String {
     format!(
-        "its answer is none to this command ({why}): it is another program, or of a version that this one (highball {}) does not \
-         know. Use the program that it was started by",
+        "its answer does not fit this command ({why}): it is another program, or another version than highball {}. \
+         Use the program that has started it",
         env!("CARGO_PKG_VERSION")
     )
 }

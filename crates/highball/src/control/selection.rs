@@ -12,10 +12,10 @@ use thiserror::Error;
 /// Why a command has no instance to ask.
 #[derive(Debug, Error)]
 pub(crate) enum SelectionError {
-    #[error("no Highball runs for this user{0}{1}")]
+    #[error("no Highball is running for this user{0}{1}")]
     NoneRuns(String, String),
     #[error(
-        "this was reached{0}, and gave no answer that can be used:\n    {1}\nIts log says more. Without an answer it takes \
+        "this was reached{0}, and gave no answer that can be used:\n    {1}\nIts log says more. It still obeys \
          signals: kill -USR1 PID restarts its applications, kill -TERM PID stops it"
     )]
     NoneAnswers(String, String),

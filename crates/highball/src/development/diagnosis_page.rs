@@ -68,7 +68,7 @@ impl Shown<'_> {
         let _ = write!(
             page,
             "<pre class=\"text\" tabindex=\"0\" hidden>{}</pre>\n</main>\n\
-             <footer>Highball shows this page in development, and to this machine alone.{}{}</footer>\n\
+             <footer>Highball shows this page only in development, and only on this machine.{}{}</footer>\n\
              <script nonce=\"{nonce}\">\n{script}</script>\n</body>\n</html>\n",
             Escaped(text),
             diagnosis.step.map_or("", |_| " The same in a terminal: <code>highball status --details</code>."),

@@ -30,7 +30,7 @@ fn check(acme: &AcmeSettings, host: &str) -> Vec<Check> {
         Ok(inspected) => of_kept(host, &inspected),
         Err(error) => {
             let what = format!(
-                "{host}: the certificates cannot be kept: {error}. Let Highball's user write to {}, and no other read; or name another \
+                "{host}: cannot store the certificates: {error}. Give {} to Highball's user alone (mode 0700), or name another \
                  folder with `state_dir`",
                 acme.state_dir.display()
             );
@@ -54,7 +54,7 @@ fn of_kept(host: &str, kept: &Inspected) -> Vec<Check> {
         checks.push(warning(format!("{host}: no certificate was obtained: {what}"), remedy));
     } else if kept.is_due {
         let what = format!("{host}: its certificate should have been renewed already");
-        let remedy = "Look whether Highball runs with this configuration, and into its log".into();
+        let remedy = "Check that Highball runs with this configuration, and see its log".into();
         checks.push(warning(what, remedy));
     }
     match kept.expires.map(|expires| expires.duration_since(SystemTime::now())) {
@@ -64,7 +64,7 @@ fn of_kept(host: &str, kept: &Inspected) -> Vec<Check> {
             checks.push(Check::ok(NAME, format!("{host}: the certificate is valid for {days} more days")));
         }
         Some(Err(_)) => {
-            let remedy = "Look into the log why it could not be renewed".into();
+            let remedy = "The log says why it could not be renewed".into();
             checks.push(warning(format!("{host}: its certificate has expired"), remedy));
         }
     }

@@ -14,7 +14,7 @@ const COLUMNS: usize = 100;
 pub(crate) fn tables(report: &MachineReport) -> String {
     let mut text = String::new();
     if report.highball.is_empty() {
-        text.push_str("No Highball runs for this user.\n");
+        text.push_str("No Highball is running for this user.\n");
     }
     for instance in &report.highball {
         if !text.is_empty() {
@@ -304,7 +304,7 @@ mod tests {
         let text = tables(&MachineReport { gc: false, highball: Vec::new(), others: Vec::new() });
         assert_eq!(
             text,
-            "No Highball runs for this user.\n\nNo other Ruby server was found on this machine.\n"
+            "No Highball is running for this user.\n\nNo other Ruby server was found on this machine.\n"
         );
     }
 

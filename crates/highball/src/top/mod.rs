@@ -74,7 +74,7 @@ fn token(instance: &Instance) -> Result<(), CommandError> {
     match ask(&instance.address, Question::DashboardToken) {
         Ok(Answer::DashboardToken { token: Some(token) }) => Ok(print(&format!("{token}\n"))?),
         Ok(Answer::DashboardToken { token: None }) => {
-            let why = "its dashboard takes no orders; serve with --admin ADDRESS --admin-actions";
+            let why = "its dashboard accepts no actions; serve with --admin ADDRESS --admin-actions";
             Err(CommandError::Refused(pid, why.into()))
         }
         Ok(_) => Err(CommandError::Silent(pid, io::ErrorKind::InvalidData.into())),

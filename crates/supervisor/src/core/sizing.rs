@@ -127,7 +127,7 @@ impl fmt::Display for Reason {
                 write!(f, "each worker uses {percent}% of a CPU")
             }
             Reason::Enough(time) => {
-                write!(f, "fewer have been enough for {} s", time.as_secs())
+                write!(f, "fewer were enough for {} s", time.as_secs())
             }
             Reason::MemoryShort => write!(f, "memory is short"),
         }

@@ -80,7 +80,7 @@ impl Kind {
         let root: PathBuf = folder.path().join(self.pages).components().collect(); // without a slash at its end
         let because = match self.generator {
             Some(file) => format!("there are {file} and {}", page.display()),
-            None => format!("there is {}, and nothing of Ruby beside it", page.display()),
+            None => format!("there is {}, and no Ruby code beside it", page.display()),
         };
         Some(Site { kind: self.name, root, because })
     }

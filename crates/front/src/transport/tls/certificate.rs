@@ -125,8 +125,8 @@ impl fmt::Display for Flaw {
             ),
             Flaw::OtherHosts(app) => write!(
                 formatter,
-                "it is for none of the hosts of {app}, which alone could get it: give the application a host that it is for, or \
-                 another certificate"
+                "it is for none of the hosts of {app}, and no other application may use it: give the application a host that it is for, \
+                 or another certificate"
             ),
         }
     }

@@ -177,7 +177,7 @@ impl Scene<'_> {
             }
         } else if app.phase == "stuck" {
             html.push_str(
-                "<p class=\"cause\">Its workers take no more requests: those below have all threads.</p>",
+                "<p class=\"cause\">Its workers take no more requests: the requests below occupy all threads.</p>",
             );
         }
         html.push_str("</section>");

@@ -272,7 +272,7 @@ pub(super) fn too_slow(step: Step, limit: Duration) -> BootFailure {
 pub(super) fn no_answer_of_files(link: &Path, limit: Duration) -> BootFailure {
     let message = format!("its files could not be looked at within {} s", limit.as_secs());
     let place = link.display();
-    let remedy = format!("The file system of {place} does not answer: look whether `ls {place}` does.");
+    let remedy = format!("The file system of {place} does not answer: check whether `ls {place}` does.");
     BootFailure::of_ours(Step::StartRuby, "boot_timeout", message, remedy)
 }
 
@@ -281,7 +281,7 @@ pub(super) fn died_while_booting(step: Step, ending: Ending) -> BootFailure {
     match ending {
         Ending::Killed(9) => {
             let remedy =
-                "It was killed: most likely by the kernel, because memory had run out. Look into its log, \
+                "It was killed: most likely by the kernel, because memory had run out. See its log, \
                           and give the machine or container more memory.";
             BootFailure::of_ours(step, "killed", message, remedy.into())
                 .with_command("journalctl -k | grep -i 'killed process'")
