@@ -15,7 +15,7 @@ require "tmpdir"
 # The stores, from their workloads.
 STORES = {
   "session-none" => "none", "session-cookie" => "cookie", "session-highball" => "file, Highball's store",
-  "session-pstore" => "file, Ruby's PStore", "session-file" => "file, Rails's cache",
+  "session-pstore" => "file, Ruby's PStore", "session-file" => "file, Rails' cache",
   "session-sqlite" => "SQLite", "session-redis" => "Redis"
 }.freeze
 BASE = "session-cookie"

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# The smallest application that knows HEAD: not every server leaves the body out by itself.
+# The smallest application that knows HEAD: not every server leaves the body out.
 type = Rack::CONTENT_TYPE
 length = Rack::CONTENT_LENGTH
 

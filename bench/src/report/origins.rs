@@ -1,4 +1,4 @@
-//! The eleven ways to deploy of 2006, by their present-day equivalents.
+//! The eleven ways to deploy of 2006, by today's equivalents.
 
 use super::comparison::{Comparison, Row};
 

@@ -643,7 +643,7 @@ static WORKERS: &[Opt] = &[
         value: &Value(Count(1..=512), |f| &mut f.min_workers),
         default: Default::Is("1"),
         example: "2",
-        doc: "Smallest number of workers with `workers = auto`. Without requests, the pool shrinks to it. Raise it if the first \
+        doc: "Smallest number of workers with `workers = auto`. Without requests, the number shrinks to it. Raise it if the first \
               requests after a quiet period must not wait.",
     },
     Opt {
@@ -653,7 +653,7 @@ static WORKERS: &[Opt] = &[
         default: Default::Is("auto"),
         example: "8",
         doc: "Largest number of workers with `workers = auto`. `auto` means two per CPU, rounded up. If memory is short \
-              (`memory_budget`), the pool stops growing earlier. Raise it if requests mostly wait for a database or for other \
+              (`memory_budget`), the number stops growing earlier. Raise it if requests mostly wait for a database or for other \
               services. See [tuning.md](tuning.md#workers).",
     },
     Opt {

@@ -24,7 +24,7 @@ class DeveloperKeyInLogsTest < TlsTestCase
   LIMITED = ["--max-target", "300B", "--max-body", "10B"].freeze
   GATEWAYS = { "fastcgi" => FastcgiClient, "lsapi" => LsapiClient }.freeze
   PROTOCOLS = ["--http2-cleartext", "on", *GATEWAYS.keys.flat_map { |name| ["-b", "#{name}://127.0.0.1:0"] }].freeze
-  # What is refused before it is known whose request it is; KEY stands for the key.
+  # Requests that are refused before they are routed; KEY stands for the key.
   REFUSED = ["GET /?highball=KEY HTTP/1.1\r\n\r\n", "GET /?highball=KEY HTTP/3.0\r\nHost: a\r\n\r\n",
              "CONNECT /?highball=KEY HTTP/1.1\r\nHost: a\r\n\r\n", "GET /?highball=KEY\x01 HTTP/1.1\r\nHost: a\r\n\r\n",
              "GET /?highball=KEY#{'x' * 400} HTTP/1.1\r\nHost: a\r\n\r\n",

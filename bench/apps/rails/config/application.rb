@@ -10,7 +10,7 @@ require "active_record/railtie"
 require "action_controller/railtie"
 require "action_view/railtie"
 
-# What is measured of Rails: a view, a row of a database, a session, and files that are not Rails's at all.
+# What is measured of Rails: a view, a row of a database, a session, and files that are not Rails' at all.
 module Bench
   class Application < Rails::Application
     # "7.2.2.1".to_f is 7.2: the defaults of the Rails that is installed.

@@ -9,7 +9,7 @@ pub(crate) enum Ending {
     Exited(i32),
     /// A signal with this number killed it.
     Killed(i32),
-    /// The kernel killed it, as memory was exhausted.
+    /// The kernel killed it because memory ran out.
     OutOfMemory,
     /// It is gone, but it was not our child to ask.
     Unknown,
