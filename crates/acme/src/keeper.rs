@@ -545,7 +545,10 @@ mod tests {
         assert!(matches!(keeper.add("name3.test", &domains), Added::Beside), "it is there already");
         assert!(matches!(keeper.add("new.test", &domains), Added::InPlaceOf(other) if other == "name7.test"));
         keeper.change("new.test", |report| report.expires = expires);
-        assert!(matches!(keeper.add("one-more.test", &domains), Added::NotAtAll), "the certificate of `domain` stays");
+        assert!(
+            matches!(keeper.add("one-more.test", &domains), Added::NotAtAll),
+            "the certificate of `domain` stays"
+        );
         assert_eq!(keeper.report().len(), MOST_ON_DEMAND + 1);
     }
 }
