@@ -3,8 +3,8 @@
 require "minitest/autorun"
 require_relative "support/documents"
 
-# Kinds of statements that were false once, each compared with what it is about. Names of options, files and commands are
-# in docs_test.rb, quotations in docs_quotes_test.rb, and what a command prints in e2e/adoption/documented_commands_test.rb.
+# Kinds of statements that were false once, each compared with its subject. docs_test.rb has names of options, files and
+# commands, docs_quotes_test.rb quotations, and e2e/adoption/documented_commands_test.rb what commands print.
 class DocsStatementsTest < Minitest::Test
   ROOT = Document::ROOT
   PROGRAMS = "crates/highball/src/deploy"
@@ -13,7 +13,8 @@ class DocsStatementsTest < Minitest::Test
   BUILT_IN = {
     /certificate/i => "domain", /\bHTTPS\b/ => "tls_certificate", /redirect/i => "redirects", /compress/i => "compress",
     /static files/i => "static_files", /slow clients/i => "spool_dir", /rate limit/i => "rate_limit",
-    /maintenance/i => "maintenance_file", /password/i => "basic_auth", /\bcach/i => "cache", %r{HTTP/2}i => "http2_cleartext"
+    /maintenance/i => "maintenance_file", /password/i => "basic_auth", /\bcach/i => "cache",
+    %r{HTTP/2} => "http2_cleartext"
   }.freeze
   PROXY = /\b(?:nginx|Caddy|Thruster|(?:another )?proxy)\b/
   NEEDED = /\b(?:[Nn]eeds?|[Kk]eep|yes|[Ii]nstall)\b/
@@ -64,7 +65,7 @@ class DocsStatementsTest < Minitest::Test
     end
   end
 
-  # In a configuration that `highball init` writes, a value is the default, an example, or the comment tells the default.
+  # In a configuration of `highball init`, a value is the default or an example, or the comment tells the default.
   def test_values_of_comments_are_defaults
     text = read("#{PROGRAMS}/init/highball.toml")
     paragraphs = text.split(/\n\n/).flat_map do |paragraph|
@@ -87,7 +88,9 @@ class DocsStatementsTest < Minitest::Test
     header = read("#{PROGRAMS}/programs/systemd.conf")[/\A(?:#.*\n)+/].gsub("{highball}", "highball")
     commands = rows.flat_map { |row| row.split("|").last(2).first.scan(/`([^`]+)`/).flatten }
     assert_operator commands.size, :>, 4
-    commands.each { |command| assert_includes header, command.gsub("blog", "{name}").sub("-u {name} XDG", "-u {user} XDG") }
+    commands.each do |command|
+      assert_includes header, command.gsub("blog", "{name}").sub("-u {name} XDG", "-u {user} XDG")
+    end
   end
 
   # A command in a paragraph about other systems is for a machine that has one of Linux.

@@ -51,7 +51,7 @@ module Highball
     #
     # serving:: whether it still serves. What requests have opened may then be closed by their end.
     def problem(serving:)
-      return "the worker was forked before refork_after was auto, so its state at the beginning is unknown" unless @state
+      return "the worker was forked before refork_after was auto, so its first state is unknown" unless @state
 
       found = describe_thread(lasting_threads.first) || children.first
       return found if found

@@ -222,8 +222,8 @@ module Highball
       replace(number)
     end
 
-    # A thread that the app killed is replaced, so that the worker keeps its size. A thread without a place is not, and a
-    # thread that has left its place has been replaced already.
+    # A thread that the app killed is replaced, so that the worker keeps its size. A thread without a place is not, and
+    # neither is a thread that has left its place: it has been replaced already.
     def replace(number)
       return if @ring.foreign? || ending?
 

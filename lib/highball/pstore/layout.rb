@@ -8,8 +8,8 @@ module Highball
     # with Marshal. The file has the same bytes as if Marshal had written all of it.
     #
     # In Marshal's format, a symbol's name is written where the symbol occurs first; later it is its number. So a piece
-    # depends on the symbols before it, and later pieces depend on the symbols that it adds. Objects have numbers, too, but
-    # these are written only for an object that occurs twice: such a file has no layout.
+    # depends on the symbols before it, and later pieces depend on the symbols that it adds. Objects have numbers, too,
+    # but these are written only for an object that occurs twice: such a file has no layout.
     class Layout
       # With fewer roots, writing all of them takes no more time.
       FEWEST_ROOTS = 16

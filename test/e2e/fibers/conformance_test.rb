@@ -7,7 +7,7 @@ require "minitest/autorun"
 require "open3"
 require_relative "../../support/ruby_sources"
 
-# Ruby's own tests of schedulers of fibers, with Highball's in the place of their own.
+# Ruby's own tests of schedulers of fibers, with Highball's scheduler.
 class FiberConformanceTest < Minitest::Test
   LIB = ENV.fetch("HIGHBALL_LIB") { File.expand_path("../../../lib", __dir__) }
 

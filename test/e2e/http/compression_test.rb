@@ -142,7 +142,7 @@ class CompressionTest < GatewayTestCase
       assert_empty again.body if status == 304
     end
     assert_equal 'W/"v1"', get("/still", "gzip", { "If-None-Match" => 'W/"v1"' })["etag"]
-    assert_equal '"v1"', get("/still", "gzip", { "If-None-Match" => '"v1"' })["etag"], "a client with the uncompressed page"
+    assert_equal '"v1"', get("/still", "gzip", { "If-None-Match" => '"v1"' })["etag"], "has the uncompressed page"
     assert_equal 200, get("/tagged", "gzip").status, "the connections are in order"
   end
 
