@@ -113,6 +113,7 @@ module Highball
     end
 
     def boot_app
+      ForkingThread.lower_priority_again if @forking
       HeapLayout.begin_large if @found.large?
       @app = @journey.step(:load_app) { App.load(App::FOLDER, @found) }
       Compiler.enable

@@ -759,7 +759,8 @@ static PROCESSES: &[Opt] = &[
         default: Default::InDevelopment { yes: "300s", no: "60s" },
         example: "30s",
         doc: "Time for the application to boot, and for a worker to start. After that, the boot or start has failed. Raise it \
-              for an application that boots slowly.",
+              for an application that boots slowly. While a boot waits for a CPU that others use, its time does not run (up to \
+              nine times this limit).",
     },
     Opt {
         name: "drain_timeout",

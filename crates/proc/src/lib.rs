@@ -14,4 +14,4 @@ pub use own_memory::{family, glance, own_bytes, own_bytes_at_most, Glance};
 pub use process_figures::{process_figures, proportional_bytes, ProcessFigures};
 pub use process_memory::{ProcessMemory, RingMemory};
 pub use resource_limits::{allow_open_files, write_no_core_files};
-pub use thread_load::{system_call, thread_loads, ThreadLoad};
+pub use thread_load::{system_call, thread_loads, waited_for_processor, ThreadLoad};

@@ -38,6 +38,18 @@ pub fn thread_loads(pid: i32) -> io::Result<Vec<ThreadLoad>> {
     Ok(loads)
 }
 
+/// The time for which the main thread of a process could have run and waited for a processor, since it began (proc(5),
+/// `/proc/PID/schedstat`).
+///
+/// # Errors
+/// The process has ended, or the kernel does not count this.
+pub fn waited_for_processor(pid: i32) -> io::Result<Duration> {
+    let text = fs::read_to_string(format!("/proc/{pid}/schedstat"))?;
+    let nanoseconds = text.split_ascii_whitespace().nth(1).and_then(|waited| waited.parse().ok());
+    let unknown = || io::Error::new(io::ErrorKind::InvalidData, format!("schedstat is {text:?}"));
+    nanoseconds.map(Duration::from_nanos).ok_or_else(unknown)
+}
+
 fn parse(tid: i32, stat: &str) -> Option<ThreadLoad> {
     // The name, in parentheses, may have any characters. The state, the third field, follows it.
     let (before, after) = stat.rsplit_once(") ")?;
@@ -105,6 +117,15 @@ mod tests {
         assert_eq!(load.cpu, Duration::from_millis(200 * 1000 / clock_ticks_per_second()));
         assert_eq!(parse(9, "7 (a"), None);
         assert_eq!(parse(9, ""), None);
+    }
+
+    #[test]
+    fn the_time_that_this_process_has_waited_is_known() {
+        let me = rustix::process::getpid().as_raw_nonzero().get();
+        let before = waited_for_processor(me).unwrap();
+        assert!(before < Duration::from_secs(3600));
+        assert!(waited_for_processor(me).unwrap() >= before);
+        assert!(waited_for_processor(i32::MAX).is_err());
     }
 
     #[test]

@@ -43,6 +43,7 @@ pub use app_output::OutputSink;
 pub use asked_heap::AskedHeap;
 pub use core::config::Purpose;
 pub use core::crash_loop::PROBATION;
+pub use core::mold::longest_boot;
 pub use core::worker::WORKER_STATES;
 pub use diagnosis::in_brief;
 pub use diagnosis::thread_states::{AskedThreads, ThreadState, WorkersRequests};

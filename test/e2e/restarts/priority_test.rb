@@ -24,7 +24,16 @@ class PriorityTest < UpgradeTestCase
     }
   RUBY
   USUAL = Process.getpriority(Process::PRIO_PROCESS, 0)
-  LOWER = [USUAL + 5, 19].min
+  # The second where CPUs are idle while it boots.
+  LOWER = [5, 10].map { |more| [USUAL + more, 19].min }
+  # Its first version takes no time. A later one needs a second of CPU time.
+  SLOW = <<~'RUBY'
+    now = -> { Process.clock_gettime(Process::CLOCK_PROCESS_CPUTIME_ID) }
+    begun = now.call
+    nil until now.call > begun + 1 || !File.exist?(File.join(__dir__, "slow"))
+    sleep if File.exist?(File.join(__dir__, "hangs"))
+    run ->(_env) { [200, {}, [File.exist?(File.join(__dir__, "slow")) ? "slow" : "fast"]] }
+  RUBY
 
   def test_the_first_version_boots_as_usual_and_the_next_ones_do_not
     server = serve_app
@@ -32,7 +41,7 @@ class PriorityTest < UpgradeTestCase
     2.times do
       first = seen(server)
       command_output(server, "restart")
-      assert_equal [LOWER, USUAL, USUAL], priorities(server)
+      assert_lower(server)
       now = seen(server)
       refute_equal first["pid"], now["pid"]
       assert_equal first.values_at("comm", "threads"), now.values_at("comm", "threads")
@@ -47,7 +56,7 @@ class PriorityTest < UpgradeTestCase
       killed = server.worker_pids.first
       HighballServer.kill(killed)
       wait_for("another worker") { (server.worker_pids - [killed]).any? && server.settled? }
-      assert_equal [LOWER, USUAL, USUAL], priorities(server)
+      assert_lower(server)
     end
   end
 
@@ -55,9 +64,9 @@ class PriorityTest < UpgradeTestCase
     server = serve_app
     command_output(server, "restart")
     command_output(server, "refork")
-    assert_equal [LOWER, USUAL, USUAL], priorities(server)
+    assert_lower(server)
     command_output(server, "restart")
-    assert_equal [LOWER, USUAL, USUAL], priorities(server)
+    assert_lower(server)
   end
 
   def test_at_exit_runs_once_in_each_worker
@@ -78,7 +87,7 @@ class PriorityTest < UpgradeTestCase
     wait_for("the report") { server.log.include?("no fork") }
     FileUtils.rm(File.join(@app, "refuse"))
     wait_for("the next fork") { server.worker_pids.any? && server.settled? }
-    assert_equal [LOWER, USUAL, USUAL], priorities(server)
+    assert_lower(server)
   end
 
   def test_without_preloading_workers_boot_as_usual
@@ -87,7 +96,46 @@ class PriorityTest < UpgradeTestCase
     assert_equal [USUAL, USUAL, USUAL], priorities(server)
   end
 
+  # Beside a process that computes all the time, on the same CPU, such a boot takes four times as long.
+  def test_waiting_for_a_cpu_does_not_count_as_boot_time
+    on_a_busy_cpu do |server|
+      FileUtils.touch(File.join(@app, "slow"))
+      began = Deadline.now
+      command_output(server, "restart")
+      assert_operator Deadline.now - began, :>, 2, "the boot had the CPU for itself"
+      assert_equal "slow", server.get("/").body
+    end
+  end
+
+  def test_a_boot_that_hangs_on_a_busy_cpu_is_given_up
+    on_a_busy_cpu do |server|
+      FileUtils.touch(File.join(@app, "hangs"))
+      began = Deadline.now
+      assert_includes highball_fails("restart", *server.which, within: 60), "it did not finish within the time limit"
+      assert_operator Deadline.now - began, :<, 20
+      assert_equal "fast", server.get("/").body
+    end
+  end
+
   private
+
+  def on_a_busy_cpu
+    @app = folder_with("config.ru" => SLOW)
+    cpu = `taskset -pc #{Process.pid}`.chomp[/\d+\z/]
+    server = serve(@app, "--boot-timeout", "2s", env: { "RACK_ENV" => "production" })
+    server.pids.each { |pid| system("taskset", "-acp", cpu, pid.to_s, out: File::NULL) }
+    burner = Process.spawn("taskset", "-c", cpu, "timeout", "60", RbConfig.ruby, "-e", "loop {}")
+    yield server
+  ensure
+    Process.kill(:TERM, burner) if burner
+    Process.wait(burner) if burner
+  end
+
+  def assert_lower(server)
+    boot, *others = priorities(server)
+    assert_includes LOWER, boot
+    assert_equal [USUAL, USUAL], others
+  end
 
   def serve_app(*options)
     @app = folder_with("config.ru" => APP)

@@ -8,7 +8,7 @@ use crate::serve::CHANNEL_CAPACITY;
 use highball_config::{App, AppId, Settings};
 use highball_link::{AppCommand, FrontCommand, NewWorker};
 use highball_supervisor::{
-    checkpoint, time_for_turns, Launcher, Order, Predecessor, Probe, UpgradeContext, PROBATION,
+    checkpoint, longest_boot, time_for_turns, Launcher, Order, Predecessor, Probe, UpgradeContext, PROBATION,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::pending;
@@ -115,9 +115,12 @@ impl Candidate {
 }
 
 /// When the old process should give this one up: the mold and the workers have their time each, and so has the probe;
-/// and several applications take turns.
+/// and several applications take turns. Before that, this process gives up a boot that hangs.
 fn patience(settings: &Settings) -> Duration {
-    let patience = |app: &Arc<App>| 2 * app.process.boot_timeout + app.process.probe_timeout;
+    let patience = |app: &Arc<App>| {
+        let limit = app.process.boot_timeout;
+        longest_boot(limit) + limit + app.process.probe_timeout
+    };
     let longest = settings.apps.iter().map(patience).max().unwrap_or_default();
     longest + time_for_turns(settings.apps.len()) + OWN_TIME
 }

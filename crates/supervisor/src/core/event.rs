@@ -116,6 +116,8 @@ pub(crate) enum AppEvent {
     // --- from molds
     /// A step of the spawn journey begins.
     MoldStep { boot: u32, step: Step },
+    /// For how long its boot has waited for a processor so far, while others had them. Comes when its deadline has passed.
+    MoldWaited { boot: u32, waited: Duration },
     /// Workers can be forked; the application, where the mold has loaded it.
     MoldBooted { boot: u32, app: Option<Arc<Booted>> },
     /// The boot failed, and the mold ends.

@@ -9,8 +9,15 @@ use std::time::{Duration, Instant};
 
 /// How long a mold or worker may take to print its backtraces before it is killed.
 pub(crate) const DUMP_TIME: Duration = Duration::from_secs(2);
+/// How many times its limit a boot may wait for a processor, in addition to that limit.
+const MOST_WAITED: u32 = 9;
 /// How long a process that was sent SIGKILL, or has closed its control socket, may take to be gone.
 pub(crate) const KILL_TIME: Duration = Duration::from_secs(5);
+
+/// The longest time that a boot with this limit can take, if it has to wait for a processor.
+pub fn longest_boot(limit: Duration) -> Duration {
+    limit * (MOST_WAITED + 1)
+}
 
 /// Where a mold is in its life.
 #[derive(Debug)]
@@ -83,6 +90,17 @@ impl Mold {
             is_started: true,
             is_caller: false,
             departure: Departure::default(),
+        }
+    }
+
+    /// Since it began, it has waited for a processor for this time, which does not count: while workers serve, a boot has a lower
+    /// priority than they have.
+    pub(crate) fn waited(&mut self, waited: Duration, limit: Duration) {
+        if self.ending().is_some() {
+            return; // only its last messages are waited for
+        }
+        if let MoldState::Booting(journey) = &self.state {
+            self.deadline = Some(journey.began() + limit + waited.min(limit * MOST_WAITED));
         }
     }
 
@@ -167,5 +185,44 @@ impl Mold {
     /// How it ended, if it has.
     pub(crate) fn ending(&self) -> Option<Ending> {
         self.departure.ending()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMIT: Duration = Duration::from_secs(60);
+
+    fn seconds(number: u64) -> Duration {
+        Duration::from_secs(number)
+    }
+
+    #[test]
+    fn what_a_boot_waits_for_a_processor_is_added_to_its_limit() {
+        let now = Instant::now();
+        let mut mold = Mold::booting(1, 1, false, now, LIMIT);
+        for (waited, limit) in [(0, 60), (30, 90), (540, 600), (541, 600), (100_000, 600)] {
+            mold.waited(seconds(waited), LIMIT);
+            assert_eq!(mold.deadline, Some(now + seconds(limit)), "{waited}");
+        }
+        assert_eq!(longest_boot(LIMIT), seconds(600));
+    }
+
+    #[test]
+    fn a_mold_that_boots_no_more_has_its_deadline() {
+        let now = Instant::now();
+        let mut hangs = Mold::booting(1, 1, false, now, LIMIT);
+        assert!(hangs.dump(now));
+        let mut dead = Mold::booting(2, 1, false, now, LIMIT);
+        dead.ended(Ending::Unknown, now);
+        let mut booted = Mold::booting(3, 1, false, now, LIMIT);
+        booted.booted(now);
+        for (mold, deadline) in
+            [(&mut hangs, Some(DUMP_TIME)), (&mut dead, Some(LAST_MESSAGES_TIME)), (&mut booted, None)]
+        {
+            mold.waited(seconds(1000), LIMIT);
+            assert_eq!(mold.deadline, deadline.map(|after| now + after));
+        }
     }
 }

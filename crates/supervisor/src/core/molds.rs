@@ -77,6 +77,12 @@ impl Molds {
         overdue.map(|mold| mold.boot).collect()
     }
 
+    /// Those of them that are booting.
+    pub(crate) fn booting_too_long(&self, now: Instant) -> Vec<u32> {
+        let boots = |boot: &u32| self.get(*boot).is_some_and(|mold| mold.boots_since().is_some());
+        self.overdue(now).into_iter().filter(boots).collect()
+    }
+
     // --- beginnings
 
     /// The number of a new line.
@@ -129,6 +135,13 @@ impl Molds {
         };
         let (step, took) = (journey.step(), journey.enter(step, now));
         Some(AppAction::Log(AppLog::StepDone { step, took }))
+    }
+
+    /// Its boot has waited for a processor for this time, which does not count.
+    pub(crate) fn waited(&mut self, boot: u32, waited: Duration, limit: Duration) {
+        if let Some(mold) = self.get_mut(boot) {
+            mold.waited(waited, limit);
+        }
     }
 
     /// It can be forked from. How long its boot took; or else what follows from a message that was not expected.

@@ -51,6 +51,7 @@ use app::AppSupervisor;
 use blueprint::boots_at_a_time;
 use highball_config::{AppId, Settings};
 use highball_link::{FrontAppEvent, FrontCommand, FrontEvent};
+use highball_proc::waited_for_processor;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::io;
 use std::sync::Arc;
@@ -216,7 +217,10 @@ impl Supervisor {
             Happening::Discovery(_, Discovery::Measured(measured)) => self.measured(*measured),
             Happening::Discovery(None, Discovery::Found(_) | Discovery::Load(_)) => {}
             Happening::Deadline if self.unreaped => self.reap(),
-            Happening::Deadline => self.happened.push_back(Event::Tick),
+            Happening::Deadline => {
+                self.look_at_waiting_boots();
+                self.happened.push_back(Event::Tick);
+            }
         }
         let is_quiet = std::mem::take(&mut self.is_quiet);
         while let Some(event) = self.happened.pop_front() {
@@ -224,6 +228,19 @@ impl Supervisor {
                 self.tell(event).with_subscriber(Dispatch::none()).await;
             } else {
                 self.tell(event).await;
+            }
+        }
+    }
+
+    /// A boot has a lower priority while workers serve. So the time in which it waited for a processor does not count.
+    fn look_at_waiting_boots(&mut self) {
+        let now = Instant::now();
+        for (id, core) in &self.core.apps {
+            for boot in core.molds.booting_too_long(now) {
+                let pid = self.apps.get(id).and_then(|app| app.pid_of_mold(boot));
+                // Where the kernel does not tell, all time counts.
+                let Some(Ok(waited)) = pid.map(waited_for_processor) else { continue };
+                self.happened.push_back(Event::OfApp(*id, AppEvent::MoldWaited { boot, waited }));
             }
         }
     }

@@ -700,6 +700,10 @@ impl World {
         self.reports(app, delay, AppEvent::MoldStarted { boot, folder });
         let (first, rest) = (delay + self.soon(), self.a_while());
         self.sends(app, process, first, AppEvent::MoldStep { boot, step: Step::LoadApp });
+        if self.chance(self.chaos.delay) {
+            let (delay, waited) = (self.a_while(), Duration::from_secs(self.rng.u64(..10_000)));
+            self.reports(app, delay, AppEvent::MoldWaited { boot, waited });
+        }
         if self.chance(self.chaos.hang) {
             return;
         }

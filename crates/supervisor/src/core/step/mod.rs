@@ -70,6 +70,9 @@ impl App {
             AppEvent::MoldStep { boot, step } => {
                 self.out.act_all(self.molds.step_begins(boot, step, self.now))
             }
+            AppEvent::MoldWaited { boot, waited } => {
+                self.molds.waited(boot, waited, self.config.boot_timeout)
+            }
             AppEvent::MoldBooted { boot, app } => self.mold_booted(boot, app),
             AppEvent::MoldFailed { boot, failure } => self.mold_failed(boot, *failure),
             AppEvent::MoldAsksToStop { boot } => self.mold_asks_to_stop(boot),

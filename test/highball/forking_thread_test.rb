@@ -1,0 +1,43 @@
+# frozen_string_literal: true
+
+require "minitest/autorun"
+require "highball/forking_thread"
+
+# When a boot that other workers are served beside gets an even lower priority.
+class ForkingThreadTest < Minitest::Test
+  def test_a_boot_that_hardly_waits_for_a_cpu
+    assert_equal 10, nice_after("200000000 100000000 30\n")
+  end
+
+  def test_a_boot_that_waits_for_longer_than_it_runs
+    assert_equal 5, nice_after("200000000 300000000 30\n")
+  end
+
+  def test_what_this_kernel_counts
+    read, write = IO.pipe
+    Process.wait(fork do
+      Highball::ForkingThread.lower_priority_again
+      write.print("done")
+      exit!
+    end)
+    write.close
+    assert_equal "done", read.read
+  end
+
+  private
+
+  # How many nice values a boot goes down which has run and waited for a CPU for these times.
+  def nice_after(run_and_waited)
+    read, write = IO.pipe
+    pid = fork do
+      usual = Process.getpriority(Process::PRIO_PROCESS, 0)
+      Highball::ForkingThread.lower_priority
+      Highball::ForkingThread.lower_priority_again(run_and_waited)
+      write.print(Process.getpriority(Process::PRIO_PROCESS, 0) - usual)
+      exit!
+    end
+    write.close
+    Process.wait(pid)
+    Integer(read.read)
+  end
+end
