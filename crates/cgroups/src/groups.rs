@@ -75,7 +75,7 @@ impl fmt::Display for Problem {
 /// What to do where this process may not make cgroups: problems of that kind end with it.
 pub const REMEDY: &str = "With systemd, write `Delegate=yes` into the [Service] of its unit, without ProtectControlGroups=yes (to try it: \
                       systemd-run -p Delegate=yes …). In a container, limit the container instead, or give it a writable \
-                      and private /sys/fs/cgroup (docker run --privileged --cgroupns=private). See docs/memory-limits.md.";
+                      and private /sys/fs/cgroup (docker run --privileged --cgroupns=private). See docs/hard-limits.md.";
 
 /// The cgroups of a server.
 #[derive(Debug)]

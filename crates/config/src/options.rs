@@ -726,7 +726,7 @@ static WORKERS: &[Opt] = &[
         doc: "Memory that all processes of the application may have. The kernel enforces it with a cgroup (`memory.max`), and \
               kills a process that needs more. Highball replaces workers earlier, at 85% of it. Files that the kernel caches for \
               them count. Highball needs root, or a delegated cgroup. Set it to protect other applications from this one. See \
-              [tuning.md](tuning.md#hard-limits).",
+              [hard-limits.md](hard-limits.md).",
     },
     Opt {
         name: "cpu_max",
@@ -737,7 +737,7 @@ static WORKERS: &[Opt] = &[
         doc: "CPUs that all processes of the application may use at a time. The kernel enforces it with a cgroup (`cpu.max`): \
               processes that have used their share wait. With `workers = auto`, the number of workers follows it. Highball needs \
               root, or a delegated cgroup. Set it to protect other applications from this one. See \
-              [tuning.md](tuning.md#hard-limits).",
+              [hard-limits.md](hard-limits.md).",
     },
 ];
 

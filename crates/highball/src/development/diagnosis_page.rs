@@ -123,7 +123,7 @@ fn what_happened(diagnosis: &Diagnosis) -> &'static str {
     match diagnosis.request.as_ref().map(|request| request.status) {
         None => "did not boot",
         Some(500) => "raised an exception",
-        Some(502) => "got no answer",
+        Some(502) => "sent no usable answer",
         Some(503) => "cannot take this request",
         Some(504) => "did not answer in time",
         Some(_) => "did not answer",

@@ -32,7 +32,7 @@ use view::{confirmation, Confirmation, Panel, View};
 
 /// Time from one report to the next question.
 const EVERY: Duration = Duration::from_secs(1);
-/// Time between the two reports of one picture, from which rates are made.
+/// Time between the first two reports, from which rates are made.
 const BETWEEN: Duration = Duration::from_millis(300);
 /// How long the outcome of an order is shown.
 const NOTICE_TIME: Duration = Duration::from_secs(8);
@@ -163,6 +163,9 @@ impl Top {
                 TopEvent::Overview(Ok(overview)) => {
                     self.answered = Instant::now();
                     self.view.problem = None;
+                    if self.history.now().is_none() {
+                        self.next = self.answered + BETWEEN; // rates need two reports
+                    }
                     self.history.add(overview);
                 }
                 TopEvent::Overview(Err(error)) => {
