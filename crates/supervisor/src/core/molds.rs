@@ -77,7 +77,7 @@ impl Molds {
         overdue.map(|mold| mold.boot).collect()
     }
 
-    /// Those of them that are booting.
+    /// Molds that are booting.
     pub(crate) fn booting_too_long(&self, now: Instant) -> Vec<u32> {
         let boots = |boot: &u32| self.get(*boot).is_some_and(|mold| mold.boots_since().is_some());
         self.overdue(now).into_iter().filter(boots).collect()
