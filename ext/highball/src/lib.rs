@@ -5,7 +5,7 @@
 //! Rack env), [`places`] and [`hijack`] (parts of it), [`answer`] (a Rack response becomes frames), [`sending`] (frames go into the ring), [`left`] (answers that do not end soon), [`own_process`]
 //! (the worker, and not what the app forks from it), [`nogvl`] (the one file that releases the GVL), [`turns`]
 //! (CPU-bound threads yield), [`tending`] (how many threads serve), [`request_clock`] (what requests do with their time), [`clock`], [`signals`] (in native threads), [`native`], [`allocator`] (where malloc
-//! puts things, in the mold and after a fork), [`pstore`] (whether a store's file has changed), [`ruby31`] (what Ruby 3.1 alone needs).
+//! puts things, in the mold and after a fork), [`fiber_stack`] (its memory), [`pstore`] (whether a store's file has changed), [`ruby31`] (what Ruby 3.1 alone needs).
 //!
 //! Programs that use `highball/pstore` load this crate, too. So loading it changes nothing else in the process.
 //!
@@ -21,6 +21,7 @@ mod allocator;
 mod answer;
 mod clock;
 mod env;
+mod fiber_stack;
 mod hijack;
 mod left;
 mod native;

@@ -13,7 +13,7 @@ use magnus::{function, prelude::*, Error, RArray, RModule, RString, Ruby, Value}
 use rustix::event::{poll, PollFd, PollFlags};
 use rustix::process::{getpid, pidfd_open, Pid, PidfdFlags};
 
-use crate::{allocator, nogvl, pstore, ruby31, signals, turns};
+use crate::{allocator, fiber_stack, nogvl, pstore, ruby31, signals, turns};
 
 /// Defines the module.
 pub(crate) fn define(highball: RModule) -> Result<(), Error> {
@@ -25,6 +25,8 @@ pub(crate) fn define(highball: RModule) -> Result<(), Error> {
     native.define_singleton_method("separate_heap", function!(allocator::separate, 0))?;
     native.define_singleton_method("join_heap", function!(allocator::join, 0))?;
     native.define_singleton_method("trim_malloc", function!(allocator::trim, 0))?;
+    native.define_singleton_method("stack_place", function!(fiber_stack::place, 0))?;
+    native.define_singleton_method("give_back_stack", function!(fiber_stack::give_back, 2))?;
     native.define_singleton_method("masked", function!(masked, 5))?;
     native.define_singleton_method("path_without_tokens", function!(path_without_tokens, 1))?;
     native.define_singleton_method("steps_aside?", function!(turns::is_aside, 1))?;
