@@ -108,13 +108,19 @@ module Highball
     def watch
       seen = nil
       loop do
-        @open.empty? ? @begun.pop : sleep(LONG_TURN)
+        wait_for_fibers if @open.empty?
+        sleep(LONG_TURN)
         began = @scheduler&.turn_began or next
         next if began == seen || Timers.now - began < LONG_TURN
 
         seen = began
         report_turn(Timers.now - began)
       end
+    end
+
+    def wait_for_fibers
+      @begun.pop
+      @begun.clear
     end
 
     def report_turn(seconds)

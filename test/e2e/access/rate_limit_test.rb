@@ -21,7 +21,8 @@ class RateLimitTest < Http2TestCase
     server = limited("3/h", "--request-id", "on")
     assert_equal [200, 200, 200, 429, 429], statuses(server, 5)
     refused = get(server, "/")
-    assert_equal [429, BODY, "no-store"], [refused.status, refused.body, refused["cache-control"]]
+    with_id = "#{BODY}Request id: #{refused['x-request-id']}\n"
+    assert_equal [429, with_id, "no-store"], [refused.status, refused.body, refused["cache-control"]]
     assert_includes 1150..1200, refused["retry-after"].to_i
     assert_equal ['"3/h";q=3;w=3600', "\"3/h\";r=0;t=#{refused['retry-after']}"],
                  [refused["ratelimit-policy"], refused["ratelimit"]]

@@ -289,13 +289,13 @@ impl Stream {
         if let Stream::Http2(_, socket) = self {
             socket.borrow().keep_looking_for_peer();
         }
-        if let Some(stream) = self.tcp() {
-            let every = TcpKeepalive::new().with_time(KEEPALIVE_IDLE).with_interval(KEEPALIVE_INTERVAL);
-            if let Err(error) =
-                SockRef::from(stream).set_tcp_keepalive(&every.with_retries(KEEPALIVE_RETRIES))
-            {
-                tracing::debug!(%error, "a connection is not looked after by the kernel");
-            }
+        let Some(socket) = self.tcp().map(SockRef::from) else { return };
+        if socket.keepalive().is_ok_and(|is_on| is_on) {
+            return; // since an earlier request
+        }
+        let every = TcpKeepalive::new().with_time(KEEPALIVE_IDLE).with_interval(KEEPALIVE_INTERVAL);
+        if let Err(error) = socket.set_tcp_keepalive(&every.with_retries(KEEPALIVE_RETRIES)) {
+            tracing::debug!(%error, "a connection is not looked after by the kernel");
         }
     }
 

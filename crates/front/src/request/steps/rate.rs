@@ -6,7 +6,6 @@ use highball_config::{Network, RateRule};
 
 use crate::clock::turn_us;
 use crate::message::refusal::Refusal;
-use crate::message::request_head::Method;
 use crate::rate_limit::{plain, Reached};
 use crate::request::{Decision, Flow, Routed, Transaction};
 
@@ -49,10 +48,7 @@ fn refuse(reached: &Reached<'_>, transaction: &mut Transaction) -> Decision {
     let fields = format!(
         "ratelimit-policy: \"{name}\";q={quota};w={window}\r\nratelimit: \"{name}\";r=0;t={seconds}\r\ncache-control: no-store\r\n"
     );
-    let refusal = Refusal::RateLimited { retry_after_seconds: seconds };
-    let Transaction { head, answer, .. } = transaction;
-    refusal.answer_in_words(None, &fields, head.method == Method::Head, answer);
-    Decision::Answer
+    transaction.answer_refusal(Refusal::RateLimited { retry_after_seconds: seconds }, &fields)
 }
 
 /// What the fields call a limit: a String (RFC 9651 section 3.3.3).
