@@ -17,7 +17,7 @@ class ReforkTestCase < RestartTestCase
   # Reforks, and returns the number of the worker that was promoted.
   def refork(server)
     output = highball("refork", *server.which, within: 60)
-    output[/what was worker (\d+)/, 1].to_i
+    output[/former worker (\d+)/, 1].to_i
   end
 
   # Requests a refork that fails, and returns the message.
