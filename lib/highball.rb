@@ -44,6 +44,17 @@ module Highball
     alias on_worker_shutdown before_worker_shutdown
     alias on_refork before_refork
 
+    # Sends a message to all clients whose held responses name this stream (docs/server-sent-events.md). Returns its id
+    # when the server has it, and raises PublishError if it does not. `event` is the type of the event in browsers.
+    def publish(stream, data, event: nil)
+      require_relative "highball/publisher"
+      @publisher = Publisher.new unless @publisher&.pid == Process.pid # a fork must not use the same connections
+      @publisher.publish(stream, data, event)
+    end
+
+    # Closes the connections of #publish that are not in use.
+    def close_publisher = @publisher&.close
+
     # From now on no worker of this application is promoted to mold: the process is no longer fork-safe.
     def fork_unsafe!(why = "the application has called Highball.fork_unsafe!")
       @fork_unsafe = why

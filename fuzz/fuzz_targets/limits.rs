@@ -23,6 +23,7 @@ pub fn limits() -> Limits {
         spool_bytes: None,
         buffer_bytes: 1 << 20,
         cache_bytes: 1 << 20,
+        hub_bytes: 1 << 20,
         body_bytes_per_second: 0,
     }
 }

@@ -143,7 +143,7 @@ fn written(events: &mut AnswerEvents, writer: &mut Writer) -> Option<Vec<u8>> {
             AnswerEvent::File(_) => return None,
             AnswerEvent::End => writer.end(&mut out),
             AnswerEvent::CutOff | AnswerEvent::Refused(_) | AnswerEvent::GivenBack => {}
-            AnswerEvent::TakenOver(_) => {}
+            AnswerEvent::TakenOver(_) | AnswerEvent::Held => {}
         }
     }
     Some(out)

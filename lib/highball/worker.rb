@@ -29,6 +29,7 @@ module Highball
       @log_format = message[:log_format]
       @serving = message.slice(:development, :early_hints, :timeout_header, :fibers, :fiber_scheduler)
       @sendfile = message[:sendfile]
+      ENV["HIGHBALL_HUB"] = message[:hub] # for Highball.publish, also in processes that the application starts
       *@ring_descriptors, control = descriptors
       @control = ControlSocket.new(control)
       @app = app
@@ -197,6 +198,7 @@ module Highball
       Hijack.end_all
       Highball.hooks.run(:before_refork, @number)
       @app.disconnect_databases
+      Highball.close_publisher
       flush_files
       problem = problem(serving: false) or return true
       @control.say(:unfit, why: problem)

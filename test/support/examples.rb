@@ -16,6 +16,7 @@ module Examples
     "rack" => [/app="Rack [\d.]+ in development" because="there is config.ru"/, "Hello World"],
     "rack-file" => [/app="Rack [\d.]+ in development" because="app.rb says /, "Rack in a file: GET /"],
     "streaming" => [/app="Rack [\d.]+ in development"/, "clock"],
+    "live-messages" => [/app="Rack [\d.]+ in development"/, "Live messages"],
     "chat-model" => [/app="Rack [\d.]+ in development"/, "Chat with a slow model"],
     "static" => [/app="static site"/, "A static site"],
     "jekyll" => [/app="Jekyll site" because="there are _config.yml and _site/, "written in Markdown"],

@@ -81,9 +81,9 @@ pub use restriction::{check_variables, restrictions};
 pub use root_table::{asks_to_serve, root_table, RootTable, TableApp};
 pub use settings::{
     AccessLog, AcmeSettings, AdminSettings, Allocator, App, AppId, AppLimits, BasicAuth, Bind, BindAddress,
-    BindProtocol, CertificateFiles, ExternalAccount, Jit, Limits, Log, LogFormat, MemoryBound, MemoryLimits,
-    Named, NamesOnDemand, Process, ProxyProtocol, PumaNote, RateRule, Redirect, Redirects, ReforkAfter,
-    RunsAs, SentFolder, Settings, ShowDiagnosis, StaticFiles, TlsSettings,
+    BindProtocol, CertificateFiles, ExternalAccount, HubLimits, Jit, Limits, Log, LogFormat, MemoryBound,
+    MemoryLimits, Named, NamesOnDemand, Process, ProxyProtocol, PumaNote, RateRule, Redirect, Redirects,
+    ReforkAfter, RunsAs, SentFolder, Settings, ShowDiagnosis, StaticFiles, TlsSettings,
 };
 pub use spelling::did_you_mean;
 pub use threads::{Threads, MOST_THREADS};

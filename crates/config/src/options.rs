@@ -244,6 +244,9 @@ impl Opt {
 const YEAR: Duration = Duration::from_secs(365 * 86400);
 const TWO_YEARS: Duration = Duration::from_secs(2 * 365 * 86400);
 const MILLISECOND: Duration = Duration::from_millis(1);
+const SECOND: Duration = Duration::from_secs(1);
+const HOUR: Duration = Duration::from_secs(3600);
+const DAY: Duration = Duration::from_secs(86400);
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
@@ -260,6 +263,7 @@ pub(crate) static SECTIONS: &[(&str, &[Opt])] = &[
     ("Time limits", TIMES),
     ("Size and count limits", SIZES),
     ("Static files, compression and cache", FILES),
+    ("Real-time hub", HUB),
     ("Health checks, metrics and dashboard", HEALTH),
     ("Logs and request timing", LOGS),
     ("Users and access", SECURITY),
@@ -1185,6 +1189,69 @@ static FILES: &[Opt] = &[
               You can repeat it; in the file, use a list. `X-Sendfile` has a path, `X-Accel-Redirect` a path or a URI that \
               begins with the prefix of a folder. Relative folders are below the application's folder. Files elsewhere get 404. \
               See [sending-files.md](sending-files.md).",
+    },
+];
+
+/// Messages to clients whose responses are held.
+static HUB: &[Opt] = &[
+    Opt {
+        name: "max_held",
+        scope: Scope::App(Applies::AtOnce),
+        value: &Value(Count(0..=1_000_000_u32), |f| &mut f.app.limits.hub.held),
+        default: Default::Is("10000"),
+        example: "50000",
+        doc: "Most [held responses](server-sent-events.md) of the application. Further ones get 503 with `Retry-After`. Each counts as \
+              a connection, or as a stream of an HTTP/2 connection.",
+    },
+    Opt {
+        name: "max_held_streams",
+        scope: Scope::App(Applies::AtOnce),
+        value: &Value(Count(1..=1000_u32), |f| &mut f.app.limits.hub.held_streams),
+        default: Default::Is("32"),
+        example: "100",
+        doc: "Most streams of messages that a held response names. With more, the client gets 502.",
+    },
+    Opt {
+        name: "max_message",
+        scope: Scope::App(Applies::AtOnce),
+        value: &Value(Size(1..=16 * MIB), |f| &mut f.app.limits.hub.message_bytes),
+        default: Default::Is("256k"),
+        example: "1m",
+        doc: "Largest message that the application can publish with `Highball.publish`.",
+    },
+    Opt {
+        name: "hub_history",
+        scope: Scope::App(Applies::AtOnce),
+        value: &Value(Count(1..=100_000_u32), |f| &mut f.app.limits.hub.history),
+        default: Default::Is("1000"),
+        example: "100",
+        doc: "Most messages that each stream keeps for clients that reconnect. A client that falls further behind is closed.",
+    },
+    Opt {
+        name: "hub_history_time",
+        scope: Scope::App(Applies::AtOnce),
+        value: &Value(Time(SECOND..=DAY), |f| &mut f.app.limits.hub.history_time),
+        default: Default::Is("5m"),
+        example: "1h",
+        doc: "How long a stream keeps its messages.",
+    },
+    Opt {
+        name: "hub_heartbeat",
+        scope: Scope::App(Applies::AtOnce),
+        value: &Value(Time(SECOND..=HOUR), |f| &mut f.app.limits.hub.heartbeat),
+        default: Default::Is("15s"),
+        example: "30s",
+        doc: "How often a held response without messages gets a comment, so that proxies don't close it, and clients that have gone are \
+              noticed.",
+    },
+    Opt {
+        name: "max_hub",
+        scope: Scope::Server,
+        value: &Value(Size(0..=PIB), |f| &mut f.server.limits.hub_bytes),
+        default: Default::Is("64m"),
+        example: "256m",
+        doc: "Memory for the messages that the hubs of all applications keep. One of several applications gets at most half of it. \
+              When it is full, Highball drops the oldest messages of the application that publishes.",
     },
 ];
 

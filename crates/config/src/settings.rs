@@ -453,6 +453,25 @@ pub struct AppLimits {
     pub spool_bytes: Option<u64>,
     /// How much its stored responses may take, within [`Limits::cache_bytes`]; 0: none is stored.
     pub cache_bytes: u64,
+    /// Its real-time hub.
+    pub hub: HubLimits,
+}
+
+/// Limits on the real-time hub of one application.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HubLimits {
+    /// Most held responses; beyond it 503 with Retry-After.
+    pub held: u32,
+    /// Most streams of one of them; beyond it 502.
+    pub held_streams: u32,
+    /// Largest message, in bytes; a larger one is not published.
+    pub message_bytes: u64,
+    /// Most messages that each stream keeps.
+    pub history: u32,
+    /// How long it keeps them.
+    pub history_time: Duration,
+    /// How often a held response gets a comment that keeps proxies from closing it.
+    pub heartbeat: Duration,
 }
 
 /// A limit on the requests of each client, for an application, or for some of its paths.
@@ -788,6 +807,8 @@ pub struct Limits {
     pub buffer_bytes: u64,
     /// How much all stored responses together may take.
     pub cache_bytes: u64,
+    /// How much the messages of all hubs together may take.
+    pub hub_bytes: u64,
     /// Time for a request head to arrive whole, from its first byte; beyond it 408.
     pub head_timeout: Duration,
     /// Longest pause between two pieces of a request body; beyond it 408.

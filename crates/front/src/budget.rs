@@ -36,6 +36,8 @@ pub enum Kind {
     Compression,
     /// Stored answers.
     Cache,
+    /// Messages of hubs.
+    Hub,
 }
 
 /// The budgets of a server.
@@ -47,6 +49,8 @@ pub struct Budgets {
     pub buffers: Arc<Budget>,
     /// What all stored answers may take.
     pub cache: Arc<Budget>,
+    /// What the messages of all hubs may take.
+    pub hub: Arc<Budget>,
 }
 
 /// What all applications together may hold.
@@ -285,6 +289,7 @@ impl Account {
                  allows more: compression has a quarter of it"
             }
             Kind::Cache => "the response cache is full; --max-cache and --cache allow more",
+            Kind::Hub => "the hub is full: old messages are dropped early, or none can be published; --max-hub allows more",
         };
         tracing::warn!(
             application = share.name,

@@ -6,13 +6,15 @@
 //! handshake), [`preface`] and [`http2`] (a connection that is shared by streams, each of which is a connection here),
 //! [`reading`] (the head of a request), [`upload`] (its body), [`answer`] (waiting for what a worker answers), [`cached`]
 //! (sending what the cache has stored), [`refusing`] (sending an error), [`output`] (what is written to the socket), [`relay`]
-//! (a connection that the application has taken over), [`web_socket`] (what is known of it, if it is one), [`server_close`]
-//! (how the server ends it), [`closing`] (ending a connection).
+//! (a connection that the application has taken over), [`web_socket`] (what is known of it, if it
+//! is one), [`server_close`] (how the server ends it), [`held`] (a response that goes on with published messages), [`closing`]
+//! (ending a connection).
 
 mod answer;
 mod asked_name;
 mod cached;
 mod closing;
+mod held;
 mod http2;
 mod output;
 mod preface;
@@ -37,6 +39,7 @@ use tokio::task::spawn_local;
 use highball_config::BindProtocol;
 use http::request::Parts;
 
+use held::Held;
 use http2::Running;
 use output::Output;
 use preface::Beginning;
@@ -112,6 +115,8 @@ enum End {
     Linger,
     /// The application has taken the connection over, by this socket.
     TakenOver(OwnedFd),
+    /// The application has answered, and the response goes on with published messages.
+    Held(Box<Held>),
     /// The client has gone, or sent nothing for too long.
     Gone,
     /// The answer is cut off, and the client must notice.
@@ -156,6 +161,7 @@ async fn live(begun: ColdFuture<'static, Option<Begun>>) {
     match connection.serve_all().await {
         // It may be open for days, and the task that reads requests takes more memory than is needed now.
         End::TakenOver(socket) => drop(spawn_local(connection.serve_taken_over(socket))),
+        End::Held(held) => drop(spawn_local(connection.serve_held(held))),
         end => connection.close(end).await,
     }
 }
@@ -268,6 +274,12 @@ impl Connection {
         self.close(end).await;
     }
 
+    /// The rest of its life, once its response is held.
+    async fn serve_held(mut self: Box<Self>, held: Box<Held>) {
+        let end = self.hold(held).await;
+        self.close(end).await;
+    }
+
     /// Serves its requests. Returns its end.
     async fn serve_all(&mut self) -> End {
         loop {
@@ -287,6 +299,7 @@ impl Connection {
         match self.end_request(served) {
             Ok(()) => End::Done,
             Err(End::TakenOver(socket)) => self.relay(socket).await,
+            Err(End::Held(held)) => self.hold(held).await,
             Err(end) => end,
         }
     }
@@ -367,7 +380,7 @@ impl Connection {
         if let Err(end) = &served {
             self.note_end_of_request(end);
         }
-        if !matches!(served, Err(End::TakenOver(_))) {
+        if !matches!(served, Err(End::TakenOver(_) | End::Held(_))) {
             self.request.leave_app(Leave::MayFinish, &self.shared);
         }
         served
@@ -383,7 +396,7 @@ impl Connection {
                 self.request.record_departure(&self.client.peer, &self.shared);
             }
             End::CutOff => self.shared.note_unanswered(|unanswered| unanswered.cut_off += 1),
-            End::Done | End::Linger | End::TakenOver(_) => {}
+            End::Done | End::Linger | End::TakenOver(_) | End::Held(_) => {}
         }
     }
 }

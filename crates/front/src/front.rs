@@ -17,6 +17,7 @@ use crate::connection;
 use crate::dispatch::DispatchState;
 use crate::https::Https;
 use crate::protocol::Protocol;
+use crate::publishers::PublishersSocket;
 use crate::refusals::failure::Developers;
 use crate::route::app_state::AppState;
 use crate::shared::{Counted, Leaving, Opening, Shared, Unanswered};
@@ -31,7 +32,16 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// The log says at most this often that a connection could not be accepted, in ms.
 const LOG_MS: u64 = 60_000;
 
-/// Serves on these listeners, from the start or from [`FrontCommand::Open`], until the sender of `commands` is dropped.
+/// The sockets of a front.
+#[derive(Debug)]
+pub struct Entrances {
+    /// For clients.
+    pub listeners: Vec<Listener>,
+    /// For processes of applications that publish messages.
+    pub publishers: PublishersSocket,
+}
+
+/// Serves on these sockets, from the start or from [`FrontCommand::Open`], until the sender of `commands` is dropped.
 /// Takes this thread. Returns what was not answered from when it was to stop.
 ///
 /// # Errors
@@ -40,20 +50,25 @@ pub fn run(
     settings: Arc<Settings>,
     developers: Developers,
     tls: Option<Arc<Tls>>,
-    listeners: Vec<Listener>,
+    entrances: Entrances,
     opening: Opening,
     commands: Receiver<FrontCommand>,
     events: UnboundedSender<FrontEvent>,
 ) -> io::Result<Unanswered> {
     // All clients depend on this thread, and each opener on a single user.
     highball_tenant::never_ask_on_this_thread();
+    let Entrances { listeners, publishers } = entrances;
     let https_port = listeners.iter().find_map(Listener::https_port);
     let https = tls.map(|tls| Https::new(tls, https_port, &settings.tls));
-    let shared = Rc::new(Shared::new(settings, developers, https, events, listeners.len(), opening));
+    let address = Arc::clone(&publishers.address);
+    let shared = Shared::new(settings, developers, https, address, events, listeners.len(), opening);
+    let shared = Rc::new(shared);
     turn::run(&shared.turn, async {
         for listener in listeners {
             spawn_local(accept_all(listener.open()?, Rc::clone(&shared)));
         }
+        spawn_local(publishers.accept_all(Rc::clone(&shared))?);
+        spawn_local(Rc::clone(&shared.fan_out).run());
         spawn_local(tick(Rc::clone(&shared)));
         obey(commands, &shared).await;
         let unanswered = shared.unanswered();

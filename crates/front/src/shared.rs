@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use highball_config::{App, AppId, Settings};
 use highball_link::{
-    AppCommand, Diagnosis, FrontAppEvent, FrontEvent, FrontReport, NewWorker, RequestCounts, ServerRequests,
+    AppCommand, Diagnosis, FrontAppEvent, FrontEvent, FrontReport, HubAddress, NewWorker, RequestCounts,
+    ServerRequests,
 };
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::{watch, Notify};
@@ -15,7 +16,7 @@ use tokio::sync::{watch, Notify};
 use crate::access_log::AccessLog;
 use crate::aside::loop_share::LoopShare;
 use crate::aside::PoolShare;
-use crate::budget::{Budget, Budgets, Kind};
+use crate::budget::{Budget, Budgets, Kind, Share};
 use crate::clock::spread::Spread;
 use crate::clock::{Deadline, Deadlines, Use};
 use crate::compression::room::Room;
@@ -25,6 +26,7 @@ use crate::exchange::spool_room::SpoolRoom;
 use crate::heap::Heap;
 use crate::http_syntax::DateCache;
 use crate::https::Https;
+use crate::hub::{FanOut, Hub};
 use crate::message::request_id::RequestIds;
 use crate::rate_limit::RateTable;
 use crate::refusals::failure::{Developers, DevelopmentPages};
@@ -91,6 +93,11 @@ pub(crate) struct Shared {
     pub(crate) spool_room: Arc<SpoolRoom>,
     heap: Heap,
     compression: Room,
+    /// How processes of applications show whose messages they publish.
+    pub(crate) hub_address: Arc<HubAddress>,
+    /// Random number that the ids of this process's messages begin with.
+    epoch: u64,
+    pub(crate) fan_out: Rc<FanOut>,
     pub(crate) date: DateCache,
     pub(crate) request_ids: RefCell<RequestIds>,
     pub(crate) deadlines: Deadlines,
@@ -149,6 +156,7 @@ impl Shared {
         settings: Arc<Settings>,
         developers: Developers,
         https: Option<Https>,
+        hub_address: Arc<HubAddress>,
         events: UnboundedSender<FrontEvent>,
         acceptors: usize,
         opening: Opening,
@@ -167,10 +175,14 @@ impl Shared {
                 spool: Arc::clone(spool_room.budget()),
                 buffers: Budget::new(limits.buffer_bytes, Kind::Buffers),
                 cache: Budget::new(limits.cache_bytes, Kind::Cache),
+                hub: Budget::new(limits.hub_bytes, Kind::Hub),
             },
             spool_room,
             heap: Heap::default(),
             compression: Room::new(limits.buffer_bytes, Rc::clone(&loop_share)),
+            epoch: hub_address.epoch(),
+            hub_address,
+            fan_out: Rc::default(),
             date: DateCache::new(),
             request_ids: RefCell::default(),
             deadlines: Deadlines::default(),
@@ -213,12 +225,14 @@ impl Shared {
     pub(crate) fn add_app(&self, app: Arc<App>) {
         let log = self.access_log.as_ref();
         let compression = self.compression.of_app(&app.name);
+        let share = Share::new(&self.budgets.hub, &app.name, None);
+        let hub = Hub::new(self.epoch, &self.fan_out, app.limits.hub, share);
         let app = AppState::new(
             app,
             &self.settings.limits,
             log,
             &self.budgets,
-            compression,
+            (compression, hub),
             &self.logins,
             self.events.clone(),
         );

@@ -8,6 +8,7 @@
 //!   a diagnosis for;
 //! - [`ServerReport`], [`AppReport`], [`WorkerReport`]: how a server is doing (`report`), with [`Figures`] for metrics and
 //!   [`KernelLimitsReport`]; [`RunningRequests`]: its requests at this moment;
+//! - [`HubAddress`]: where an application's processes publish messages;
 //! - [`Booted`]: what an application reports when it has booted; [`Step`]: the steps until then;
 //! - [`MaintenanceNotice`]: what visitors get in place of an application, and who passes;
 //! - [`RubyHeap`], [`RubyError`], [`Call`], [`ThreadPlace`]: what a Ruby process reports about itself;
@@ -19,6 +20,7 @@ pub const DETAIL: &str = "detail";
 mod boot;
 mod diagnosis;
 mod figures;
+mod hub_address;
 mod kernel_limits;
 mod maintenance;
 mod report;
@@ -32,14 +34,15 @@ mod to_supervisor;
 pub use boot::{AssetDigest, AssetPipeline, Assets, Booted, Finding, PlainAsset, RubyRuntime, Tuning};
 pub use diagnosis::{Diagnosis, Excerpt, FailedRequest};
 pub use figures::{Figures, RequestCounts, Times, METHODS};
+pub use hub_address::{HubAddress, HUB_SECRET_BYTES};
 pub use kernel_limits::{KernelLimitsReport, CPU_MAX, MEMORY_MAX};
 pub use maintenance::{MaintenanceNotice, NOTICE_BYTES};
 pub use report::{
     AppProcesses, AppReport, AppRequests, Availability, CacheReport, CertificateReport, CrashLoopReport,
-    DomainReport, FrontReport, MachineMemory, MaintenanceReport, MemoryReport, MoldReport, OverrunReport,
-    ReforkReport, RequestTimesReport, RestartCount, RestartReport, ServerProcesses, ServerReport,
-    ServerRequests, SizingReport, SupervisorReport, TlsReport, UpgradeReport, WorkerProcess, WorkerReport,
-    WorkerRequests,
+    DomainReport, FrontReport, HubReport, MachineMemory, MaintenanceReport, MemoryReport, MoldReport,
+    OverrunReport, ReforkReport, RequestTimesReport, RestartCount, RestartReport, ServerProcesses,
+    ServerReport, ServerRequests, SizingReport, SupervisorReport, TlsReport, UpgradeReport, WorkerProcess,
+    WorkerReport, WorkerRequests,
 };
 pub use request_failure::{FailureCause, QueueLoad, RawRequest, RequestFailure};
 pub use ruby::{Call, RubyError, RubyHeap, ThreadPlace};

@@ -172,6 +172,9 @@ pub struct AppRequests {
     /// Its response cache, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache: Option<CacheReport>,
+    /// Its real-time hub, if it was used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hub: Option<HubReport>,
     /// How its workers' threads have spent their time with requests.
     #[serde(default)]
     pub request_times: RequestTimesReport,
@@ -408,6 +411,25 @@ pub struct CacheReport {
     pub bytes: u64,
     /// Limit on that.
     pub max_bytes: u64,
+}
+
+/// The real-time hub of an application.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HubReport {
+    /// Held responses.
+    pub held: usize,
+    /// Streams of messages that have subscribers or kept messages.
+    pub streams: usize,
+    /// Messages that were published.
+    pub published: u64,
+    /// Messages that are kept.
+    pub kept: usize,
+    /// Memory of streams and kept messages, in bytes.
+    pub bytes: u64,
+    /// Limit on that.
+    pub max_bytes: u64,
+    /// Held responses that were closed because their clients fell too far behind.
+    pub slow_closed: u64,
 }
 
 /// How threads have spent their time with requests. Measured for a few requests a second.

@@ -27,7 +27,7 @@ class TenantEnvironmentTest < TenantsTestCase
     "DBUS_SESSION_BUS_ADDRESS" => "unix:path=/run/user/0/bus", "MAIL" => "/var/mail/root", "HIGHBALL_X" => "of-root"
   }.freeze
 
-  OF_HIGHBALL = %w[HIGHBALL_LIB HIGHBALL_BINARY RACK_ENV RAILS_ENV APP_ENV PWD].freeze
+  OF_HIGHBALL = %w[HIGHBALL_LIB HIGHBALL_BINARY HIGHBALL_HUB RACK_ENV RAILS_ENV APP_ENV PWD].freeze
   OF_A_LOGIN = %w[HOME LOGNAME SHELL USER].freeze
   HARMLESS = %w[PATH LANG LC_ALL TZ https_proxy no_proxy SSL_CERT_FILE MALLOC_ARENA_MAX RUBY_GC_HEAP_GROWTH_FACTOR
                 RAILS_MAX_THREADS].freeze

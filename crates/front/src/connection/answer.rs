@@ -7,6 +7,7 @@ use std::rc::Rc;
 use std::task::{ready, Context, Poll};
 use std::time::Duration;
 
+use super::held::Held;
 use super::{ClientSide, Connection, End};
 use crate::access_log::CLIENT_LEFT;
 use crate::exchange::answer_stream::StreamNews;
@@ -34,6 +35,8 @@ pub(super) enum Answered {
     GivenBack,
     /// The application has taken the connection over.
     Hijacked(OwnedFd),
+    /// It goes on with published messages.
+    Held,
 }
 
 impl Answered {
@@ -82,6 +85,7 @@ impl Connection {
                 Err(End::CutOff)
             }
             Answered::Hijacked(socket) => Err(self.hand_over(app, socket, status, body_bytes)),
+            Answered::Held => Err(self.held(body_bytes)),
         }
     }
 
@@ -96,8 +100,15 @@ impl Connection {
         End::TakenOver(socket)
     }
 
+    /// The application has answered, and the front holds the response.
+    #[cold]
+    fn held(&self, body_bytes: u64) -> End {
+        let held = self.request.exchange.borrow().response.take_held();
+        held.map_or(End::CutOff, |subscription| End::Held(Held::new(subscription, body_bytes)))
+    }
+
     /// In development the terminal gets no second line about a request that the application logs there itself.
-    fn log_answer(&mut self, app: &AppState, status: u16, body_bytes: u64) {
+    pub(super) fn log_answer(&mut self, app: &AppState, status: u16, body_bytes: u64) {
         let is_logged =
             self.request.exchange.borrow().response.is_logged_by_app && app.settings().is_development();
         let has_left = matches!(self.client_side, ClientSide::EndedEarly | ClientSide::Probed { .. });
@@ -192,6 +203,9 @@ impl Connection {
         // The worker may have more for which there was no room.
         let goes_on = news || inner.response.may_go_on();
         let more = goes_on && inner.place != Place::Connection;
+        if inner.response.is_held() {
+            self.request.compression = None; // it would keep memory for each client as long as that stays
+        }
         drop(inner);
         if more {
             app.dispatcher.borrow_mut().pull(&self.request.exchange);
@@ -203,7 +217,7 @@ impl Connection {
     }
 
     /// Looks whether the client is still there, and takes what it sends ahead.
-    fn poll_client(&mut self, context: &mut Context<'_>) -> Poll<Result<(), End>> {
+    pub(super) fn poll_client(&mut self, context: &mut Context<'_>) -> Poll<Result<(), End>> {
         if self.client_side != ClientSide::Open || self.buffer.len() >= AHEAD_BYTES {
             return Poll::Pending;
         }

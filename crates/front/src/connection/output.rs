@@ -165,6 +165,7 @@ impl Connection {
                     self.output.behind = Behind::Nothing;
                     return Encoded::Written;
                 }
+                AnswerEvent::Held => return Encoded::Ended(Answered::Held),
                 AnswerEvent::CutOff => return Encoded::Ended(Answered::CutOff),
                 AnswerEvent::Refused(refusal) => return Encoded::Ended(Answered::Refused(refusal)),
                 AnswerEvent::GivenBack => return Encoded::Ended(Answered::GivenBack),
@@ -287,6 +288,6 @@ impl Connection {
 
 /// Whether an answer ends with this event in another way than by being sent: all that came before is sent first.
 fn ends(event: &AnswerEvent) -> bool {
-    use AnswerEvent::{CutOff, GivenBack, Refused, TakenOver};
-    matches!(event, CutOff | GivenBack | Refused(_) | TakenOver(_))
+    use AnswerEvent::{CutOff, GivenBack, Held, Refused, TakenOver};
+    matches!(event, CutOff | Held | GivenBack | Refused(_) | TakenOver(_))
 }

@@ -4,6 +4,7 @@ use std::convert::Infallible;
 use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::path::Path;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Context;
 
@@ -16,9 +17,10 @@ use crate::budget::{Account, Permit};
 use crate::cache::{Fill, Replacement, Watch};
 use crate::clock::Seldom;
 use crate::exchange::frame_reader::{whole_body_length, Frame, FrameReader};
-use crate::exchange::response_head::{self, BadHead, HeadContext};
+use crate::exchange::response_head::{self, BadHead, HeadContext, WorkerHead};
 use crate::exchange::sent_file::SentFile;
 use crate::exchange::spool::{SpoolError, SpoolFile};
+use crate::hub::{Hub, Subscription, Unsubscribable};
 use crate::message::answer::{AnswerBody, AnswerEvent, AnswerEvents, AnswerHead, FilePart};
 use crate::message::conditions::Conditions;
 use crate::message::refusal::Refusal;
@@ -47,6 +49,7 @@ enum Spool {
 /// The log says at most this often that answers cannot be spooled, in ms.
 const LOG_MS: u64 = 10_000;
 static LOGGED: Seldom = Seldom::new();
+static UNHELD: Seldom = Seldom::new();
 
 impl Spool {
     /// Notes that the next bytes do not go to the file.
@@ -125,7 +128,7 @@ pub struct Response {
     /// Where the rest goes while the client is too slow.
     spool: Spool,
     /// What waits in memory, and what the connection has taken last and is sending.
-    held: Option<Permit>,
+    held_bytes: Option<Permit>,
     taken_bytes: usize,
     /// The worker has to wait although its client takes something: spool files or buffers have no room.
     is_held_back: bool,
@@ -151,6 +154,10 @@ pub struct Response {
     is_of_fiber: bool,
     /// What the worker says of the exception that the application has raised, if it has and says so.
     pub exception: Vec<u8>,
+    /// The hub of the application, and the number of its last message when the request came.
+    hub: Option<(Rc<Hub>, u64)>,
+    /// What it goes on with when the application's part is complete, if it is held.
+    held: Option<Box<Subscription>>,
 }
 
 impl Default for Response {
@@ -175,7 +182,7 @@ impl Response {
             is_logged_by_app: false,
             events: AnswerEvents::default(),
             spool: Spool::Unused,
-            held: None,
+            held_bytes: None,
             taken_bytes: 0,
             is_held_back: false,
             conditions: None,
@@ -189,6 +196,8 @@ impl Response {
             has_left: false,
             is_of_fiber: false,
             exception: Vec::new(),
+            hub: None,
+            held: None,
         }
     }
 
@@ -197,7 +206,25 @@ impl Response {
         if !self.reads.is(pool) {
             self.reads = pool.clone();
         }
-        self.held = Some(Permit::new(buffers));
+        self.held_bytes = Some(Permit::new(buffers));
+    }
+
+    /// If the application has it held, it goes on with messages of this hub that are published from now on.
+    pub(crate) fn may_be_held_by(&mut self, hub: &Rc<Hub>) {
+        match &mut self.hub {
+            Some((known, after)) if Rc::ptr_eq(known, hub) => *after = hub.last(),
+            other => *other = Some((Rc::clone(hub), hub.last())),
+        }
+    }
+
+    /// Whether the application has it held.
+    pub(crate) fn is_held(&self) -> bool {
+        self.held.is_some()
+    }
+
+    /// What it goes on with, if it is held.
+    pub(crate) fn take_held(&mut self) -> Option<Box<Subscription>> {
+        self.held.take()
     }
 
     /// Ready for the answer to a request of this context.
@@ -258,6 +285,7 @@ impl Response {
         self.has_left = false;
         self.is_of_fiber = false;
         self.exception = Vec::new();
+        self.held = None;
     }
 
     /// How far it has come.
@@ -289,7 +317,7 @@ impl Response {
 
     fn memory_room(&self, memory_bytes: usize) -> usize {
         let room = memory_bytes.saturating_sub(self.events.waiting_bytes());
-        let Some(held) = self.held.as_ref().filter(|_| room > 0) else { return room };
+        let Some(held) = self.held_bytes.as_ref().filter(|_| room > 0) else { return room };
         let waiting = self.events.waiting_bytes() + self.taken_bytes;
         let most = FREE_BYTES.saturating_sub(waiting).saturating_add(held.account().free() as usize);
         if most == 0 {
@@ -300,7 +328,7 @@ impl Response {
 
     /// Whether there is no memory for more of this answer.
     pub(crate) fn is_out_of_memory(&self) -> bool {
-        self.held.as_ref().is_some_and(|held| held.account().free() == 0)
+        self.held_bytes.as_ref().is_some_and(|held| held.account().free() == 0)
     }
 
     /// Whether the worker had to wait, and can go on: the file has room, or all that came has been sent.
@@ -314,7 +342,7 @@ impl Response {
 
     /// Counts what is in memory, but for what each answer may have there.
     fn count(&mut self) {
-        if let Some(held) = &self.held {
+        if let Some(held) = &self.held_bytes {
             let bytes = self.events.waiting_bytes() + self.taken_bytes;
             held.set(bytes.saturating_sub(FREE_BYTES) as u64);
         }
@@ -337,6 +365,7 @@ impl Response {
     pub(crate) fn settle(&mut self) {
         self.spool = Spool::Unused;
         self.taken_bytes = 0;
+        self.held_bytes = None;
         self.held = None;
     }
 
@@ -347,7 +376,7 @@ impl Response {
         if !matches!(self.spool, Spool::Unused) || self.progress != Progress::Streaming || self.has_left {
             return;
         }
-        let Some(held) = &self.held else { return };
+        let Some(held) = &self.held_bytes else { return };
         let file = match SpoolFile::create(folder, spool, held.account()) {
             Ok(_) if spool.free() == 0 => Err(SpoolError::Full),
             file => file.map_err(SpoolError::from),
@@ -580,11 +609,15 @@ impl Response {
             ..self.context
         };
         let (mut is_chunked, mut replacement) = (false, None);
+        let (hub, held) = (self.hub.as_ref(), &mut self.held);
         let pushed = self.events.push_head(|lines| {
-            let read = response_head::read(payload, &context, lines)?;
+            let mut read = response_head::read(payload, &context, lines)?;
+            if read.names_streams && read.head.body != AnswerBody::None && !context.hijack {
+                *held = hub.map(|(hub, after)| hold(payload, hub, *after, &mut read)).transpose()?.flatten();
+            }
             is_chunked = read.body_is_chunked;
             let mut watch = self.watch.as_mut().filter(|_| !read.head.is_interim());
-            if read.names_file {
+            if read.names_file || read.names_streams {
                 watch.iter_mut().for_each(|watch| watch.give_up());
             }
             let asked = self.conditions.as_deref();
@@ -610,6 +643,10 @@ impl Response {
             Err(BadHead::Breach(why)) => Err(RingError::Breach(why)),
             Err(BadHead::Unsendable(why)) => {
                 self.refuse_head(why);
+                Ok(())
+            }
+            Err(BadHead::NoRoom) => {
+                self.fail(Refusal::TooManyStreams { retry_after_seconds: RETRY_STREAM_SECONDS });
                 Ok(())
             }
         }
@@ -801,12 +838,34 @@ impl Response {
             return Ok(());
         }
         self.progress = Progress::Ended;
-        self.events.push(AnswerEvent::End);
+        self.events.push(if self.is_held() { AnswerEvent::Held } else { AnswerEvent::End });
         if let Some(mut watch) = self.watch.take() {
             watch.complete();
         }
         Ok(())
     }
+}
+
+/// The subscription of a response that is to be held; its body has no end then. `None`: it names streams, but is no event stream.
+#[cold]
+fn hold(
+    payload: &[u8],
+    hub: &Rc<Hub>,
+    after: u64,
+    read: &mut WorkerHead,
+) -> Result<Option<Box<Subscription>>, BadHead> {
+    let Some(names) = response_head::held_streams(payload) else {
+        if UNHELD.is_due(LOG_MS) {
+            tracing::warn!("a response names streams (Highball-Stream), and is not held: only one with status 200 and the type text/event-stream is");
+        }
+        return Ok(None);
+    };
+    let subscription = hub.subscribe(&names, after).map_err(|why| match why {
+        Unsubscribable::Field(why) => BadHead::Unsendable(why),
+        Unsubscribable::Full => BadHead::NoRoom,
+    })?;
+    (read.head.body, read.head.content_length) = (AnswerBody::Unknown, None);
+    Ok(Some(Box::new(subscription)))
 }
 
 /// Whether the payload of a `HEAD` frame has this flag.

@@ -52,6 +52,8 @@ pub struct WorkerHead {
     pub body_is_chunked: bool,
     /// The application names a file that another server is to send: only a proxy gets the answer as it is.
     pub names_file: bool,
+    /// The application names streams of messages: see [`held_streams`].
+    pub names_streams: bool,
 }
 
 /// A head that cannot be sent; says what is wrong with it.
@@ -63,6 +65,9 @@ pub enum BadHead {
     /// The application's mistake: it costs this request a 502, and the worker goes on.
     #[error("the application's response head {0}")]
     Unsendable(&'static str),
+    /// The response is to be held, and there is no room for another one.
+    #[error("too many responses are held")]
+    NoRoom,
 }
 
 /// What the client gets of the file that is the body of an answer with this head. `None`: nothing but what the head says.
@@ -82,6 +87,28 @@ pub(crate) fn sent_file(payload: &[u8], asked: Option<&Conditions>) -> Option<Se
     }
     let length = length.filter(|_| u16::from_le_bytes([status_low, status_high]) == 200)?;
     Some(SentFile::judged(asked, Validators { etag, last_modified, length }))
+}
+
+/// The field by which the application has the front hold a response.
+const HELD: &[u8] = b"highball-stream";
+
+/// The names of the streams that an event stream is to go on with, separated by commas. `None`: the response is none.
+#[cold]
+pub(crate) fn held_streams(payload: &[u8]) -> Option<Vec<u8>> {
+    let (&[status_low, status_high, ..], mut rest) = payload.split_first_chunk::<4>()?;
+    let (mut names, mut is_event_stream) = (Vec::new(), false);
+    while !rest.is_empty() {
+        let Field { name, value } = next_field(&mut rest).ok()?;
+        if is_named(name, HELD) {
+            names.extend_from_slice(value);
+            names.push(b',');
+        } else if is_named(name, b"content-type") {
+            let kind = value.split(|byte| *byte == b';').next().unwrap_or_default();
+            is_event_stream = kind.trim_ascii().eq_ignore_ascii_case(b"text/event-stream");
+        }
+    }
+    let status = u16::from_le_bytes([status_low, status_high]);
+    (status == 200 && is_event_stream && !names.is_empty()).then_some(names)
 }
 
 /// Reads the response head in `payload` (see the ring's `PROTOCOL.md`, frame `HEAD`), and writes its fields to `lines`,
@@ -126,6 +153,7 @@ struct Gathered {
     accept_ranges: bool,
     recipient: Recipient,
     names_file: bool,
+    names_streams: bool,
 }
 
 struct Field<'a> {
@@ -177,6 +205,10 @@ impl Gathered {
                     Some(length.ok_or(BadHead::Unsendable("has a malformed Content-Length"))?);
                 false
             }
+            15 if is_named(name, HELD) => {
+                self.names_streams = true;
+                false
+            }
             16 if is_named(name, b"proxy-connection") => false,
             16 if is_named(name, b"x-accel-redirect") => self.keep_path(name),
             17 if is_named(name, b"transfer-encoding") => {
@@ -223,7 +255,8 @@ impl Gathered {
             ..AnswerHead::new(status)
         };
         let body_is_chunked = self.chunked && body != AnswerBody::None;
-        WorkerHead { head, body_is_chunked, names_file: self.names_file }
+        let Gathered { names_file, names_streams, .. } = self;
+        WorkerHead { head, body_is_chunked, names_file, names_streams }
     }
 
     /// Where the body ends (RFC 9112 section 6.3), and the length that the client gets to know.

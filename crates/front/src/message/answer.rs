@@ -29,6 +29,8 @@ pub enum AnswerEvent {
     File(FilePart),
     /// The answer is complete.
     End,
+    /// The application's answer is complete, and the response goes on with messages of the hub.
+    Held,
     /// The answer cannot be completed: the client must notice.
     CutOff,
     /// No part of an answer was sent, and the client gets this instead.

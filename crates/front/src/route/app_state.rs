@@ -25,6 +25,7 @@ use crate::compression::room::AppRoom;
 use crate::dispatch::{AppEvents, Dispatcher, Standing};
 use crate::exchange::Exchange;
 use crate::files::{Finder, StaticFiles};
+use crate::hub::Hub;
 use crate::maintenance::{Maintenance, Now};
 use crate::message::refusal::Refusal;
 use crate::rate_limit::RateLog;
@@ -59,6 +60,8 @@ pub(crate) struct AppState {
     pub(crate) figures: RefCell<Figures>,
     /// What the compression of its answers may take.
     pub(crate) compression: AppRoom,
+    /// Its real-time hub.
+    pub(crate) hub: Rc<Hub>,
     /// Its stored answers, if answers are stored, and what they may take.
     cache: RefCell<Option<Rc<AppCache>>>,
     cache_memory: Arc<Share>,
@@ -111,7 +114,7 @@ impl AppState {
         limits: &Limits,
         log: Option<&Rc<AccessLog>>,
         budgets: &Budgets,
-        compression: AppRoom,
+        (compression, hub): (AppRoom, Rc<Hub>),
         logins: &PoolShare,
         events: UnboundedSender<FrontEvent>,
     ) -> Self {
@@ -136,6 +139,7 @@ impl AppState {
             buffers: Share::new(&budgets.buffers, &app.name, None),
             figures: RefCell::default(),
             compression,
+            hub,
             cache: RefCell::new(cache),
             cache_memory,
             shed_log: ShedLog::default(),
@@ -166,6 +170,7 @@ impl AppState {
     pub(crate) fn change(&self, app: Arc<App>, log: Option<&Rc<AccessLog>>) {
         self.dispatcher.borrow_mut().set_limits(&app);
         self.spool.set_own_limit(app.limits.spool_bytes);
+        self.hub.set_limits(app.limits.hub);
         self.change_cache(app.limits.cache_bytes);
         if !self.has_log_of(&app, log) {
             *self.access_log.borrow_mut() = access_log(&app, log);
@@ -413,6 +418,7 @@ impl AppState {
         self.basic_auth().iter().for_each(|auth| auth.tick(now_ms));
         self.own_log().iter().for_each(|log| log.flush());
         self.cache().iter().for_each(|cache| cache.tick());
+        self.hub.tick(now_ms);
         self.dispatcher.borrow_mut().report_overruns();
         self.dispatcher.borrow_mut().look_after_streams();
         self.report_stalls();
@@ -475,6 +481,7 @@ impl AppState {
     /// It was removed: new requests are not routed to it.
     pub(crate) fn leave(&self) {
         self.leaving.set(true);
+        self.hub.close();
         self.give_up_waiting();
     }
 
@@ -557,6 +564,7 @@ impl AppState {
             log_problem,
             maintenance: self.maintenance().report(),
             cache,
+            hub: self.hub.report(),
             figures: self.figures.borrow().clone(),
         }
     }

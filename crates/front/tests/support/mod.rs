@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use highball_config::{App, AppId, Bind, Invocation, Settings, Threads};
 use highball_front::developer_key::DeveloperKey;
-use highball_front::{Developers, DevelopmentPages, Listener, Opening};
+use highball_front::{Developers, DevelopmentPages, Entrances, Listener, Opening, PublishersSocket};
 use highball_link::{AppCommand, FrontAppEvent, FrontCommand, FrontEvent, FrontReport, NewWorker};
 use tokio::sync::{mpsc, oneshot};
 
@@ -72,8 +72,9 @@ impl Front {
         let for_front = Arc::clone(&settings);
         let developers =
             Developers { key: Arc::new(DeveloperKey::new([7; 32])), pages: |_| DevelopmentPages::default() };
+        let entrances = Entrances { listeners, publishers: PublishersSocket::bind().unwrap() };
         let thread = std::thread::spawn(move || {
-            highball_front::run(for_front, developers, None, listeners, opening, commands_in, from_front)
+            highball_front::run(for_front, developers, None, entrances, opening, commands_in, from_front)
                 .unwrap();
         });
         let (events, workers) = (RefCell::new(events), AtomicU32::new(0));

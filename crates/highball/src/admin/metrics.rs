@@ -11,7 +11,8 @@ use crate::status::processes::Taken;
 use crate::status::reports;
 use highball_config::{AppId, Settings};
 use highball_link::{
-    AppProcesses, AppRequests, Figures, FrontReport, RestartCount, SupervisorReport, Times, TlsReport,
+    AppProcesses, AppRequests, Figures, FrontReport, HubReport, RestartCount, SupervisorReport, Times,
+    TlsReport,
 };
 use highball_supervisor::WORKER_STATES;
 use std::collections::BTreeMap;
@@ -50,6 +51,7 @@ pub(super) async fn metrics(sources: &Sources) -> Response {
     requests(&mut text, &front, &apps);
     times(&mut text, &apps);
     load(&mut text, &front, &apps);
+    hubs(&mut text, &apps);
     workers(&mut text, &apps);
     memory(&mut text, &apps, &taken);
     let kept = kernel_limits::of(&settings).await;
@@ -180,6 +182,44 @@ fn load(text: &mut Exposition, front: &FrontReport, apps: &[App<'_>]) {
         "Bytes of requests and answers in memory.",
         front.server.buffer_bytes,
     );
+}
+
+fn hubs(text: &mut Exposition, apps: &[App<'_>]) {
+    type Of = fn(&HubReport) -> u64;
+    let families: [(&'static str, &str, &str, Of); 6] = [
+        (
+            "highball_held_responses",
+            "gauge",
+            "Responses that the front holds, for published messages.",
+            |hub| hub.held as u64,
+        ),
+        (
+            "highball_hub_streams",
+            "gauge",
+            "Streams of messages that have subscribers or kept messages.",
+            |hub| hub.streams as u64,
+        ),
+        (
+            "highball_hub_kept_messages",
+            "gauge",
+            "Messages that are kept for clients that reconnect.",
+            |hub| hub.kept as u64,
+        ),
+        ("highball_hub_bytes", "gauge", "Memory of streams and kept messages.", |hub| hub.bytes),
+        ("highball_hub_messages_total", "counter", "Messages that were published.", |hub| hub.published),
+        (
+            "highball_held_responses_slow_total",
+            "counter",
+            "Held responses that were closed because their clients were too slow.",
+            |hub| hub.slow_closed,
+        ),
+    ];
+    for (name, kind, help, of) in families {
+        let mut family = text.family(name, kind, help);
+        for App { name, load, .. } in apps {
+            family.sample(&[("app", name)], load.hub.as_ref().map_or(0, of));
+        }
+    }
 }
 
 fn workers(text: &mut Exposition, apps: &[App<'_>]) {

@@ -4,6 +4,7 @@ use crate::control::actions::AppAction;
 use crate::status::overview::report::Overview;
 use highball_link::{RubyHeap, ServerReport};
 use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Time for finding an answer where that asks no Ruby process.
@@ -40,6 +41,8 @@ pub(crate) enum Question {
     },
     /// By which token does the dashboard take orders?
     DashboardToken,
+    /// Where do processes of applications publish messages?
+    Hub,
 }
 
 impl Question {
@@ -86,6 +89,18 @@ pub(crate) enum Answer {
     Begun { what: String },
     /// The token for the dashboard; without one, that takes no orders.
     DashboardToken { token: Option<String> },
+    /// Where processes of each application publish messages.
+    Hub { apps: Vec<HubPlace> },
+}
+
+/// Where processes of an application publish messages.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct HubPlace {
+    /// The folder as it was given, with its symbolic links.
+    #[serde(with = "highball_text::shown")]
+    pub(crate) folder: PathBuf,
+    /// What they connect with.
+    pub(crate) address: String,
 }
 
 /// A mold or worker and its Ruby heap.

@@ -42,6 +42,7 @@ pub(super) fn boot(
         purpose: Purpose::Examine,
         output,
         launcher: Launcher::Direct,
+        hub: None,
     };
     let supervisor = Supervisor::new(blueprint, notify);
     let mut booted = None;

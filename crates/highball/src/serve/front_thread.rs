@@ -23,14 +23,14 @@ pub(super) fn start_front(
     settings: Arc<Settings>,
     developers: Developers,
     tls: Option<Arc<front::Tls>>,
-    listeners: Vec<front::Listener>,
+    entrances: front::Entrances,
     opening: Opening,
     commands: mpsc::Receiver<FrontCommand>,
     events: mpsc::UnboundedSender<FrontEvent>,
 ) -> io::Result<FrontThread> {
     let (end, ended) = std::sync::mpsc::sync_channel(1);
     let run = move || {
-        let unanswered = front::run(settings, developers, tls, listeners, opening, commands, events);
+        let unanswered = front::run(settings, developers, tls, entrances, opening, commands, events);
         let unanswered = unanswered.unwrap_or_else(|error| {
             error!(%error, "cannot start the front's event loop");
             front::Unanswered::default()

@@ -27,7 +27,7 @@ pub(super) struct ListeningServer {
     pub(super) started: Instant,
     pub(super) apps: Vec<AppBlueprint>,
     pub(super) pidfile: Option<Pidfile>,
-    pub(super) listeners: Vec<front::Listener>,
+    pub(super) entrances: front::Entrances,
     /// For health checks, metrics and agent checks.
     pub(super) admin: admin::Listeners,
     /// For addresses with HTTPS.
@@ -58,6 +58,7 @@ impl ListeningServer {
             certificates::keep_out_of_core_files();
         }
         cgroups::begin(&settings, &launcher);
+        let publishers = front::PublishersSocket::bind()?;
         confinement::confine(&settings, &launcher);
         log::write_aside();
         warn_of_root(&settings);
@@ -99,7 +100,7 @@ impl ListeningServer {
             started,
             apps,
             pidfile,
-            listeners,
+            entrances: front::Entrances { listeners, publishers },
             admin,
             tls,
             upgrade_context,

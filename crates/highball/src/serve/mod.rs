@@ -18,7 +18,7 @@ mod watchdog;
 mod wiring;
 
 use crate::development::diagnosis_page;
-use highball_link::{FrontCommand, FrontEvent};
+use highball_link::{FrontCommand, FrontEvent, HubAddress};
 use std::error::Error;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -81,6 +81,8 @@ struct Common {
     /// Addresses, as they are shown.
     binds: Vec<String>,
     key: Arc<DeveloperKey>,
+    /// Where processes of applications publish messages.
+    hub: Arc<HubAddress>,
     tls: Option<Arc<front::Tls>>,
     launcher: Launcher,
     front: mpsc::Sender<FrontCommand>,
@@ -124,17 +126,17 @@ impl Server {
             started,
             apps,
             pidfile,
-            listeners,
+            entrances,
             admin,
             tls,
             upgrade_context,
             launcher,
         } = listening;
-        let binds: Vec<String> = listeners.iter().map(front::Listener::address).collect();
-        let ports = listeners.iter().filter_map(front::Listener::port).collect();
-        let inherited = listeners.iter().chain(admin.iter()).filter(|listener| listener.is_inherited());
-        let kept = inherited.map(front::Listener::address).collect();
+        let binds: Vec<String> = entrances.listeners.iter().map(front::Listener::address).collect();
+        let ports = entrances.listeners.iter().filter_map(front::Listener::port).collect();
+        let kept = inherited(&entrances, &admin);
         let configuration = Configuration::new(Arc::clone(&settings));
+        let hub = Arc::clone(entrances.publishers.address());
         let keeping = acme::keep_certificates(&configuration, tls.as_ref(), predecessor.is_some())?;
         let key = Arc::new(at_root::developer_key(&settings, &launcher)?);
         let (to_front, commands) = mpsc::channel(CHANNEL_CAPACITY);
@@ -144,7 +146,7 @@ impl Server {
             Arc::clone(&settings),
             Developers { key: Arc::clone(&key), pages: diagnosis_page::pages },
             tls.clone(),
-            listeners,
+            entrances,
             opening,
             commands,
             events_out,
@@ -156,6 +158,7 @@ impl Server {
             started,
             binds,
             key,
+            hub,
             tls,
             launcher,
             front: to_front,
@@ -234,6 +237,12 @@ impl Server {
     }
 }
 
+/// The addresses of the sockets that this process has inherited.
+fn inherited(entrances: &front::Entrances, admin: &admin::Listeners) -> Vec<String> {
+    let all = entrances.listeners.iter().chain(admin.iter());
+    all.filter(|listener| listener.is_inherited()).map(front::Listener::address).collect()
+}
+
 impl Common {
     fn blueprint(&self, settings: &Arc<Settings>, apps: Vec<AppBlueprint>, succeeds: bool) -> Blueprint {
         Blueprint {
@@ -242,6 +251,7 @@ impl Common {
             purpose: if succeeds { Purpose::Succeed } else { Purpose::Serve },
             output: log::app_output(settings.log.format),
             launcher: self.launcher.clone(),
+            hub: Some(Arc::clone(&self.hub)),
         }
     }
 
@@ -288,6 +298,7 @@ impl Common {
             started: self.started,
             binds: self.binds.clone(),
             key: Arc::clone(&self.key),
+            hub: Arc::clone(&self.hub),
             tls: self.tls.clone(),
             keeper: keeping.map(|keeping| keeping.keeper.clone()),
             ports,

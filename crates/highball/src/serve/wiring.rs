@@ -3,7 +3,7 @@
 
 use crate::admin::{Addresses, Token};
 use crate::configuration::Configuration;
-use crate::control::messages::{heap_time, Answer, Question, RubyProcess};
+use crate::control::messages::{heap_time, Answer, HubPlace, Question, RubyProcess};
 use crate::serve::handover::{Candidate, News};
 use crate::serve::readiness::Readiness;
 use crate::serve::waiting::Waiting;
@@ -16,7 +16,7 @@ use highball_front::developer_key::DeveloperKey;
 use highball_front::Tls;
 use highball_link::{
     AppProcesses, AppReport, AppRequests, DomainReport, FrontAppEvent, FrontCommand, FrontEvent, FrontReport,
-    KernelLimitsReport, ServerReport, SupervisorReport, TlsReport,
+    HubAddress, KernelLimitsReport, ServerReport, SupervisorReport, TlsReport,
 };
 use highball_supervisor::{AppOrder, Launcher, Notice, Order};
 use std::collections::BTreeMap;
@@ -105,6 +105,8 @@ pub(crate) struct ControlHandler {
     pub(crate) started: Instant,
     pub(crate) binds: Vec<String>,
     pub(crate) key: Arc<DeveloperKey>,
+    /// Where processes of applications publish messages.
+    pub(crate) hub: Arc<HubAddress>,
     pub(crate) tls: Option<Arc<Tls>>,
     pub(crate) keeper: Option<Keeper>,
     pub(crate) ports: Vec<u16>,
@@ -165,6 +167,7 @@ impl ControlHandler {
                     Err(why) => Answer::Refused { why },
                 })
             }
+            Question::Hub => Some(Answer::Hub { apps: self.hubs() }),
             Question::DashboardToken => {
                 let token = self.token.for_operators(&self.configuration.now());
                 Some(Answer::DashboardToken { token })
@@ -180,6 +183,13 @@ impl ControlHandler {
         let (to, answer) = oneshot::channel();
         self.supervisor.send(order(to)).await.ok()?;
         answer.await.ok()
+    }
+
+    /// Where processes of each application publish messages.
+    fn hubs(&self) -> Vec<HubPlace> {
+        let settings = self.configuration.now();
+        let place = |app: &Arc<App>| HubPlace { folder: app.link.clone(), address: self.hub.of(app.id) };
+        settings.apps.iter().map(place).collect()
     }
 
     async fn status(&self) -> Option<ServerReport> {

@@ -2,7 +2,7 @@
 
 use super::page::{duration, Page, View};
 use highball_link::{
-    AppProcesses, AppReport, CacheReport, CrashLoopReport, DomainReport, KernelLimitsReport,
+    AppProcesses, AppReport, CacheReport, CrashLoopReport, DomainReport, HubReport, KernelLimitsReport,
     MaintenanceReport, MemoryReport, MoldReport, OverrunReport, ReforkReport, RestartReport, ServerReport,
     ServerRequests, SizingReport, TlsReport, UpgradeReport, WorkerReport, WorkerRequests,
 };
@@ -199,6 +199,9 @@ fn app_facts(page: &mut Page, app: &AppReport) {
     if let Some(cache) = &app.requests.cache {
         page.fact("cache", &cache_line(cache));
     }
+    if let Some(hub) = &app.requests.hub {
+        page.fact("hub", &hub_line(hub));
+    }
     change_facts(page, app);
     if app.processes.phase == "asleep" {
         return;
@@ -388,6 +391,15 @@ fn cache_line(cache: &CacheReport) -> String {
     let CacheReport { hits, misses, responses, bytes, max_bytes } = cache;
     let (used, most) = (mib(*bytes), mib(*max_bytes));
     format!("{hits} hits, {misses} misses; {responses} responses stored, {used} of {most}")
+}
+
+fn hub_line(hub: &HubReport) -> String {
+    let HubReport { held, streams, published, kept, bytes, max_bytes, slow_closed } = hub;
+    let (used, most) = (mib(*bytes), mib(*max_bytes));
+    format!(
+        "{held} responses held, {streams} streams; {published} messages published, {kept} kept, {used} of {most}; {slow_closed} slow \
+         clients closed"
+    )
 }
 
 fn mold_line(mold: &MoldReport) -> String {

@@ -121,6 +121,7 @@ mod tests {
             sendfile: &[],
             fibers: false,
             fiber_scheduler: None,
+            hub: None,
             may_refork: false,
         };
         ours.send(&order, &[reader.as_fd(), reader.as_fd()]).unwrap();

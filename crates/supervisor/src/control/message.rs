@@ -33,6 +33,8 @@ pub(crate) enum ToMold<'a> {
         fibers: bool,
         /// The class that schedules them, in the place of Highball's.
         fiber_scheduler: Option<&'a str>,
+        /// Where the worker publishes messages.
+        hub: Option<&'a str>,
         /// Whether Highball may refork automatically: the worker then remembers what it begins with.
         may_refork: bool,
     },
@@ -167,11 +169,12 @@ mod tests {
             sendfile: &[SentFolder { prefix: None, folder: "storage".into() }],
             fibers: true,
             fiber_scheduler: None,
+            hub: Some("name/1/key"),
             may_refork: true,
         };
         assert_eq!(
             serde_json::to_string(&fork).unwrap(),
-            r#"{"type":"fork","worker":3,"log_format":"json","development":false,"early_hints":true,"timeout_header":null,"sendfile":[{"prefix":null,"folder":"storage"}],"fibers":true,"fiber_scheduler":null,"may_refork":true}"#
+            r#"{"type":"fork","worker":3,"log_format":"json","development":false,"early_hints":true,"timeout_header":null,"sendfile":[{"prefix":null,"folder":"storage"}],"fibers":true,"fiber_scheduler":null,"hub":"name/1/key","may_refork":true}"#
         );
         let drain = serde_json::to_string(&ToWorker::Drain).unwrap();
         assert_eq!(drain, r#"{"type":"drain"}"#);

@@ -138,7 +138,7 @@ impl MoldHandle {
         &self,
         worker: u32,
         app: &App,
-        log_format: LogFormat,
+        (log_format, hub): (LogFormat, Option<&str>),
         descriptors: &[BorrowedFd<'_>],
     ) -> io::Result<()> {
         let order = ToMold::Fork {
@@ -150,6 +150,7 @@ impl MoldHandle {
             sendfile: &app.sendfile,
             fibers: !app.fibers.is_empty(),
             fiber_scheduler: app.fiber_scheduler.as_deref(),
+            hub,
             may_refork: app.process.may_refork_by_itself(),
         };
         self.control.send(&order, descriptors)

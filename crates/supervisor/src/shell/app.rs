@@ -29,7 +29,7 @@ use crate::shell::event::{Discovery, Found, Launch, Plan, Planned};
 use crate::watch::restart_file::{RestartFiles, Watched};
 use crate::{checkpoint, Notice};
 use highball_config::{App, Settings};
-use highball_link::{AppCommand, FrontCommand, DETAIL};
+use highball_link::{AppCommand, FrontCommand, HubAddress, DETAIL};
 use highball_ring::Geometry;
 use highball_tenant::TenantFolder;
 use highball_text::visible_path;
@@ -78,6 +78,8 @@ pub(super) struct AppSupervisor {
     pub(super) message_log: MessageLog,
     pub(super) watcher: Watcher,
     pub(super) inbox: Inbox<Discovery>,
+    /// Where processes of applications publish messages, if they can.
+    hub: Option<Arc<HubAddress>>,
     notices: mpsc::Sender<Notice>,
 }
 
@@ -88,7 +90,7 @@ impl AppSupervisor {
         purpose: Purpose,
         output: AppOutput,
         (watcher, inbox): (Watcher, Inbox<Discovery>),
-        notices: mpsc::Sender<Notice>,
+        (hub, notices): (Option<Arc<HubAddress>>, mpsc::Sender<Notice>),
     ) -> AppSupervisor {
         let AppBlueprint { app, source, geometry, may_fail } = blueprint;
         AppSupervisor {
@@ -112,6 +114,7 @@ impl AppSupervisor {
             message_log: MessageLog::new(Instant::now()),
             watcher,
             inbox,
+            hub,
             notices,
         }
     }
@@ -370,7 +373,8 @@ impl AppSupervisor {
         let (control, theirs) = ControlSocket::pair()?;
         let descriptors =
             [fds.memory.as_fd(), fds.wake_front.as_fd(), fds.descriptors.as_fd(), theirs.as_fd()];
-        mold.fork(worker, &self.app, self.settings.log.format, &descriptors)?;
+        let hub = self.hub.as_ref().map(|hub| hub.of(self.app.id));
+        mold.fork(worker, &self.app, (self.settings.log.format, hub.as_deref()), &descriptors)?;
         let control = Arc::new(control);
         let watch = self.watcher.worker(Arc::clone(&control), worker);
         let handle = WorkerHandle::forking(control, watch, ring, mold.user.clone());

@@ -7,6 +7,7 @@ use crate::core::{AppConfig, Source};
 use crate::process::launcher::Launcher;
 use crate::process::mold::MoldSource;
 use highball_config::{App, Settings, Threads};
+use highball_link::HubAddress;
 use highball_ring::Geometry;
 use std::num::NonZero;
 use std::sync::Arc;
@@ -35,6 +36,8 @@ pub struct Blueprint {
     pub output: OutputSink,
     /// Who starts and signals processes.
     pub launcher: Launcher,
+    /// Where processes of applications publish messages, if they can.
+    pub hub: Option<Arc<HubAddress>>,
 }
 
 /// What the supervisor of an application is built from.

@@ -50,7 +50,7 @@ use crate::{checkpoint, AppOrder, Notice, Order};
 use app::AppSupervisor;
 use blueprint::boots_at_a_time;
 use highball_config::{AppId, Settings};
-use highball_link::{FrontAppEvent, FrontCommand, FrontEvent};
+use highball_link::{FrontAppEvent, FrontCommand, FrontEvent, HubAddress};
 use highball_proc::waited_for_processor;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::io;
@@ -74,6 +74,8 @@ type AnswerTo = oneshot::Sender<Result<u32, String>>;
 /// The process path of all applications.
 pub struct Supervisor {
     settings: Arc<Settings>,
+    /// Where processes of applications publish messages, if they can.
+    hub: Option<Arc<HubAddress>>,
     core: Server,
     apps: BTreeMap<AppId, AppSupervisor>,
     /// What has happened while actions were performed.
@@ -103,7 +105,7 @@ pub struct Supervisor {
 impl Supervisor {
     /// Makes a supervisor that sends `notices`. Nothing is started before [`Supervisor::run`].
     pub fn new(blueprint: Blueprint, notices: mpsc::Sender<Notice>) -> Supervisor {
-        let Blueprint { settings, apps, purpose, output, launcher } = blueprint;
+        let Blueprint { settings, apps, purpose, output, launcher, hub } = blueprint;
         let (watcher, news) = Watcher::new(NEWS, launcher);
         let (inbox, discoveries) = Inbox::new(NEWS);
         let config = ServerConfig {
@@ -115,6 +117,7 @@ impl Supervisor {
         };
         let mut supervisor = Supervisor {
             settings,
+            hub,
             core: Server::new(config, Instant::now()),
             apps: BTreeMap::new(),
             happened: VecDeque::new(),
@@ -306,9 +309,10 @@ impl Supervisor {
         let (id, config) = (blueprint.app.id, blueprint.config(&self.settings));
         let purpose = self.core.config.purpose;
         let settings = Arc::clone(&self.settings);
-        let (seen, notices) = ((self.watcher.of_app(id), self.inbox.of_app(id)), self.notices.clone());
+        let seen = (self.watcher.of_app(id), self.inbox.of_app(id));
+        let places = (self.hub.clone(), self.notices.clone());
         let output = AppOutput::new(&blueprint.app, self.output.clone());
-        self.apps.insert(id, AppSupervisor::new(blueprint, settings, purpose, output, seen, notices));
+        self.apps.insert(id, AppSupervisor::new(blueprint, settings, purpose, output, seen, places));
         (id, config)
     }
 

@@ -334,3 +334,21 @@ fn paths_are_for_proxies() {
         "{text}"
     );
 }
+
+#[test]
+fn streams_are_named_by_event_streams_alone_and_never_sent_on() {
+    let named = |status, fields: &[(&str, &str)]| {
+        held_streams(&payload(status, fields)).map(|names| String::from_utf8(names).unwrap())
+    };
+    let (kind, streams) = (("Content-Type", "Text/Event-Stream; charset=utf-8"), ("Highball-Stream", "a, b"));
+    let twice = named(200, &[kind, streams, ("highball-stream", "c")]);
+    assert_eq!(twice.as_deref(), Some("a, b,c,"));
+    let html = ("content-type", "text/html");
+    let others = [named(404, &[kind, streams]), named(200, &[streams]), named(200, &[html, streams])];
+    assert!(others.iter().all(Option::is_none));
+    assert_eq!(named(200, &[kind]), None);
+    for status in [200, 404] {
+        let encoded = encode(HTTP11, status, &[kind, streams]);
+        assert!(!encoded.text.to_ascii_lowercase().contains("highball"), "{}", encoded.text);
+    }
+}

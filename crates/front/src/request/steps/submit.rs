@@ -47,6 +47,7 @@ pub(in crate::request) fn prepare(transaction: &mut Transaction, routed: Routed<
     head.encode_for_ring(text, &context, &mut inner.request.head);
     fill.iter().for_each(|fill| fill.add_conditions(&mut inner.request.head));
     inner.response.assign_to(&app.reads, arrived.client.buffers(&app.buffers));
+    inner.response.may_be_held_by(&app.hub);
     inner.request.kind = None;
     inner.request.repeatable = head.method.is_idempotent();
     inner.request.is_for_web_socket = is_for_web_socket(head.with(text));

@@ -1,0 +1,311 @@
+//! The real-time hub of an application: streams of messages, which the application publishes and the front sends to all
+//! clients that have subscribed. No worker is needed for that, so none of these clients notices when workers end.
+//!
+//! In reading order: this file (publishing, subscribing, limits); [`message`] (a message as an event, and its id); [`streams`]
+//! (what each stream keeps); [`subscription`] (what one client gets next); [`fan_out`] (waking subscribers, a few in each turn
+//! of the event loop).
+//!
+//! A message has one copy in memory, in its stream. A subscriber has a position, which is the number of its next message, and
+//! no buffer: its connection takes messages from the streams when the client reads. So replay after a reconnect and new
+//! messages are one thing, and a slow client costs what others cost. A client that is too slow to take a message before it
+//! is dropped is closed.
+//!
+//! Messages of an application are numbered together. So the id of the last event says what a client has of each of its streams.
+
+mod fan_out;
+mod message;
+mod streams;
+mod subscription;
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use highball_config::HubLimits;
+use highball_link::HubReport;
+use tokio::sync::Notify;
+
+use crate::budget::{Account, Permit, Share};
+use crate::clock::now_ms;
+use crate::clock::spread::Spread;
+
+pub(crate) use fan_out::FanOut;
+pub(crate) use message::{Draft, EventId};
+pub(crate) use subscription::{Subscription, Taken};
+
+use message::{is_stream_name, Message};
+use streams::{Stream, Streams};
+use subscription::Line;
+
+/// Most messages that may be published before the first of them has reached its subscribers; then publishers wait.
+const MOST_AHEAD: u32 = 64;
+/// Most bytes of these messages.
+const MOST_BYTES_AHEAD: u64 = 256 * 1024;
+
+/// Bytes that a client gets in a turn of the event loop.
+pub(crate) const TURN_BYTES: usize = 64 * 1024;
+
+/// A message cannot be published.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Unpublishable {
+    #[error(
+        "the name of a stream has 1 to 256 bytes, no control characters or commas, and no spaces at its ends"
+    )]
+    StreamName,
+    #[error("the name of an event has at most 256 bytes, and no control characters")]
+    EventName,
+    #[error("data and event have to be UTF-8")]
+    NotUtf8,
+    #[error("the message has {bytes} bytes, and max_message allows {most_bytes}")]
+    TooLarge { bytes: u64, most_bytes: u64 },
+    #[error("the hub is full; max_hub allows more")]
+    Full,
+    #[error("the application is not served any more")]
+    Closed,
+}
+
+/// A response cannot be held.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unsubscribable {
+    /// There are as many as there may be, or no memory for its streams.
+    Full,
+    /// What is wrong with the field that names its streams.
+    Field(&'static str),
+}
+
+/// The hub of an application.
+#[derive(Debug)]
+pub(crate) struct Hub {
+    /// Random number of this process.
+    epoch: u64,
+    fan_out: Rc<FanOut>,
+    limits: Cell<HubLimits>,
+    /// Its part of the memory of all hubs.
+    share: Arc<Share>,
+    held_bytes: Permit,
+    streams: RefCell<Streams>,
+    /// Number of the last message.
+    last: Cell<u64>,
+    /// Number of the last subscription.
+    last_key: Cell<u64>,
+    held: Cell<usize>,
+    slow_closed: Cell<u64>,
+    heartbeats: Spread,
+    is_closed: Cell<bool>,
+    /// Streams with messages that not all of their subscribers were woken for.
+    news: RefCell<VecDeque<Rc<Stream>>>,
+    /// Whether it is in the queue of the fan-out.
+    is_queued: Cell<bool>,
+    /// Messages and bytes that were published since the subscribers have caught up.
+    ahead: Cell<(u32, u64)>,
+    /// Turns that the subscribers need for these bytes, after the last of them was woken.
+    turns_left: Cell<u64>,
+    /// The subscribers have had these turns.
+    caught_up: Notify,
+}
+
+impl Hub {
+    /// The hub of an application, with its part of the memory of all hubs.
+    pub(crate) fn new(epoch: u64, fan_out: &Rc<FanOut>, limits: HubLimits, share: Arc<Share>) -> Rc<Hub> {
+        Rc::new(Hub {
+            epoch,
+            fan_out: Rc::clone(fan_out),
+            limits: Cell::new(limits),
+            held_bytes: Permit::new(Account::new(&share, None)),
+            share,
+            streams: RefCell::default(),
+            last: Cell::new(0),
+            last_key: Cell::new(0),
+            held: Cell::new(0),
+            slow_closed: Cell::new(0),
+            heartbeats: Spread::default(),
+            is_closed: Cell::new(false),
+            news: RefCell::default(),
+            is_queued: Cell::new(false),
+            ahead: Cell::default(),
+            turns_left: Cell::new(0),
+            caught_up: Notify::new(),
+        })
+    }
+
+    /// It has other limits from now on.
+    pub(crate) fn set_limits(&self, limits: HubLimits) {
+        self.limits.set(limits);
+    }
+
+    pub(crate) fn limits(&self) -> HubLimits {
+        self.limits.get()
+    }
+
+    /// Takes no more messages.
+    pub(crate) fn close(&self) {
+        self.is_closed.set(true);
+        self.caught_up.notify_waiters();
+    }
+
+    /// Periodic work.
+    pub(crate) fn tick(&self, now_ms: u64) {
+        let most_ms = self.limits().history_time.as_millis() as u64;
+        self.streams.borrow_mut().expire(now_ms.saturating_sub(most_ms));
+        self.count_bytes();
+    }
+
+    fn count_bytes(&self) {
+        self.held_bytes.set(self.streams.borrow().bytes());
+    }
+
+    /// How it is; `None`: it was not used.
+    pub(crate) fn report(&self) -> Option<HubReport> {
+        let streams = self.streams.borrow();
+        (self.last.get() > 0 || self.last_key.get() > 0).then(|| HubReport {
+            held: self.held.get(),
+            streams: streams.count(),
+            published: self.last.get(),
+            kept: streams.kept(),
+            bytes: streams.bytes(),
+            max_bytes: self.share.limit(),
+            slow_closed: self.slow_closed.get(),
+        })
+    }
+
+    // --- Publishing ----------------------------------------------------------------------------------
+
+    /// Waits until earlier messages have reached enough of their subscribers for another one.
+    pub(crate) async fn room(&self) {
+        loop {
+            let caught_up = self.caught_up.notified();
+            if self.has_room() {
+                return;
+            }
+            caught_up.await;
+        }
+    }
+
+    fn has_room(&self) -> bool {
+        let most = (self.limits().history / 2).clamp(1, MOST_AHEAD);
+        let (messages, bytes) = self.ahead.get();
+        self.is_closed.get() || (messages < most && bytes < MOST_BYTES_AHEAD)
+    }
+
+    /// Publishes a message.
+    ///
+    /// # Errors
+    /// It cannot be published, and reaches no client.
+    pub(crate) fn publish(self: &Rc<Self>, draft: &Draft<'_>) -> Result<EventId, Unpublishable> {
+        if self.is_closed.get() {
+            return Err(Unpublishable::Closed);
+        }
+        let limits = self.limits();
+        draft.check(limits.message_bytes)?;
+        let id = EventId { epoch: self.epoch, number: self.last.get() + 1 };
+        let message = Message::encode(id, now_ms(), draft);
+        let bytes = message.cost();
+        let stream_bytes = self.streams.borrow().cost_of_new(draft.stream);
+        self.make_room(bytes + stream_bytes)?;
+        self.last.set(id.number);
+        let stream = {
+            let mut streams = self.streams.borrow_mut();
+            let stream = streams.open(draft.stream);
+            streams.push(&stream, message, limits.history.max(1) as usize);
+            stream
+        };
+        self.count_bytes();
+        self.has_news(stream, bytes);
+        Ok(id)
+    }
+
+    /// Drops old messages until there is room for this number of bytes.
+    fn make_room(&self, bytes: u64) -> Result<(), Unpublishable> {
+        while self.share.free() < bytes {
+            if !self.streams.borrow_mut().drop_oldest() {
+                return Err(Unpublishable::Full);
+            }
+            self.count_bytes();
+        }
+        Ok(())
+    }
+
+    // --- Subscribing ---------------------------------------------------------------------------------
+
+    /// Number of the last message.
+    pub(crate) fn last(&self) -> u64 {
+        self.last.get()
+    }
+
+    /// A subscription to the streams that are named in a header field, from the message behind this number on.
+    ///
+    /// # Errors
+    /// The response cannot be held.
+    pub(crate) fn subscribe(
+        self: &Rc<Self>,
+        names: &[u8],
+        after: u64,
+    ) -> Result<Subscription, Unsubscribable> {
+        let limits = self.limits();
+        let names = stream_names(names, limits.held_streams as usize)?;
+        if self.held.get() >= limits.held as usize || self.is_closed.get() {
+            return Err(Unsubscribable::Full);
+        }
+        let cost = |name: &&[u8]| self.streams.borrow().cost_of_new(name);
+        self.make_room(names.iter().map(cost).sum()).map_err(|_| Unsubscribable::Full)?;
+        self.last_key.set(self.last_key.get() + 1);
+        self.held.set(self.held.get() + 1);
+        let subscription = {
+            let mut streams = self.streams.borrow_mut();
+            let lines = names.iter().map(|name| Line::new(streams.open(name))).collect();
+            Subscription::new(Rc::clone(self), self.last_key.get(), lines, after)
+        };
+        self.count_bytes();
+        Ok(subscription)
+    }
+
+    /// A subscription has ended.
+    fn leave(&self, key: u64, lines: &[Line]) {
+        let mut streams = self.streams.borrow_mut();
+        lines.iter().for_each(|line| streams.leave(&line.stream, key));
+        drop(streams);
+        self.held.set(self.held.get() - 1);
+        self.count_bytes();
+    }
+
+    /// How long a client waits for its first heartbeat: clients that have come at once get theirs one by one.
+    pub(crate) fn first_heartbeat(&self) -> Duration {
+        let half = self.limits().heartbeat / 2;
+        half + self.heartbeats.next(half)
+    }
+
+    /// A client was so slow that its response is closed.
+    pub(crate) fn note_slow(&self) {
+        self.slow_closed.set(self.slow_closed.get() + 1);
+    }
+}
+
+/// The names in a header field, each once.
+fn stream_names(field: &[u8], most: usize) -> Result<Vec<&[u8]>, Unsubscribable> {
+    let mut names = Vec::new();
+    for name in field.split(|byte| *byte == b',').map(<[u8]>::trim_ascii).filter(|name| !name.is_empty()) {
+        if !is_stream_name(name) {
+            return Err(Unsubscribable::Field(
+                "has a Highball-Stream with a name that is too long or has control characters",
+            ));
+        }
+        if names.contains(&name) {
+            continue;
+        }
+        if names.len() == most {
+            return Err(Unsubscribable::Field(
+                "has a Highball-Stream with more names than max_held_streams allows",
+            ));
+        }
+        names.push(name);
+    }
+    match names.is_empty() {
+        true => Err(Unsubscribable::Field("has a Highball-Stream without a name")),
+        false => Ok(names),
+    }
+}
+
+#[cfg(test)]
+mod tests;

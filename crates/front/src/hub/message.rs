@@ -1,0 +1,178 @@
+//! A message, as it is published and as clients get it: the text of a server-sent event (WHATWG HTML, "Server-sent events").
+
+use std::fmt::{self, Display};
+
+use memchr::memchr2;
+
+use crate::hub::Unpublishable;
+
+/// The longest name of a stream or an event, in bytes.
+const NAME_BYTES: usize = 256;
+
+/// Memory of a kept message beside its text, in bytes.
+const MESSAGE_BYTES: u64 = 64;
+
+/// A message that is to be published.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Draft<'a> {
+    /// The stream that it is for.
+    pub(crate) stream: &'a [u8],
+    /// Type of the event; empty: it has none.
+    pub(crate) event: &'a [u8],
+    pub(crate) data: &'a [u8],
+}
+
+impl Draft<'_> {
+    /// # Errors
+    /// It cannot be sent as an event, or is larger than `most_bytes`.
+    pub(super) fn check(&self, most_bytes: u64) -> Result<(), Unpublishable> {
+        if self.data.len() as u64 > most_bytes {
+            return Err(Unpublishable::TooLarge { bytes: self.data.len() as u64, most_bytes });
+        }
+        if !is_stream_name(self.stream) {
+            return Err(Unpublishable::StreamName);
+        }
+        let is_event = |byte: &u8| *byte >= b' ' && *byte != 0x7f;
+        if self.event.len() > NAME_BYTES || !self.event.iter().all(is_event) {
+            return Err(Unpublishable::EventName);
+        }
+        if [self.event, self.data].iter().any(|text| std::str::from_utf8(text).is_err()) {
+            return Err(Unpublishable::NotUtf8);
+        }
+        Ok(())
+    }
+}
+
+/// Whether this names a stream, wherever it is written: also as one of several in a field of a head.
+pub(super) fn is_stream_name(name: &[u8]) -> bool {
+    let is_allowed = |byte: &u8| *byte >= b' ' && *byte != 0x7f && *byte != b',';
+    (1..=NAME_BYTES).contains(&name.len()) && name.iter().all(is_allowed) && name.trim_ascii() == name
+}
+
+/// The place of a message among all of its application, in all processes that the server has had.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct EventId {
+    /// Random number of the process.
+    pub(crate) epoch: u64,
+    /// Number of the message; 0: before the first.
+    pub(crate) number: u64,
+}
+
+impl EventId {
+    /// From the text of a `Last-Event-ID`. `None`: it is not from a hub.
+    pub(super) fn parse(text: &[u8]) -> Option<EventId> {
+        let (epoch, number) = std::str::from_utf8(text.trim_ascii()).ok()?.split_once('-')?;
+        let is_written_here = epoch.len() == 16 && number.bytes().all(|byte| byte.is_ascii_digit());
+        let epoch = u64::from_str_radix(epoch, 16).ok().filter(|_| is_written_here)?;
+        Some(EventId { epoch, number: number.parse().ok()? })
+    }
+}
+
+impl Display for EventId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}-{}", self.epoch, self.number)
+    }
+}
+
+/// A message that was published: encoded once, whatever the number of clients.
+#[derive(Debug)]
+pub(super) struct Message {
+    pub(super) number: u64,
+    /// When it was published, in milliseconds.
+    pub(super) at_ms: u64,
+    pub(super) text: Box<[u8]>,
+}
+
+impl Message {
+    pub(super) fn encode(id: EventId, at_ms: u64, draft: &Draft<'_>) -> Message {
+        let mut text = format!("id: {id}\n").into_bytes();
+        if !draft.event.is_empty() {
+            text.extend_from_slice(b"event: ");
+            text.extend_from_slice(draft.event);
+            text.push(b'\n');
+        }
+        let mut rest = Some(draft.data);
+        while let Some(data) = rest {
+            let end = memchr2(b'\n', b'\r', data);
+            text.extend_from_slice(b"data: ");
+            text.extend_from_slice(&data[..end.unwrap_or(data.len())]);
+            text.push(b'\n');
+            rest = end.map(|end| &data[end + if data[end..].starts_with(b"\r\n") { 2 } else { 1 }..]);
+        }
+        text.push(b'\n');
+        Message { number: id.number, at_ms, text: text.into_boxed_slice() }
+    }
+
+    /// Memory that it takes, in bytes.
+    pub(super) fn cost(&self) -> u64 {
+        self.text.len() as u64 + MESSAGE_BYTES
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn text(event: &str, data: &str) -> String {
+        let id = EventId { epoch: 0xab, number: 7 };
+        let draft = Draft { stream: b"s", event: event.as_bytes(), data: data.as_bytes() };
+        String::from_utf8(Message::encode(id, 0, &draft).text.into_vec()).unwrap()
+    }
+
+    #[test]
+    fn an_event_has_an_id_and_a_line_for_each_of_its_data() {
+        assert_eq!(text("", "one"), "id: 00000000000000ab-7\ndata: one\n\n");
+        assert_eq!(text("x", ""), "id: 00000000000000ab-7\nevent: x\ndata: \n\n");
+        let lines = "id: 00000000000000ab-7\ndata: a\ndata: b\ndata: \ndata: c\ndata: \n\n";
+        assert_eq!(text("", "a\nb\r\n\rc\n"), lines);
+    }
+
+    #[test]
+    fn names_are_such_as_a_header_field_can_list() {
+        let long = vec![b'x'; NAME_BYTES];
+        for good in [&b"a"[..], b"chat:1", b"a b", "caf\u{e9}".as_bytes(), b"\xff", &long] {
+            assert!(is_stream_name(good));
+        }
+        let too_long = vec![b'x'; NAME_BYTES + 1];
+        for bad in [&b""[..], b" a", b"a ", b"a,b", b"a\nb", b"\0", b"\x7f", &too_long, &[b'x'; 1 << 20]] {
+            assert!(!is_stream_name(bad));
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_an_event_is_refused() {
+        let check = |event: &[u8], data: &[u8]| Draft { stream: b"s", event, data }.check(10);
+        assert_eq!(check(b"e", b"0123456789"), Ok(()));
+        assert_eq!(check(b"", b"0123456789x"), Err(Unpublishable::TooLarge { bytes: 11, most_bytes: 10 }));
+        assert_eq!(check(b"a\nid: 1", b""), Err(Unpublishable::EventName));
+        assert_eq!(check(b"", b"\xff"), Err(Unpublishable::NotUtf8));
+        assert_eq!(Draft { stream: b"a,b", event: b"", data: b"" }.check(10), Err(Unpublishable::StreamName));
+    }
+
+    proptest! {
+        #[test]
+        fn ids_are_read_as_they_are_written(epoch: u64, number: u64) {
+            let id = EventId { epoch, number };
+            prop_assert_eq!(EventId::parse(id.to_string().as_bytes()), Some(id));
+        }
+
+        #[test]
+        fn any_bytes_are_an_id_or_none(bytes: Vec<u8>) {
+            if let Some(id) = EventId::parse(&bytes) {
+                prop_assert_eq!(id.to_string().len() <= 37, true);
+            }
+        }
+
+        #[test]
+        fn no_data_ends_its_event_or_adds_a_field(data: String) {
+            let text = text("e", &data);
+            let (body, end) = text.split_at(text.len() - 1);
+            prop_assert_eq!(end, "\n");
+            let lines: Vec<&str> = body.strip_suffix('\n').unwrap().split('\n').collect();
+            prop_assert!(lines[2..].iter().all(|line| line.starts_with("data: ") && !line.contains('\r')));
+            let sent: Vec<&str> = lines[2..].iter().map(|line| &line[6..]).collect();
+            prop_assert_eq!(sent.join("\n"), data.replace("\r\n", "\n").replace('\r', "\n"));
+        }
+    }
+}

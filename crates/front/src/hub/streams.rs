@@ -1,0 +1,238 @@
+//! The streams of an application: the messages that each keeps, and who has subscribed to it.
+
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::ops::Bound::{Excluded, Unbounded};
+use std::rc::Rc;
+use std::task::Waker;
+
+use crate::hub::message::Message;
+
+/// Memory of a stream beside its name and messages, in bytes.
+const STREAM_BYTES: u64 = 256;
+
+/// The most streams of which only the number of their last message is remembered.
+const MOST_IDLE: usize = 4096;
+
+/// A stream of messages.
+#[derive(Debug)]
+pub(super) struct Stream {
+    name: Rc<[u8]>,
+    /// The last messages, with rising numbers.
+    kept: RefCell<VecDeque<Message>>,
+    /// Number of the last message that is not kept any more; 0: there is none.
+    lost: Cell<u64>,
+    /// Subscribers by their numbers.
+    seats: RefCell<BTreeMap<u64, Rc<Seat>>>,
+    /// Number of the last subscriber that was woken for a message, while not all were.
+    pub(super) woken: Cell<Option<u64>>,
+    /// Whether another message has come since the first was woken.
+    pub(super) has_more: Cell<bool>,
+}
+
+/// The task of a subscriber.
+#[derive(Debug, Default)]
+pub(super) struct Seat(RefCell<Option<Waker>>);
+
+impl Seat {
+    /// The task that is woken from now on.
+    pub(super) fn set(&self, waker: &Waker) {
+        let mut known = self.0.borrow_mut();
+        if !known.as_ref().is_some_and(|known| known.will_wake(waker)) {
+            *known = Some(waker.clone());
+        }
+    }
+
+    fn wake(&self) {
+        if let Some(waker) = self.0.borrow().as_ref() {
+            waker.wake_by_ref();
+        }
+    }
+}
+
+impl Stream {
+    fn new(name: &[u8], lost: u64) -> Stream {
+        Stream {
+            name: name.into(),
+            kept: RefCell::default(),
+            lost: Cell::new(lost),
+            seats: RefCell::default(),
+            woken: Cell::new(None),
+            has_more: Cell::new(false),
+        }
+    }
+
+    pub(super) fn lost(&self) -> u64 {
+        self.lost.get()
+    }
+
+    /// Number of the first message from this number on.
+    pub(super) fn first_from(&self, number: u64) -> Option<u64> {
+        let kept = self.kept.borrow();
+        kept.get(kept.partition_point(|message| message.number < number)).map(|message| message.number)
+    }
+
+    /// Calls `read` with the text of the message that has this number.
+    pub(super) fn read(&self, number: u64, read: impl FnOnce(&[u8])) {
+        let kept = self.kept.borrow();
+        if let Ok(at) = kept.binary_search_by_key(&number, |message| message.number) {
+            read(&kept[at].text);
+        }
+    }
+
+    pub(super) fn seat(&self, key: u64, seat: &Rc<Seat>) {
+        self.seats.borrow_mut().insert(key, Rc::clone(seat));
+    }
+
+    /// Wakes at most `most` subscribers behind the one with the number `after`. Returns the last; `None`: all were woken.
+    pub(super) fn wake_some(&self, after: u64, most: usize) -> Option<u64> {
+        let seats = self.seats.borrow();
+        let behind = || seats.range((Excluded(after), Unbounded));
+        behind().take(most).for_each(|(_, seat)| seat.wake());
+        behind().nth(most).and_then(|_| behind().nth(most - 1)).map(|(key, _)| *key)
+    }
+
+    fn is_idle(&self) -> bool {
+        self.kept.borrow().is_empty() && self.seats.borrow().is_empty()
+    }
+
+    fn oldest(&self) -> Option<(u64, u64)> {
+        self.kept.borrow().front().map(|message| (message.number, message.at_ms))
+    }
+
+    fn cost(&self) -> u64 {
+        self.name.len() as u64 + STREAM_BYTES
+    }
+}
+
+/// All streams of an application.
+#[derive(Debug, Default)]
+pub(super) struct Streams {
+    by_name: HashMap<Rc<[u8]>, Rc<Stream>>,
+    /// Streams that keep messages, by the number of the oldest.
+    by_oldest: BTreeMap<u64, Rc<Stream>>,
+    /// Streams that have lost messages, keep none, and have no subscriber, by the number of their last message.
+    idle: BTreeMap<u64, Rc<Stream>>,
+    /// The largest such number of a stream that was forgotten.
+    forgotten: u64,
+    kept: usize,
+    bytes: u64,
+}
+
+impl Streams {
+    /// Streams that keep messages or have subscribers.
+    pub(super) fn count(&self) -> usize {
+        self.by_name.len() - self.idle.len()
+    }
+
+    /// Messages that are kept.
+    pub(super) fn kept(&self) -> usize {
+        self.kept
+    }
+
+    /// Memory of all, in bytes.
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Memory of a stream with this name, if there is none, in bytes.
+    pub(super) fn cost_of_new(&self, name: &[u8]) -> u64 {
+        if self.by_name.contains_key(name) {
+            0
+        } else {
+            name.len() as u64 + STREAM_BYTES
+        }
+    }
+
+    /// The stream with this name. It needs a message or subscriber next, or [`Streams::settle`].
+    pub(super) fn open(&mut self, name: &[u8]) -> Rc<Stream> {
+        if let Some(stream) = self.by_name.get(name) {
+            if stream.is_idle() {
+                self.idle.remove(&stream.lost());
+            }
+            return Rc::clone(stream);
+        }
+        // What a forgotten stream of this name has lost is at most that.
+        let stream = Rc::new(Stream::new(name, self.forgotten));
+        self.bytes += stream.cost();
+        self.by_name.insert(Rc::clone(&stream.name), Rc::clone(&stream));
+        stream
+    }
+
+    /// Adds a message, whose number is larger than all before, and drops the oldest of more than `most`.
+    pub(super) fn push(&mut self, stream: &Rc<Stream>, message: Message, most: usize) {
+        if stream.oldest().is_none() {
+            self.by_oldest.insert(message.number, Rc::clone(stream));
+        }
+        self.kept += 1;
+        self.bytes += message.cost();
+        stream.kept.borrow_mut().push_back(message);
+        self.shorten(stream, most);
+    }
+
+    fn shorten(&mut self, stream: &Rc<Stream>, most: usize) {
+        while stream.kept.borrow().len() > most {
+            self.drop_first(stream);
+        }
+    }
+
+    /// Drops the oldest of all messages. `false`: none is kept.
+    pub(super) fn drop_oldest(&mut self) -> bool {
+        let oldest = self.by_oldest.first_key_value().map(|(_, stream)| Rc::clone(stream));
+        oldest.inspect(|stream| self.drop_first(stream)).is_some()
+    }
+
+    /// Drops the messages that were published before this time, in milliseconds.
+    pub(super) fn expire(&mut self, before_ms: u64) {
+        let is_old = |stream: &Rc<Stream>| stream.oldest().is_some_and(|(_, at_ms)| at_ms < before_ms);
+        while self.by_oldest.first_key_value().is_some_and(|(_, stream)| is_old(stream)) {
+            self.drop_oldest();
+        }
+    }
+
+    fn drop_first(&mut self, stream: &Rc<Stream>) {
+        let Some(message) = stream.kept.borrow_mut().pop_front() else { return };
+        self.kept -= 1;
+        self.bytes -= message.cost();
+        stream.lost.set(message.number);
+        self.by_oldest.remove(&message.number);
+        match stream.oldest() {
+            Some((number, _)) => drop(self.by_oldest.insert(number, Rc::clone(stream))),
+            None => {
+                stream.kept.borrow_mut().shrink_to_fit();
+                self.settle(stream);
+            }
+        }
+    }
+
+    /// The subscriber with this number has left.
+    pub(super) fn leave(&mut self, stream: &Rc<Stream>, key: u64) {
+        if stream.seats.borrow_mut().remove(&key).is_some() {
+            self.settle(stream);
+        }
+    }
+
+    /// Forgets a stream that keeps nothing and has no subscriber. If it has lost messages, remembers that for as long as
+    /// there is room.
+    pub(super) fn settle(&mut self, stream: &Rc<Stream>) {
+        if !stream.is_idle() {
+            return;
+        }
+        if stream.lost() <= self.forgotten {
+            return self.forget(stream);
+        }
+        self.idle.insert(stream.lost(), Rc::clone(stream));
+        if self.idle.len() > MOST_IDLE {
+            if let Some((lost, stream)) = self.idle.pop_first() {
+                self.forgotten = lost;
+                self.forget(&stream);
+            }
+        }
+    }
+
+    fn forget(&mut self, stream: &Rc<Stream>) {
+        if self.by_name.remove(&stream.name).is_some() {
+            self.bytes -= stream.cost();
+        }
+    }
+}

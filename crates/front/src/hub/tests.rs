@@ -1,0 +1,308 @@
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::budget::{Budget, Kind};
+
+const EPOCH: u64 = 0xfeed;
+const LIMITS: HubLimits = HubLimits {
+    held: 3,
+    held_streams: 2,
+    message_bytes: 1000,
+    history: 4,
+    history_time: Duration::from_secs(60),
+    heartbeat: Duration::from_secs(15),
+};
+
+fn hub_with(limits: HubLimits, bytes: u64) -> Rc<Hub> {
+    let share = Share::new(&Budget::new(bytes, Kind::Hub), "app", None);
+    Hub::new(EPOCH, &Rc::default(), limits, share)
+}
+
+fn hub() -> Rc<Hub> {
+    hub_with(LIMITS, 1 << 20)
+}
+
+fn publish(hub: &Rc<Hub>, stream: &str, data: &str) -> Result<u64, Unpublishable> {
+    let draft = Draft { stream: stream.as_bytes(), event: b"", data: data.as_bytes() };
+    hub.publish(&draft).map(|id| id.number)
+}
+
+fn subscribe(hub: &Rc<Hub>, streams: &str, last_event_id: Option<&str>) -> Subscription {
+    let mut subscription = hub.subscribe(streams.as_bytes(), hub.last()).unwrap();
+    last_event_id.iter().for_each(|id| subscription.resume(id.as_bytes()));
+    subscription
+}
+
+fn id(number: u64) -> String {
+    EventId { epoch: EPOCH, number }.to_string()
+}
+
+/// What a client has got: the numbers of its messages, whether it knows of a gap, and whether it is closed.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Got {
+    numbers: Vec<u64>,
+    gap: Option<String>,
+    is_behind: bool,
+}
+
+fn take(subscription: &mut Subscription, most: usize) -> Got {
+    let (mut text, mut got) = (Vec::new(), Got::default());
+    loop {
+        match subscription.take(most, |bytes| text.extend_from_slice(bytes)) {
+            Taken::Bytes(bytes) => assert!(bytes > 0),
+            Taken::Nothing => break,
+            Taken::Behind => {
+                got.is_behind = true;
+                break;
+            }
+        }
+    }
+    for event in String::from_utf8(text).unwrap().split("\n\n") {
+        let field = |name: &str| event.lines().find_map(|line| line.strip_prefix(name));
+        match (field("event: "), field("data: "), field("id: ")) {
+            (Some("highball-gap"), Some(why), _) => got.gap = Some(why.into()),
+            (_, Some(_), Some(id)) => got.numbers.push(EventId::parse(id.as_bytes()).unwrap().number),
+            _ => {}
+        }
+    }
+    got
+}
+
+fn numbers(numbers: &[u64]) -> Got {
+    Got { numbers: numbers.to_vec(), ..Got::default() }
+}
+
+#[test]
+fn a_client_gets_what_is_published_since_its_request() {
+    let hub = hub();
+    publish(&hub, "a", "before").unwrap();
+    let after = hub.last();
+    publish(&hub, "a", "while the application answers").unwrap();
+    let mut client = hub.subscribe(b"a", after).unwrap();
+    assert_eq!(take(&mut client, 1), numbers(&[2]));
+    publish(&hub, "b", "of another stream").unwrap();
+    publish(&hub, "a", "new").unwrap();
+    assert_eq!(take(&mut client, 1), numbers(&[4]));
+    assert_eq!(take(&mut client, 1), numbers(&[]));
+}
+
+#[test]
+fn the_last_id_says_what_a_client_has_of_all_its_streams() {
+    let hub = hub();
+    for stream in ["a", "b", "a", "c", "b"] {
+        publish(&hub, stream, "x").unwrap();
+    }
+    assert_eq!(take(&mut subscribe(&hub, "a, b", Some(&id(1))), 1 << 20), numbers(&[2, 3, 5]));
+    assert_eq!(take(&mut subscribe(&hub, "b", Some(&id(2))), 1 << 20), numbers(&[5]));
+    // An id that was not given out, or is another program's, is none.
+    for foreign in [id(6), "42".into(), "x-y".into(), "-".into(), String::new()] {
+        assert_eq!(take(&mut subscribe(&hub, "a", Some(&foreign)), 1), numbers(&[]), "{foreign}");
+    }
+}
+
+#[test]
+fn a_client_of_another_process_gets_all_that_is_kept() {
+    let hub = hub();
+    publish(&hub, "a", "x").unwrap();
+    let other = EventId { epoch: 1, number: 99 }.to_string();
+    let mut client = subscribe(&hub, "a", Some(&other));
+    assert_eq!(take(&mut client, 1), Got { gap: Some("restarted".into()), ..numbers(&[1]) });
+}
+
+#[test]
+fn a_client_learns_if_something_is_not_kept_any_more() {
+    let hub = hub();
+    for _ in 0..6 {
+        publish(&hub, "a", "x").unwrap();
+    }
+    assert_eq!(take(&mut subscribe(&hub, "a", Some(&id(2))), 1), numbers(&[3, 4, 5, 6]));
+    let mut late = subscribe(&hub, "a", Some(&id(1)));
+    assert_eq!(take(&mut late, 1), Got { gap: Some("expired".into()), ..numbers(&[3, 4, 5, 6]) });
+    hub.tick(u64::MAX);
+    assert_eq!(take(&mut late, 1), numbers(&[]), "it had them");
+    // The stream is remembered.
+    drop(late);
+    assert_eq!(take(&mut subscribe(&hub, "a", Some(&id(6))), 1), numbers(&[]));
+    assert_eq!(take(&mut subscribe(&hub, "a", Some(&id(5))), 1).gap.as_deref(), Some("expired"));
+    assert_eq!(
+        take(&mut subscribe(&hub, "b", Some(&id(5))), 1),
+        numbers(&[]),
+        "another one has lost nothing"
+    );
+}
+
+#[test]
+fn a_client_that_falls_behind_is_closed() {
+    let hub = hub();
+    let (mut slow, mut quick) = (subscribe(&hub, "a", None), subscribe(&hub, "a,b", None));
+    for number in 1..=6 {
+        publish(&hub, "a", "x").unwrap();
+        assert_eq!(take(&mut quick, 1), numbers(&[number]));
+    }
+    assert!(take(&mut slow, 1).is_behind);
+    hub.note_slow();
+    drop((slow, quick));
+    let report = hub.report().unwrap();
+    assert_eq!((report.held, report.slow_closed, report.published, report.kept), (0, 1, 6, 4));
+}
+
+#[test]
+fn limits_hold() {
+    let hub = hub();
+    let subscribed = |names: &str| hub.subscribe(names.as_bytes(), 0);
+    for wrong in ["", " , ", "a,b,c", "a\u{1}"] {
+        assert!(matches!(subscribed(wrong), Err(Unsubscribable::Field(_))), "{wrong:?}");
+    }
+    assert!(matches!(subscribed(&"x".repeat(1 << 20)), Err(Unsubscribable::Field(_))));
+    let three: Vec<_> = ["a, b", "a,a ,a", "\u{e9}"].map(subscribed).into_iter().collect();
+    assert!(three.iter().all(Result::is_ok));
+    assert!(matches!(subscribed("a"), Err(Unsubscribable::Full)));
+    drop(three);
+    assert_eq!(hub.streams.borrow().bytes(), 0);
+    hub.close();
+    assert!(matches!(subscribed("a"), Err(Unsubscribable::Full)));
+    assert_eq!(publish(&hub, "a", ""), Err(Unpublishable::Closed));
+}
+
+#[test]
+fn memory_is_bounded_and_the_oldest_message_goes_first() {
+    let hub = hub_with(HubLimits { history: 1000, ..LIMITS }, 10_000);
+    for number in 0..100 {
+        publish(&hub, ["a", "b", "c"][number % 3], &"x".repeat(500)).unwrap();
+        assert!(hub.streams.borrow().bytes() <= 10_000);
+    }
+    let mut client = subscribe(&hub, "a,b", Some(&id(0)));
+    let got = take(&mut client, 1);
+    assert_eq!(got.gap.as_deref(), Some("expired"));
+    assert_eq!(got.numbers.last(), Some(&100));
+    assert!(got.numbers.len() > 5);
+    let hub = hub_with(LIMITS, 100);
+    assert_eq!(publish(&hub, "a", "x"), Err(Unpublishable::Full));
+    assert!(matches!(hub.subscribe(b"a", 0), Err(Unsubscribable::Full)));
+}
+
+#[test]
+fn many_streams_that_come_and_go_are_forgotten() {
+    let hub = hub_with(LIMITS, 1 << 30);
+    for number in 0..10_000 {
+        publish(&hub, &number.to_string(), "x").unwrap();
+    }
+    hub.tick(u64::MAX);
+    assert_eq!(hub.report().unwrap().streams, 0);
+    assert!(hub.streams.borrow().bytes() < 2 << 20);
+    // A forgotten stream may have lost something.
+    assert_eq!(take(&mut subscribe(&hub, "17", Some(&id(3))), 1).gap.as_deref(), Some("expired"));
+    assert_eq!(take(&mut subscribe(&hub, "17", Some(&id(9_999))), 1), numbers(&[]));
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn publishers_wait_until_subscribers_were_woken() {
+    let hub = hub_with(HubLimits { history: 1000, ..LIMITS }, 1 << 20);
+    let _client = subscribe(&hub, "a", None);
+    for _ in 0..MOST_AHEAD {
+        hub.room().await;
+        publish(&hub, "a", "x").unwrap();
+    }
+    let waits = tokio::time::timeout(Duration::from_millis(20), hub.room());
+    assert!(waits.await.is_err(), "there is no fan-out");
+    let fan_out = Rc::clone(&hub.fan_out);
+    tokio::select! {
+        () = fan_out.run() => unreachable!(),
+        () = hub.room() => {}
+    }
+    assert_eq!(hub.ahead.get(), (0, 0));
+}
+
+/// Something that happens to a hub.
+#[derive(Debug, Clone)]
+enum Step {
+    Publish(usize, usize),
+    Come(usize, Vec<usize>),
+    Return(usize),
+    Take(usize, usize),
+    Leave(usize),
+    Expire,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let client = 0..3_usize;
+    prop_oneof![
+        8 => (0..4_usize, 0..400_usize).prop_map(|(stream, bytes)| Step::Publish(stream, bytes)),
+        2 => (client.clone(), prop::collection::vec(0..4_usize, 1..=2)).prop_map(|(at, of)| Step::Come(at, of)),
+        2 => client.clone().prop_map(Step::Return),
+        6 => (client.clone(), 1..1000_usize).prop_map(|(at, most)| Step::Take(at, most)),
+        1 => client.prop_map(Step::Leave),
+        1 => Just(Step::Expire),
+    ]
+}
+
+const STREAMS: [&str; 4] = ["a", "b", "c", "d"];
+
+/// A client, and what it knows.
+struct Known {
+    streams: Vec<usize>,
+    /// The last number that it has, or knows that it has missed.
+    last: u64,
+    open: Option<Subscription>,
+}
+
+proptest! {
+    /// Each client gets every message of its streams once and in order, over any number of reconnects, but for those of which
+    /// it learns that they are missing.
+    #[test]
+    fn nothing_is_lost_doubled_or_reordered(steps in prop::collection::vec(step(), 1..200)) {
+        let hub = hub_with(HubLimits { history: 5, ..LIMITS }, 5_000);
+        let mut published: Vec<(u64, usize)> = Vec::new();
+        let mut clients: BTreeMap<usize, Known> = BTreeMap::new();
+        for step in steps {
+            match step {
+                Step::Publish(stream, bytes) => {
+                    let number = publish(&hub, STREAMS[stream], &"x".repeat(bytes)).unwrap();
+                    prop_assert_eq!(number, published.len() as u64 + 1);
+                    published.push((number, stream));
+                }
+                Step::Come(at, streams) => {
+                    clients.remove(&at);
+                    let names: Vec<&str> = streams.iter().map(|stream| STREAMS[*stream]).collect();
+                    let open = Some(subscribe(&hub, &names.join(","), None));
+                    clients.insert(at, Known { streams, last: published.len() as u64, open });
+                }
+                Step::Return(at) => if let Some(client) = clients.get_mut(&at) {
+                    client.open = None;
+                    let names: Vec<&str> = client.streams.iter().map(|stream| STREAMS[*stream]).collect();
+                    client.open = Some(subscribe(&hub, &names.join(","), Some(&id(client.last))));
+                },
+                Step::Take(at, most) => if let Some(client) = clients.get_mut(&at) {
+                    let Some(open) = &mut client.open else { continue };
+                    let got = take(open, most);
+                    let of_client = |(_, stream): &&(u64, usize)| client.streams.contains(stream);
+                    let due: Vec<u64> = published.iter().filter(of_client)
+                        .map(|(number, _)| *number).filter(|number| *number > client.last).collect();
+                    if got.is_behind {
+                        client.open = None;
+                    } else if got.gap.is_none() {
+                        prop_assert_eq!(&got.numbers, &due);
+                    }
+                    prop_assert!(got.numbers.is_sorted_by(|one, next| one < next));
+                    prop_assert!(got.numbers.iter().all(|number| due.contains(number)));
+                    client.last = match got.is_behind {
+                        true => got.numbers.last().copied().unwrap_or(client.last),
+                        false => got.numbers.last().copied().unwrap_or(client.last).max(if got.gap.is_some() { published.len() as u64 } else { 0 }),
+                    };
+                },
+                Step::Leave(at) => if let Some(client) = clients.get_mut(&at) {
+                    client.open = None;
+                },
+                Step::Expire => hub.tick(u64::MAX),
+            }
+            let streams = hub.streams.borrow();
+            prop_assert!(streams.bytes() <= 5_000);
+        }
+        clients.clear();
+        hub.tick(u64::MAX);
+        prop_assert_eq!(hub.report().map_or(0, |report| report.kept + report.streams + report.held), 0);
+    }
+}

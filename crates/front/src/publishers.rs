@@ -1,0 +1,318 @@
+//! Processes of applications that publish messages: workers, and their consoles, jobs and scripts.
+//!
+//! They connect to a Unix socket whose name is random, and show by a key whose they are; the kernel says which user they run
+//! as. On a connection, one message follows the other, and each gets a reply. Numbers are little-endian.
+//!
+//! | from | what |
+//! | --- | --- |
+//! | process | once: u32 length, credentials: what is behind the first slash of the address |
+//! | process | u32 lengths of stream, event and data, then these |
+//! | front | u8 code (0: published, 1: refused, 2: another server takes it), u16 length, text: the id of the message, or the reason |
+//!
+//! Once another server accepts, this one takes no messages any more: their subscribers are about to connect there. Processes
+//! find it by its control socket.
+//!
+//! A process whose application has published more than its subscribers could be woken for waits for the reply.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::future::Future;
+use std::io;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixListener as StdUnixListener};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use highball_link::{HubAddress, HUB_SECRET_BYTES};
+use rustix::process::geteuid;
+use rustix::rand::{getrandom, GetRandomFlags};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{UnixListener, UnixStream};
+use tokio::task::spawn_local;
+use tokio::time::{sleep, timeout};
+
+use crate::budget::{Account, Permit};
+use crate::clock::Seldom;
+use crate::hub::{Draft, Unpublishable};
+use crate::route::app_state::AppState;
+use crate::shared::{Leaving, Shared};
+
+/// Most connections of a user's processes.
+const MOST_OF_USER: usize = 1024;
+
+/// The longest credentials, in bytes.
+const CREDENTIALS_BYTES: u32 = 64;
+
+/// The longest text, in bytes, of a message that is read and refused; a longer one ends the connection.
+const REFUSED_BYTES: u64 = 64 << 20;
+
+/// The longest name, in bytes, that is read at all.
+const NAME_BYTES: u32 = 1024;
+
+/// Time for the credentials.
+const CREDENTIALS_TIME: Duration = Duration::from_secs(2);
+/// Time for a message, from the end of its lengths.
+const MESSAGE_TIME: Duration = Duration::from_secs(10);
+/// Time for a process to take the reply.
+const REPLY_TIME: Duration = Duration::from_secs(10);
+
+/// How long accepting pauses when the process has no file descriptors left.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// The log says at most this often that a process could not connect, in ms.
+const LOG_MS: u64 = 60_000;
+
+/// The socket that processes of applications connect to.
+#[derive(Debug)]
+pub struct PublishersSocket {
+    listener: StdUnixListener,
+    pub(crate) address: Arc<HubAddress>,
+}
+
+impl PublishersSocket {
+    /// Listens. Its name is in no file system, so neither a container that is read-only nor the user of an application matters.
+    ///
+    /// # Errors
+    /// The system has no random numbers, or no room for the socket.
+    pub fn bind() -> io::Result<PublishersSocket> {
+        let mut random = [0; HUB_SECRET_BYTES + 16];
+        if getrandom(&mut random, GetRandomFlags::empty())? < random.len() {
+            return Err(io::ErrorKind::UnexpectedEof.into()); // random(4): not for so few bytes
+        }
+        let (name, secret) = random.split_at(16);
+        let name: String = name.iter().map(|byte| format!("{byte:02x}")).collect();
+        let name = format!("highball-hub-{name}");
+        let listener = StdUnixListener::bind_addr(&SocketAddr::from_abstract_name(&name)?)?;
+        listener.set_nonblocking(true)?;
+        let mut key = [0; HUB_SECRET_BYTES];
+        key.copy_from_slice(secret);
+        Ok(PublishersSocket { listener, address: Arc::new(HubAddress::new(name, key)) })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> &Arc<HubAddress> {
+        &self.address
+    }
+
+    /// Accepts and serves connections for ever.
+    ///
+    /// # Errors
+    /// The event loop has no room for the socket.
+    pub(crate) fn accept_all(self, shared: Rc<Shared>) -> io::Result<impl Future<Output = ()>> {
+        let listener = UnixListener::from_std(self.listener)?;
+        Ok(accept_all(listener, shared))
+    }
+}
+
+async fn accept_all(listener: UnixListener, shared: Rc<Shared>) {
+    let places: Rc<Places> = Rc::default();
+    let logged = Seldom::new();
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            () = handed_over(&shared) => return,
+        };
+        let accepted = accepted.and_then(|(stream, _)| Ok((stream.peer_cred()?.uid(), stream)));
+        match accepted {
+            Ok((user, stream)) => {
+                if let Some(place) = Places::take(&places, user).filter(|_| is_known(user, &shared)) {
+                    spawn_local(serve(stream, place, Rc::clone(&shared)));
+                }
+            }
+            Err(error) => {
+                if logged.is_due(LOG_MS) {
+                    tracing::error!(%error, "a process that publishes messages could not connect; trying again every {ACCEPT_PAUSE:?}. If files have run out, raise the limit (ulimit -n)");
+                }
+                sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    }
+}
+
+/// Returns when another server accepts.
+async fn handed_over(shared: &Shared) {
+    let mut draining = shared.draining.subscribe();
+    // Fails only when the front is gone.
+    let _ = draining.wait_for(|draining| *draining).await;
+    if shared.leaving() != Leaving::HandedOver {
+        std::future::pending::<()>().await;
+    }
+}
+
+/// Whether this user may be one whose processes publish.
+fn is_known(user: u32, shared: &Shared) -> bool {
+    is_trusted(user) || shared.apps.borrow().iter().any(|app| is_of(user, app))
+}
+
+/// Whether this user may publish for any application whose key it has.
+fn is_trusted(user: u32) -> bool {
+    user == 0 || user == geteuid().as_raw()
+}
+
+/// Whether the application runs as this user.
+fn is_of(user: u32, app: &AppState) -> bool {
+    app.settings().runs_as.another().is_some_and(|other| other.uid == user)
+}
+
+/// Connections by user.
+#[derive(Debug, Default)]
+struct Places(RefCell<HashMap<u32, usize>>);
+
+/// A connection of this user, counted while this lives.
+struct Place {
+    places: Rc<Places>,
+    user: u32,
+}
+
+impl Places {
+    fn take(places: &Rc<Places>, user: u32) -> Option<Place> {
+        let mut counts = places.0.borrow_mut();
+        let count = counts.entry(user).or_default();
+        *count += 1;
+        (*count <= MOST_OF_USER).then(|| Place { places: Rc::clone(places), user }).or_else(|| {
+            *count -= 1;
+            None
+        })
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut counts = self.places.0.borrow_mut();
+        if let Some(count) = counts.get_mut(&self.user) {
+            *count -= 1;
+            if *count == 0 {
+                counts.remove(&self.user);
+            }
+        }
+    }
+}
+
+/// Why a message is not published.
+enum Refused {
+    /// The process may send the next one.
+    This(String),
+    /// The connection ends with this reply.
+    All(String),
+    /// Another server accepts, and takes it.
+    Elsewhere,
+}
+
+impl From<Unpublishable> for Refused {
+    fn from(why: Unpublishable) -> Refused {
+        Refused::This(why.to_string())
+    }
+}
+
+/// A process that leaves, is slow, or says nothing it should, is nothing to report: it gets an error itself.
+async fn serve(mut stream: UnixStream, place: Place, shared: Rc<Shared>) {
+    let introduced = timeout(CREDENTIALS_TIME, introduced(&mut stream, place.user, &shared)).await;
+    let Ok(Ok(introduced)) = introduced else { return };
+    let Some(app) = introduced else {
+        let replied =
+            reply(&mut stream, 1, "these credentials are not of an application that is served here").await;
+        if replied.is_ok() {
+            // What is not read would make the kernel reset the connection, and the process lose the reply.
+            let _ = timeout(CREDENTIALS_TIME, discard(&mut stream, REFUSED_BYTES)).await;
+        }
+        return;
+    };
+    loop {
+        tokio::select! {
+            biased;
+            _ = stream.readable() => {}
+            () = handed_over(&shared) => return,
+        }
+        let Ok(published) = publish_next(&mut stream, &app, &shared).await else { return };
+        let (code, text, goes_on) = match published {
+            Ok(id) => (0, id, true),
+            Err(Refused::This(why)) => (1, why, true),
+            Err(Refused::All(why)) => (1, why, false),
+            Err(Refused::Elsewhere) => (2, String::new(), false),
+        };
+        if reply(&mut stream, code, &text).await.is_err() || !goes_on {
+            return;
+        }
+    }
+}
+
+/// The application whose process it is.
+async fn introduced(stream: &mut UnixStream, user: u32, shared: &Shared) -> io::Result<Option<Rc<AppState>>> {
+    let length = stream.read_u32_le().await?;
+    if length > CREDENTIALS_BYTES {
+        return Ok(None);
+    }
+    let mut credentials = vec![0; length as usize];
+    stream.read_exact(&mut credentials).await?;
+    let app = std::str::from_utf8(&credentials).ok().and_then(|text| shared.hub_address.app_with(text));
+    let app = app.and_then(|id| shared.apps.borrow().get(id));
+    Ok(app.filter(|app| is_trusted(user) || is_of(user, app)))
+}
+
+/// Publishes the next message. Returns its id, or why it is refused.
+///
+/// # Errors
+/// The process has left, or takes too long.
+async fn publish_next(
+    stream: &mut UnixStream,
+    app: &AppState,
+    shared: &Shared,
+) -> io::Result<Result<String, Refused>> {
+    let (name, event, data) =
+        (stream.read_u32_le().await?, stream.read_u32_le().await?, stream.read_u32_le().await?);
+    let bytes = u64::from(name) + u64::from(event) + u64::from(data);
+    let held = Permit::new(Account::new(&app.buffers, None));
+    let refused = refusal((name, event, data), app).err();
+    let refused = refused.or_else(|| {
+        held.grow(bytes)
+            .err()
+            .map(|_| Refused::This("there is no memory for it now; max_buffers allows more".into()))
+    });
+    if let Some(refused) = refused {
+        if matches!(refused, Refused::This(_)) {
+            timeout(MESSAGE_TIME, discard(stream, bytes)).await??;
+        }
+        return Ok(Err(refused));
+    }
+    let mut text = vec![0; bytes as usize];
+    timeout(MESSAGE_TIME, stream.read_exact(&mut text)).await??;
+    let (name, rest) = text.split_at(name as usize);
+    let (event, data) = rest.split_at(event as usize);
+    app.hub.room().await;
+    if shared.leaving() == Leaving::HandedOver {
+        return Ok(Err(Refused::Elsewhere)); // subscribers may have left
+    }
+    shared.turn.step();
+    let published = app.hub.publish(&Draft { stream: name, event, data });
+    Ok(published.map(|id| id.to_string()).map_err(Refused::from))
+}
+
+/// # Errors
+/// A message of these lengths need not be read.
+fn refusal((name, event, data): (u32, u32, u32), app: &AppState) -> Result<(), Refused> {
+    let (bytes, most_bytes) = (u64::from(data), app.hub.limits().message_bytes);
+    let why = if bytes > most_bytes {
+        Unpublishable::TooLarge { bytes, most_bytes }
+    } else if name > NAME_BYTES {
+        Unpublishable::StreamName
+    } else if event > NAME_BYTES {
+        Unpublishable::EventName
+    } else {
+        return Ok(());
+    };
+    let all = u64::from(name) + u64::from(event) + bytes;
+    Err(if all > REFUSED_BYTES { Refused::All(why.to_string()) } else { why.into() })
+}
+
+/// Reads what is of no use.
+async fn discard(stream: &mut UnixStream, bytes: u64) -> io::Result<()> {
+    let mut rest = stream.take(bytes);
+    tokio::io::copy(&mut rest, &mut tokio::io::sink()).await.map(drop)
+}
+
+async fn reply(stream: &mut UnixStream, code: u8, text: &str) -> io::Result<()> {
+    let length = u16::try_from(text.len()).unwrap_or_default().to_le_bytes();
+    let bytes = [&[code], &length[..], text.as_bytes()].concat();
+    timeout(REPLY_TIME, stream.write_all(&bytes)).await?
+}

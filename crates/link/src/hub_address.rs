@@ -1,0 +1,76 @@
+//! The address of the hub, as processes of an application get to know it.
+
+use highball_config::AppId;
+use sha2::{Digest, Sha256};
+use std::fmt;
+
+/// Bytes of the secret.
+pub const HUB_SECRET_BYTES: usize = 32;
+
+/// Bytes of a key: 128 bits cannot be guessed.
+const KEY_BYTES: usize = 16;
+
+/// Where the hub listens for messages, and the keys by which processes show whose they are.
+pub struct HubAddress {
+    /// Name of the abstract socket.
+    name: String,
+    secret: [u8; HUB_SECRET_BYTES],
+}
+
+impl fmt::Debug for HubAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "HubAddress({})", self.name)
+    }
+}
+
+impl HubAddress {
+    /// The address of the abstract socket with this name, with keys made of this secret.
+    pub fn new(name: String, secret: [u8; HUB_SECRET_BYTES]) -> HubAddress {
+        HubAddress { name, secret }
+    }
+
+    /// What a process of this application connects with: `NAME/APP/KEY`. It sends what is behind the first slash.
+    pub fn of(&self, app: AppId) -> String {
+        format!("{}/{}", self.name, self.credentials(app))
+    }
+
+    /// A number that differs between processes, for the ids of their messages.
+    pub fn epoch(&self) -> u64 {
+        let digest = Sha256::new().chain_update(self.secret).chain_update(b"epoch").finalize();
+        u64::from_le_bytes(*digest.first_chunk().unwrap_or(&[0; 8]))
+    }
+
+    fn credentials(&self, app: AppId) -> String {
+        let digest = Sha256::new().chain_update(self.secret).chain_update(app.0.to_le_bytes()).finalize();
+        let key: String = digest[..KEY_BYTES].iter().map(|byte| format!("{byte:02x}")).collect();
+        format!("{}/{key}", app.0)
+    }
+
+    /// The application whose key these credentials have.
+    pub fn app_with(&self, credentials: &str) -> Option<AppId> {
+        let (app, _) = credentials.split_once('/')?;
+        let app = AppId(app.parse().ok()?);
+        // Of digests, the time of a comparison tells nothing.
+        let is_right = Sha256::digest(credentials) == Sha256::digest(self.credentials(app));
+        is_right.then_some(app)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_good_for_one_application() {
+        let [hub, other] = [1, 2].map(|byte| HubAddress::new("hub".into(), [byte; HUB_SECRET_BYTES]));
+        let address = hub.of(AppId(7));
+        let (name, credentials) = address.split_once('/').unwrap();
+        assert_eq!(name, "hub");
+        assert_eq!(hub.app_with(credentials), Some(AppId(7)));
+        assert_eq!(other.app_with(credentials), None);
+        assert_eq!(hub.app_with(&credentials.replacen('7', "8", 1)), None);
+        for wrong in ["", "7", "7/", "x/y", &credentials[..credentials.len() - 1]] {
+            assert_eq!(hub.app_with(wrong), None, "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,104 @@
+# frozen_string_literal: true
+
+# marks: long
+
+require_relative "../../support/e2e_test"
+require_relative "../../support/event_client"
+require_relative "../../support/hub_app"
+
+# Held responses during operations: no message is lost, doubled or out of order, and only a new server ends connections.
+class HubRestartsTest < E2ETest
+  CLIENTS = 50
+
+  def setup
+    super
+    @folder = folder_with("config.ru" => HubApp::CONFIG)
+    @server = serve(@folder, workers: 2)
+    @clients = Array.new(CLIENTS) { EventClient.new(@server).open }
+    start_publisher
+    @reader = Thread.new { concurrently(CLIENTS) { |number| @clients[number].follow { @is_done } } }
+  end
+
+  def teardown
+    @is_done = true
+    @reader&.join(20)
+    @publisher&.close
+    @clients&.each { |client| client.close unless client.over? }
+    super
+  end
+
+  def test_restart_refork_and_killed_workers
+    first = @server.worker_pids
+    highball("restart", *@server.which, within: 60)
+    assert_empty first & @server.worker_pids
+    highball("refork", *@server.which, within: 60)
+    wait_for("the workers to serve") { @server.settled? }
+    @server.worker_pids.each do |pid|
+      HighballServer.kill(pid)
+      wait_for("another worker") { !@server.worker_pids.include?(pid) && @server.settled? }
+    end
+    assert_all_came
+    assert_equal [1], @clients.map(&:connections).uniq, "no client had to connect again"
+  end
+
+  def test_hot_restart
+    highball("upgrade", *@server.which, within: 60)
+    wait_for("all clients to be with the new server") { @clients.all? { |client| client.connections == 2 } }
+    assert_all_came("highball-gap")
+    gaps = @clients.map { |client| client.events.filter_map { |event| event.data if event.type } }
+    assert_equal [["restarted"]], gaps.uniq
+  end
+
+  def test_a_stop_ends_held_responses_at_once
+    finish_publishing
+    wait_for("all messages") { @clients.all? { |client| client.data.last == @last } }
+    before = Deadline.now
+    @server.stop
+    assert_operator Deadline.now - before, :<, 5
+  end
+
+  private
+
+  # A process of the application that publishes the numbers from 0 on, and whose last line is the last of them.
+  def start_publisher
+    code = <<~'RUBY'
+      require "io/wait"
+      number = -1
+      until $stdin.wait_readable(0.02)
+        Highball.publish("ticks", (number += 1).to_s)
+      end
+      puts number
+    RUBY
+    environment = { "HIGHBALL_CONTROL" => HighballServer::CONTROL, "HIGHBALL_HUB" => nil }
+    command = [RbConfig.ruby, "-I", File.join(HighballServer::ROOT, "lib"), "-r", "highball", "-e", code]
+    @publisher = IO.popen(environment, command, "r+", chdir: @folder, err: %i[child out])
+    @clients.first.read_events(1)
+  end
+
+  def finish_publishing
+    @publisher.close_write
+    @last = @publisher.read.chomp
+    assert_match(/\A\d+\z/, @last)
+  end
+
+  # Its events where the process that numbers them changes.
+  def changes(client)
+    events = client.events.each_cons(2).reject { |one, next_one| one.id.split("-")[0] == next_one.id.split("-")[0] }
+    events.flatten.map(&:to_a)
+  end
+
+  # Each client has got every number once and in order, beside events of the type `other`.
+  def assert_all_came(other = nil)
+    finish_publishing
+    wait_for("all messages") { @clients.all? { |client| client.data.last == @last } }
+    @is_done = true
+    @reader.join
+    expected = Array.new(@last.to_i + 1, &:to_s)
+    @clients.each do |client|
+      found = client.events.reject { |event| event.type && event.type == other }.map(&:data)
+      assert_equal [[], []], [expected - found, found - found.uniq], "lost and doubled: #{changes(client)}"
+      assert_equal expected, found
+    end
+    assert_operator expected.length, :>, 50
+  end
+end

@@ -1,0 +1,57 @@
+# frozen_string_literal: true
+
+# marks: root
+
+require_relative "../../support/event_client"
+require_relative "../../support/hub_app"
+require_relative "../../support/tenants_test_case"
+
+# Held responses and messages of applications that run as different users.
+class TenantHubTest < TenantsTestCase
+  CONFIG = { "config.ru" => HubApp::CONFIG }.freeze
+
+  def setup
+    super
+    @server = serve_tenants(attacker_app(CONFIG), victim_app(CONFIG))
+    @clients = HOSTS.transform_values { |host| EventClient.new(@server).open("Host" => host) }
+  end
+
+  def teardown
+    @clients&.each_value(&:close)
+    super
+  end
+
+  def test_each_publishes_to_its_own_clients
+    HOSTS.each do |user, host|
+      answer = @server.request("POST", "/publish", { "Host" => host }, "of #{user}")
+      assert_equal 200, answer.status, answer.body
+    end
+    @clients.each { |user, client| assert_equal ["of #{user}"], client.read_events(1).data }
+  end
+
+  def test_a_key_is_of_no_use_to_other_users
+    name, key = ask_victim(@server, "/address").body.split("/", 2)
+    own = ask_attacker(@server, "/address").body.split("/", 2).last
+    as_attacker do
+      assert_includes publish(name, key), "credentials"
+      assert_includes publish(name, own.sub(/\A\d+/, key[/\A\d+/])), "credentials"
+      assert_match(/\A\0..\h{16}-\d+\z/m, publish(name, own))
+    end
+    as_user("bin") { assert_empty publish(name, key) }
+    @clients[VICTIM].read_some(0.3)
+    assert_empty @clients[VICTIM].events
+  end
+
+  private
+
+  # What a process gets for a message with this key.
+  def publish(name, key)
+    UNIXSocket.open("\0#{name}") do |socket|
+      socket.write([key.bytesize].pack("L<"), key, [5, 0, 6].pack("L<3"), "ticksforged")
+      socket.close_write
+      socket.read
+    end
+  rescue Errno::ECONNRESET, Errno::EPIPE
+    ""
+  end
+end
