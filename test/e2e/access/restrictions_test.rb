@@ -25,7 +25,7 @@ class RestrictionsTest < E2ETest
                  %w[-b 127.0.0.1 -p 0 --domain blog.example.org] => /needs an address for HTTPS/ },
     "hsts" => { %w[-b 127.0.0.1 -p 0 --hsts 1d] => /no address is for HTTPS/ },
     "proxy_protocol" => { %w[-b 127.0.0.1 -p 0 --proxy-protocol-from 10.0.0.0/8] => /which is off/,
-                          %w[-b 127.0.0.1 -p 0 --proxy-protocol v3] => /is none of/ },
+                          %w[-b 127.0.0.1 -p 0 --proxy-protocol v3] => /is not one of/ },
     "trusted_proxies" => { %w[-b 127.0.0.1 -p 0 --trusted-proxies loopbak] => /not a network.*did you mean loopback/ },
     "server_user" => { %w[-b 127.0.0.1 -p 0 --server-user nobdy] => /there is no user `nobdy`/ },
     "admin" => { %w[-b 127.0.0.1 -p 0 --admin unix:/no/such/folder/x] => %r{/no/such/folder},
@@ -52,7 +52,7 @@ class RestrictionsTest < E2ETest
     first = OPTIONS.map { |names| names[/\w+/] }
     assert_equal REFUSED.keys + %w[memory_max], first
     assert_equal ["command line", "variable", "variable with a misspelt name", "`highball.toml`", "`[[app]]`",
-                  "`config/puma.rb`", "`config/puma.rb` that is not evaluated", "another server's file",
+                  "`config/puma.rb`", "`config/puma.rb` that isn't evaluated", "another server's file",
                   "`rackup -O`, `rails server`", "socket unit of systemd", "HUP", "hot restart"], SOURCES
   end
 
