@@ -161,6 +161,10 @@ class DocsTest < Minitest::Test
     guides.each { |guide| assert_operator guide.text.split.size, :<=, GUIDE_WORDS, guide.path }
   end
 
+  def test_the_readme_is_shorter
+    assert_operator Document.new("README.md").text.split.size, :<=, 500
+  end
+
   def test_sentences_are_short
     guides.each do |guide|
       guide.sentences.each { |text| assert_operator text.split.size, :<=, SENTENCE_WORDS, "#{guide.path}: #{text}" }

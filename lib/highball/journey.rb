@@ -11,7 +11,7 @@ module Highball
     # A step did not end in time. The backtrace shows where it is.
     class TookTooLong < StandardError
       def initialize(backtrace)
-        super("it did not finish within the time limit for a boot")
+        super("the boot takes longer than boot_timeout")
         set_backtrace(backtrace)
       end
     end

@@ -38,6 +38,17 @@ class TopTest < E2ETest
     wait_for("the other one") { top(server).match?(%r{GET /sleep/2 +– sleeps}) }
   end
 
+  # A worker that answers late delays the report, and not the time that its counts are of: rates would be wrong.
+  def test_a_report_has_the_time_of_its_counts
+    server = serve(stuck_app, *DRAIN, workers: 2, threads: 2)
+    begin_requests(server, "/native/1")
+    began = Deadline.now
+    wait_for("an age at which threads are looked at") { Deadline.now - began > 0.3 }
+    # The first waits for the worker for 0.6 seconds. The second knows that it is silent.
+    times = Array.new(2) { overview(server)["at_ms"] }
+    assert_operator times[1] - times[0], :>=, 550
+  end
+
   def test_requests_that_wait
     server = serve(stuck_app, *DRAIN, workers: 1, threads: 1)
     clients = Array.new(300) { |number| server.connect.tap { |client| client.send_request("GET", "/sleep/#{number}") } }

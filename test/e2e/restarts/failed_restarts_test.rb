@@ -16,7 +16,7 @@ class FailedRestartsTest < RestartTestCase
   end
 
   def test_a_version_that_hangs_while_it_boots
-    fails_unnoticed("sleep\n", /loading the app failed: it did not finish/, options: ["--boot-timeout", "6s"])
+    fails_unnoticed("sleep\n", /the boot takes longer than boot_timeout/, options: ["--boot-timeout", "6s"])
   end
 
   def test_a_version_that_answers_500

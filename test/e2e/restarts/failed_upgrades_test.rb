@@ -13,7 +13,7 @@ class FailedUpgradesTest < UpgradeTestCase
   end
 
   def test_a_version_that_hangs_while_it_boots
-    fails_unnoticed(/loading the app failed: it did not finish/, options: ["--boot-timeout", "6s"]) do |app|
+    fails_unnoticed(/the boot takes longer than boot_timeout/, options: ["--boot-timeout", "6s"]) do |app|
       version(2, app, "sleep\n")
     end
   end

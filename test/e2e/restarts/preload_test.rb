@@ -34,7 +34,7 @@ class PreloadTest < RestartTestCase
   def test_one_that_hangs
     output, ended = start("def stuck = sleep\nstuck\n", "--boot-timeout", "2s")
     refute_predicate ended, :success?
-    assert_match(/was not done after 2 s/, output)
+    assert_match(/takes longer than boot_timeout \(2 s\)/, output)
     assert_match(/config\.ru:1:in .*stuck/, output)
   end
 

@@ -79,6 +79,7 @@ impl Observer {
         let supervisor = async { in_time(reports::of_supervisor(self.supervisor.upgrade()?)).await };
         let (front, supervisor, requests) = tokio::join!(front, supervisor, self.requests());
         let (front, requests) = (front?, requests?);
+        let counted = self.started.elapsed(); // rates are of this moment, however long the rest takes
         let states = if detail.states {
             self.thread_states.of(&self.supervisor, &requests).await
         } else {
@@ -114,7 +115,7 @@ impl Observer {
             version: env!("CARGO_PKG_VERSION").into(),
             phase,
             uptime_seconds: self.started.elapsed().as_secs(),
-            at_ms: self.started.elapsed().as_millis() as u64,
+            at_ms: counted.as_millis() as u64,
             connections: front.server.connections,
             hijacked: front.server.hijacked,
             apps,

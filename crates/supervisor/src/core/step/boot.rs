@@ -264,7 +264,7 @@ pub(super) fn not_understood(step: Step, error: &str) -> BootFailure {
 }
 
 pub(super) fn too_slow(step: Step, limit: Duration) -> BootFailure {
-    let message = format!("it was not done after {} s", limit.as_secs());
+    let message = format!("the boot takes longer than boot_timeout ({} s)", limit.as_secs());
     BootFailure::of_ours(step, "boot_timeout", message, TOO_SLOW.into())
 }
 
