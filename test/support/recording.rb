@@ -146,7 +146,7 @@ class Recording
     enter "clear"
     watch 1
     enter "highball top"
-    watch_until(%r{≤ \d+ ms +≤ \d+ ms.*/reports/4711}m)
+    watch_until(%r{≤ [\d.]+ ms +≤ [\d.]+ ms.*/reports/4711}m)
     watch 2
     press "Enter"
     watch_until(/reports_controller\.rb:\d+/)
