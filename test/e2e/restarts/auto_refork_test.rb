@@ -70,7 +70,7 @@ class AutoReforkTest < ReforkTestCase
     mold = server.mold_pid
     load = KeepAliveLoad.during(server) { wait_for("the refusal", within: 120) { server.status["no_refork"] } }
     assert_empty load.failures
-    assert_match(/its requests have stored something in \$count that may be meant for one/, server.status["no_refork"])
+    assert_match(/its requests have stored something in \$count that may belong to one/, server.status["no_refork"])
     assert_equal mold, server.mold_pid
     assert_whole(server, 3)
   end
