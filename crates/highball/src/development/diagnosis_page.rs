@@ -85,7 +85,7 @@ impl Shown<'_> {
         let mut text = first.map(|source| self.source(source)).unwrap_or_default();
         let mut threads = threads.iter();
         let where_is = |thread: &ThreadPlace| format!("Where {} is", thread.name);
-        let title = threads.next().map_or("Calls".into(), where_is);
+        let title = threads.next().map_or("Backtrace".into(), where_is);
         text += &self.calls(&title, &error.backtrace, &mut sources);
         for cause in causes {
             let words = cause.to_string();
@@ -111,7 +111,7 @@ impl Shown<'_> {
 
 /// For developers whose editor is not known.
 const EDITOR_HINT: &str =
-    " <code>HIGHBALL_EDITOR=code</code> makes file names open VS Code; other editors work alike.";
+    " <code>HIGHBALL_EDITOR=code</code> makes file names open VS Code; other editors work too.";
 
 /// Whether it is an exception of a request without a known cause.
 fn is_unknown(diagnosis: &Diagnosis) -> bool {
@@ -137,7 +137,7 @@ fn details(diagnosis: &Diagnosis) -> String {
         text += &table("Parameters", request.parameters.iter().map(|(name, value)| (name, value)));
         text += &table("Header fields", request.fields.iter().map(|(name, value)| (name, value)));
     }
-    text += &list("What it printed last", &diagnosis.log_tail);
+    text += &list("Last output", &diagnosis.log_tail);
     text += &table("Versions", diagnosis.versions.iter());
     text + &table("Environment", diagnosis.environment.iter())
 }

@@ -192,9 +192,9 @@ impl Scene<'_> {
         let old = all.iter().take_while(|(_, request)| request.age_ms >= LISTED_MS).count();
         let listed = old.min(REQUESTS);
         let others = running - listed;
-        html.push_str("<section id=\"requests\" aria-labelledby=\"requests-title\"><h2 id=\"requests-title\">Requests that take long");
+        html.push_str("<section id=\"requests\" aria-labelledby=\"requests-title\"><h2 id=\"requests-title\">Slow requests");
         if listed == 0 {
-            let _ = write!(html, "</h2><p class=\"none\">None. {others} without an answer, all of the last second.</p></section>");
+            let _ = write!(html, "</h2><p class=\"none\">None. {others} unanswered, all younger than a second.</p></section>");
             return;
         }
         let _ = write!(
