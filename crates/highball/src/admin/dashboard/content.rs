@@ -194,7 +194,10 @@ impl Scene<'_> {
         let others = running - listed;
         html.push_str("<section id=\"requests\" aria-labelledby=\"requests-title\"><h2 id=\"requests-title\">Slow requests");
         if listed == 0 {
-            let _ = write!(html, "</h2><p class=\"none\">None. {others} unanswered, all younger than a second.</p></section>");
+            let _ = write!(
+                html,
+                "</h2><p class=\"none\">None. {others} unanswered, all younger than a second.</p></section>"
+            );
             return;
         }
         let _ = write!(
