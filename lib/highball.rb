@@ -52,8 +52,11 @@ module Highball
       @publisher.publish(stream, data, event)
     end
 
-    # Closes the connections of #publish that are not in use.
-    def close_publisher = @publisher&.close
+    # Ends what is connected to the server for messages: a worker that becomes a mold must not pass it on to its forks.
+    def leave_hub
+      @publisher&.close
+      Listener.all.dup.each(&:stop) if const_defined?(:Listener, false)
+    end
 
     # From now on no worker of this application is promoted to mold: the process is no longer fork-safe.
     def fork_unsafe!(why = "the application has called Highball.fork_unsafe!")

@@ -136,8 +136,8 @@ module Highball
       Finding.new(cause: :cable_adapter,
                   what: "Action Cable has the adapter #{adapter}: what one worker broadcasts reaches the clients of " \
                         "that worker alone",
-                  remedy: "Name an adapter that workers share in config/cable.yml: redis, solid_cable or postgresql. " \
-                          "Or serve with --workers 1 and more threads.",
+                  remedy: "Name an adapter that workers share in config/cable.yml: highball, or with several " \
+                          "machines redis, solid_cable or postgresql. Or serve with --workers 1 and more threads.",
                   **place_below(/\A#{Regexp.escape(::Rails.env)}:/, /adapter:/, "config/cable.yml"))
     end
 

@@ -198,7 +198,7 @@ module Highball
       Hijack.end_all
       Highball.hooks.run(:before_refork, @number)
       @app.disconnect_databases
-      Highball.close_publisher
+      Highball.leave_hub
       flush_files
       problem = problem(serving: false) or return true
       @control.say(:unfit, why: problem)

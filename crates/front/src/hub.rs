@@ -2,8 +2,8 @@
 //! clients that have subscribed. No worker is needed for that, so none of these clients notices when workers end.
 //!
 //! In reading order: this file (publishing, subscribing, limits); [`message`] (a message as an event, and its id); [`streams`]
-//! (what each stream keeps); [`subscription`] (what one client gets next); [`fan_out`] (waking subscribers, a few in each turn
-//! of the event loop).
+//! (what each stream keeps); [`subscription`] (what one client gets next); [`listener`] (what a process gets that listens to many
+//! streams); [`fan_out`] (waking subscribers, a few in each turn of the event loop).
 //!
 //! A message has one copy in memory, in its stream. A subscriber has a position, which is the number of its next message, and
 //! no buffer: its connection takes messages from the streams when the client reads. So replay after a reconnect and new
@@ -13,6 +13,7 @@
 //! Messages of an application are numbered together. So the id of the last event says what a client has of each of its streams.
 
 mod fan_out;
+mod listener;
 mod message;
 mod streams;
 mod subscription;
@@ -28,10 +29,11 @@ use highball_link::HubReport;
 use tokio::sync::Notify;
 
 use crate::budget::{Account, Permit, Share};
-use crate::clock::now_ms;
 use crate::clock::spread::Spread;
+use crate::clock::{now_ms, Tally};
 
 pub(crate) use fan_out::FanOut;
+pub(crate) use listener::Listener;
 pub(crate) use message::{Draft, EventId};
 pub(crate) use subscription::{Subscription, Taken};
 
@@ -43,6 +45,9 @@ use subscription::Line;
 const MOST_AHEAD: u32 = 64;
 /// Most bytes of these messages.
 const MOST_BYTES_AHEAD: u64 = 256 * 1024;
+
+/// The log says at most this often that a process was too slow, in ms.
+const LOG_MS: u64 = 60_000;
 
 /// Bytes that a client gets in a turn of the event loop.
 pub(crate) const TURN_BYTES: usize = 64 * 1024;
@@ -86,12 +91,15 @@ pub(crate) struct Hub {
     share: Arc<Share>,
     held_bytes: Permit,
     streams: RefCell<Streams>,
+    /// A stream without messages: its subscribers listen to all others.
+    everything: Rc<Stream>,
     /// Number of the last message.
     last: Cell<u64>,
     /// Number of the last subscription.
     last_key: Cell<u64>,
     held: Cell<usize>,
     slow_closed: Cell<u64>,
+    missed: Tally,
     heartbeats: Spread,
     is_closed: Cell<bool>,
     /// Streams with messages that not all of their subscribers were woken for.
@@ -116,10 +124,12 @@ impl Hub {
             held_bytes: Permit::new(Account::new(&share, None)),
             share,
             streams: RefCell::default(),
+            everything: Rc::new(Stream::new(b"", 0)),
             last: Cell::new(0),
             last_key: Cell::new(0),
             held: Cell::new(0),
             slow_closed: Cell::new(0),
+            missed: Tally::default(),
             heartbeats: Spread::default(),
             is_closed: Cell::new(false),
             news: RefCell::default(),
@@ -143,6 +153,7 @@ impl Hub {
     pub(crate) fn close(&self) {
         self.is_closed.set(true);
         self.caught_up.notify_waiters();
+        self.everything.wake_some(0, usize::MAX - 1);
     }
 
     /// Periodic work.
@@ -274,6 +285,13 @@ impl Hub {
     pub(crate) fn first_heartbeat(&self) -> Duration {
         let half = self.limits().heartbeat / 2;
         half + self.heartbeats.next(half)
+    }
+
+    /// A process that listens was so slow that messages were dropped before it could take them.
+    pub(crate) fn note_missed(&self, app: &str) {
+        if let Some(times) = self.missed.note(LOG_MS) {
+            tracing::warn!(application = app, times, "a process that listens for messages was slow, and may have missed some; a larger hub_history or max_hub keeps them");
+        }
     }
 
     /// A client was so slow that its response is closed.

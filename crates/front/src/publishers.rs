@@ -1,18 +1,23 @@
-//! Processes of applications that publish messages: workers, and their consoles, jobs and scripts.
+//! Processes of applications that publish messages: workers, and their consoles, jobs and scripts. [`listening`] has those of
+//! them that listen, too.
 //!
 //! They connect to a Unix socket whose name is random, and show by a key whose they are; the kernel says which user they run
-//! as. On a connection, one message follows the other, and each gets a reply. Numbers are little-endian.
+//! as. On a connection, one order follows the other, and each gets a reply. Numbers are little-endian.
 //!
 //! | from | what |
 //! | --- | --- |
 //! | process | once: u32 length, credentials: what is behind the first slash of the address |
-//! | process | u32 lengths of stream, event and data, then these |
-//! | front | u8 code (0: published, 1: refused, 2: another server takes it), u16 length, text: the id of the message, or the reason |
+//! | process | to publish: u8 0, u32 lengths of stream, event and data, then these |
+//! | process | to listen: u8 1, u32 lengths of a prefix of names and of the last id that it has, 0, then these |
+//! | front | u8 code (0: done, 1: refused, 2: another server takes it), u16 length, text: the id of the message, or behind which the process listens, or the reason |
+//! | front | to a process that listens, for each message: u32 lengths of stream and text, then these; the text is an event's |
 //!
 //! Once another server accepts, this one takes no messages any more: their subscribers are about to connect there. Processes
 //! find it by its control socket.
 //!
 //! A process whose application has published more than its subscribers could be woken for waits for the reply.
+
+mod listening;
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -37,6 +42,10 @@ use crate::clock::Seldom;
 use crate::hub::{Draft, Unpublishable};
 use crate::route::app_state::AppState;
 use crate::shared::{Leaving, Shared};
+
+/// Kinds of orders.
+const PUBLISH: u8 = 0;
+const LISTEN: u8 = 1;
 
 /// Most connections of a user's processes.
 const MOST_OF_USER: usize = 1024;
@@ -111,7 +120,7 @@ async fn accept_all(listener: UnixListener, shared: Rc<Shared>) {
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
-            () = handed_over(&shared) => return,
+            () = shared.handed_over() => return,
         };
         let accepted = accepted.and_then(|(stream, _)| Ok((stream.peer_cred()?.uid(), stream)));
         match accepted {
@@ -127,16 +136,6 @@ async fn accept_all(listener: UnixListener, shared: Rc<Shared>) {
                 sleep(ACCEPT_PAUSE).await;
             }
         }
-    }
-}
-
-/// Returns when another server accepts.
-async fn handed_over(shared: &Shared) {
-    let mut draining = shared.draining.subscribe();
-    // Fails only when the front is gone.
-    let _ = draining.wait_for(|draining| *draining).await;
-    if shared.leaving() != Leaving::HandedOver {
-        std::future::pending::<()>().await;
     }
 }
 
@@ -222,7 +221,14 @@ async fn serve(mut stream: UnixStream, place: Place, shared: Rc<Shared>) {
         tokio::select! {
             biased;
             _ = stream.readable() => {}
-            () = handed_over(&shared) => return,
+            () = shared.handed_over() => return,
+        }
+        let kind = stream.read_u8().await;
+        if matches!(kind, Ok(LISTEN)) {
+            return listen(stream, &app, &shared).await;
+        }
+        if !matches!(kind, Ok(PUBLISH)) {
+            return;
         }
         let Ok(published) = publish_next(&mut stream, &app, &shared).await else { return };
         let (code, text, goes_on) = match published {
@@ -235,6 +241,32 @@ async fn serve(mut stream: UnixStream, place: Place, shared: Rc<Shared>) {
             return;
         }
     }
+}
+
+/// Serves a process that listens from here on.
+async fn listen(mut stream: UnixStream, app: &AppState, shared: &Shared) {
+    let asked = timeout(MESSAGE_TIME, asked_for(&mut stream)).await;
+    let Ok(Ok((prefix, last_event_id))) = asked else { return };
+    match app.hub.listen(&prefix, &last_event_id) {
+        Ok(listener) => {
+            if reply(&mut stream, 0, &listener.position().to_string()).await.is_ok() {
+                listening::serve(stream, listener, app, shared).await;
+            }
+        }
+        Err(why) => drop(reply(&mut stream, 1, &why.to_string()).await), // the connection ends in any case
+    }
+}
+
+/// What a process listens to: a prefix of names, and the id of the last message that it has.
+async fn asked_for(stream: &mut UnixStream) -> io::Result<(Vec<u8>, Vec<u8>)> {
+    let lengths = [stream.read_u32_le().await?, stream.read_u32_le().await?, stream.read_u32_le().await?];
+    if lengths[2] > 0 || lengths.iter().any(|length| *length > NAME_BYTES) {
+        return Err(io::ErrorKind::InvalidData.into());
+    }
+    let [mut prefix, mut id] = [lengths[0], lengths[1]].map(|length| vec![0; length as usize]);
+    stream.read_exact(&mut prefix).await?;
+    stream.read_exact(&mut id).await?;
+    Ok((prefix, id))
 }
 
 /// The application whose process it is.

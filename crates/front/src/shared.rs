@@ -329,6 +329,16 @@ impl Shared {
         self.leaving.get()
     }
 
+    /// Returns when another server accepts.
+    pub(crate) async fn handed_over(&self) {
+        let mut draining = self.draining.subscribe();
+        // Fails only when the front is gone.
+        let _ = draining.wait_for(|draining| *draining).await;
+        if self.leaving() != Leaving::HandedOver {
+            std::future::pending::<()>().await;
+        }
+    }
+
     /// How long an idle connection may wait for its last request.
     pub(crate) fn time_for_last_request(&self) -> Duration {
         match self.leaving.get() {

@@ -80,7 +80,7 @@ class DoctorTest < E2ETest
     check = examine(blog, "-w", "2").fetch("cable_adapter")
     assert_equal "warning", check["state"]
     assert_match(/adapter async: .* clients of that worker alone/, check["what"])
-    assert_match(/redis, solid_cable or postgresql/, check["remedy"])
+    assert_match(/highball, or with several machines redis, solid_cable or postgresql/, check["remedy"])
     above, line = File.readlines(File.join(blog, "config/cable.yml"))[check["at"][/\d+\z/].to_i - 2, 2]
     assert_equal ["production:", "adapter: async"], [above.strip, line.strip]
     refute_includes examine(blog, "-w", "1").keys, "cable_adapter"

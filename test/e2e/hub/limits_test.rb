@@ -101,6 +101,13 @@ class HubLimitsTest < E2ETest
         next # it has not read all of that
       end
     end
+    name, credentials = hub_address.split("/", 2)
+    [[9], [1, 5000, 0, 0], [1, 0, 0, 1]].each do |order|
+      UNIXSocket.open("\0#{name}") do |socket|
+        socket.write([credentials.bytesize].pack("L<"), credentials, order.pack("CL<*"))
+        assert_empty socket.read
+      end
+    end
     sockets = Array.new(50) { UNIXSocket.new("\0#{name}") } # they say nothing
     assert_equal 200, publish("x").status
     sockets.each { |socket| assert socket.wait_readable(5) && socket.read(1).nil? }

@@ -47,7 +47,7 @@ class TenantHubTest < TenantsTestCase
   # What a process gets for a message with this key.
   def publish(name, key)
     UNIXSocket.open("\0#{name}") do |socket|
-      socket.write([key.bytesize].pack("L<"), key, [5, 0, 6].pack("L<3"), "ticksforged")
+      socket.write([key.bytesize].pack("L<"), key, [0, 5, 0, 6].pack("CL<3"), "ticksforged")
       socket.close_write
       socket.read
     end

@@ -51,11 +51,14 @@ impl Hub {
     pub(super) fn has_news(self: &Rc<Self>, stream: Rc<Stream>, bytes: u64) {
         let (messages, before) = self.ahead.get();
         self.ahead.set((messages + 1, before + bytes));
-        if stream.woken.get().is_some() {
-            stream.has_more.set(true);
-        } else {
-            stream.woken.set(Some(0));
-            self.news.borrow_mut().push_back(stream);
+        let everything = Some(Rc::clone(&self.everything)).filter(|all| all.has_subscribers());
+        for stream in [Some(stream), everything].into_iter().flatten() {
+            if stream.woken.get().is_some() {
+                stream.has_more.set(true);
+            } else {
+                stream.woken.set(Some(0));
+                self.news.borrow_mut().push_back(stream);
+            }
         }
         if !self.is_queued.replace(true) {
             self.fan_out.add(Rc::clone(self));

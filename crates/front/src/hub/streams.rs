@@ -51,7 +51,7 @@ impl Seat {
 }
 
 impl Stream {
-    fn new(name: &[u8], lost: u64) -> Stream {
+    pub(super) fn new(name: &[u8], lost: u64) -> Stream {
         Stream {
             name: name.into(),
             kept: RefCell::default(),
@@ -60,6 +60,10 @@ impl Stream {
             woken: Cell::new(None),
             has_more: Cell::new(false),
         }
+    }
+
+    pub(super) fn name(&self) -> &[u8] {
+        &self.name
     }
 
     pub(super) fn lost(&self) -> u64 {
@@ -84,6 +88,15 @@ impl Stream {
         self.seats.borrow_mut().insert(key, Rc::clone(seat));
     }
 
+    /// The subscriber with this number has left. `false`: there was none.
+    pub(super) fn leave(&self, key: u64) -> bool {
+        self.seats.borrow_mut().remove(&key).is_some()
+    }
+
+    pub(super) fn has_subscribers(&self) -> bool {
+        !self.seats.borrow().is_empty()
+    }
+
     /// Wakes at most `most` subscribers behind the one with the number `after`. Returns the last; `None`: all were woken.
     pub(super) fn wake_some(&self, after: u64, most: usize) -> Option<u64> {
         let seats = self.seats.borrow();
@@ -93,11 +106,12 @@ impl Stream {
     }
 
     fn is_idle(&self) -> bool {
-        self.kept.borrow().is_empty() && self.seats.borrow().is_empty()
+        self.kept.borrow().is_empty() && !self.has_subscribers()
     }
 
-    fn oldest(&self) -> Option<(u64, u64)> {
-        self.kept.borrow().front().map(|message| (message.number, message.at_ms))
+    /// When the oldest message was published that it keeps, in milliseconds.
+    fn published_ms(&self) -> Option<u64> {
+        self.kept.borrow().front().map(|message| message.at_ms)
     }
 
     fn cost(&self) -> u64 {
@@ -109,13 +123,14 @@ impl Stream {
 #[derive(Debug, Default)]
 pub(super) struct Streams {
     by_name: HashMap<Rc<[u8]>, Rc<Stream>>,
-    /// Streams that keep messages, by the number of the oldest.
-    by_oldest: BTreeMap<u64, Rc<Stream>>,
+    /// The stream of each message that is kept.
+    by_number: BTreeMap<u64, Rc<Stream>>,
     /// Streams that have lost messages, keep none, and have no subscriber, by the number of their last message.
     idle: BTreeMap<u64, Rc<Stream>>,
     /// The largest such number of a stream that was forgotten.
     forgotten: u64,
-    kept: usize,
+    /// The largest number of a message that is not kept any more.
+    dropped: u64,
     bytes: u64,
 }
 
@@ -127,7 +142,17 @@ impl Streams {
 
     /// Messages that are kept.
     pub(super) fn kept(&self) -> usize {
-        self.kept
+        self.by_number.len()
+    }
+
+    /// The messages from this number on, and their streams.
+    pub(super) fn from(&self, number: u64) -> impl Iterator<Item = (u64, &Stream)> {
+        self.by_number.range(number..).map(|(number, stream)| (*number, &**stream))
+    }
+
+    /// The largest number of a message that is not kept any more.
+    pub(super) fn dropped(&self) -> u64 {
+        self.dropped
     }
 
     /// Memory of all, in bytes.
@@ -161,10 +186,7 @@ impl Streams {
 
     /// Adds a message, whose number is larger than all before, and drops the oldest of more than `most`.
     pub(super) fn push(&mut self, stream: &Rc<Stream>, message: Message, most: usize) {
-        if stream.oldest().is_none() {
-            self.by_oldest.insert(message.number, Rc::clone(stream));
-        }
-        self.kept += 1;
+        self.by_number.insert(message.number, Rc::clone(stream));
         self.bytes += message.cost();
         stream.kept.borrow_mut().push_back(message);
         self.shorten(stream, most);
@@ -178,36 +200,33 @@ impl Streams {
 
     /// Drops the oldest of all messages. `false`: none is kept.
     pub(super) fn drop_oldest(&mut self) -> bool {
-        let oldest = self.by_oldest.first_key_value().map(|(_, stream)| Rc::clone(stream));
+        let oldest = self.by_number.first_key_value().map(|(_, stream)| Rc::clone(stream));
         oldest.inspect(|stream| self.drop_first(stream)).is_some()
     }
 
     /// Drops the messages that were published before this time, in milliseconds.
     pub(super) fn expire(&mut self, before_ms: u64) {
-        let is_old = |stream: &Rc<Stream>| stream.oldest().is_some_and(|(_, at_ms)| at_ms < before_ms);
-        while self.by_oldest.first_key_value().is_some_and(|(_, stream)| is_old(stream)) {
+        let is_old = |stream: &Rc<Stream>| stream.published_ms().is_some_and(|at_ms| at_ms < before_ms);
+        while self.by_number.first_key_value().is_some_and(|(_, stream)| is_old(stream)) {
             self.drop_oldest();
         }
     }
 
     fn drop_first(&mut self, stream: &Rc<Stream>) {
         let Some(message) = stream.kept.borrow_mut().pop_front() else { return };
-        self.kept -= 1;
         self.bytes -= message.cost();
         stream.lost.set(message.number);
-        self.by_oldest.remove(&message.number);
-        match stream.oldest() {
-            Some((number, _)) => drop(self.by_oldest.insert(number, Rc::clone(stream))),
-            None => {
-                stream.kept.borrow_mut().shrink_to_fit();
-                self.settle(stream);
-            }
+        self.by_number.remove(&message.number);
+        self.dropped = self.dropped.max(message.number);
+        if stream.published_ms().is_none() {
+            stream.kept.borrow_mut().shrink_to_fit();
+            self.settle(stream);
         }
     }
 
     /// The subscriber with this number has left.
     pub(super) fn leave(&mut self, stream: &Rc<Stream>, key: u64) {
-        if stream.seats.borrow_mut().remove(&key).is_some() {
+        if stream.leave(key) {
             self.settle(stream);
         }
     }

@@ -198,6 +198,73 @@ fn many_streams_that_come_and_go_are_forgotten() {
     assert_eq!(take(&mut subscribe(&hub, "17", Some(&id(9_999))), 1), numbers(&[]));
 }
 
+/// What a process gets that listens: names of streams, and numbers of messages.
+fn heard(listener: &mut Listener) -> Vec<(String, u64)> {
+    let mut heard = Vec::new();
+    while !listener.has_all() {
+        listener.take(1, |name, text| {
+            let id = text.strip_prefix(b"id: ").and_then(|rest| rest.split(|byte| *byte == b'\n').next());
+            let id = EventId::parse(id.unwrap()).unwrap();
+            heard.push((String::from_utf8(name.to_vec()).unwrap(), id.number));
+        });
+    }
+    heard
+}
+
+#[test]
+fn a_process_hears_all_streams_with_its_prefix_in_order() {
+    let hub = hub();
+    publish(&hub, "x:a", "before").unwrap();
+    let mut listener = hub.listen(b"x:", b"").unwrap();
+    assert_eq!(listener.position().to_string(), id(1));
+    for stream in ["x:b", "y", "x:a", "x:b"] {
+        publish(&hub, stream, "x").unwrap();
+    }
+    let all = [("x:b", 2), ("x:a", 4), ("x:b", 5)].map(|(name, number)| (name.to_owned(), number));
+    assert_eq!(heard(&mut listener), all);
+    assert!(!listener.may_have_missed);
+    // It connects again, to this process of the server or to another.
+    assert_eq!(heard(&mut hub.listen(b"x:", id(2).as_bytes()).unwrap()), all[1..]);
+    let other = EventId { epoch: 1, number: 99 }.to_string();
+    assert_eq!(heard(&mut hub.listen(b"x:", other.as_bytes()).unwrap()).len(), 4);
+    assert_eq!(heard(&mut hub.listen(b"x:", id(77).as_bytes()).unwrap()), []);
+}
+
+#[test]
+fn a_slow_process_learns_that_it_may_have_missed_messages() {
+    let hub = hub();
+    let mut listener = hub.listen(b"", b"").unwrap();
+    for _ in 0..6 {
+        publish(&hub, "a", "x").unwrap();
+    }
+    assert_eq!(heard(&mut listener).len(), 4);
+    assert!(listener.may_have_missed);
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn a_process_is_woken_for_messages_and_at_the_end() {
+    let hub = hub();
+    let fan_out = Rc::clone(&hub.fan_out);
+    let mut listener = hub.listen(b"a", b"").unwrap();
+    let woken = async {
+        for number in 1..=3 {
+            let (news, published) = tokio::join!(listener.news(), async {
+                tokio::task::yield_now().await;
+                publish(&hub, "a", "x")
+            });
+            assert_eq!((news, published, heard(&mut listener).len()), ((), Ok(number), 1));
+        }
+        tokio::join!(listener.news(), async { hub.close() });
+        assert!(listener.is_over());
+    };
+    tokio::select! {
+        () = fan_out.run() => unreachable!(),
+        () = woken => {}
+    }
+    drop(listener);
+    assert!(!hub.everything.has_subscribers());
+}
+
 #[tokio::test(flavor = "current_thread")]
 async fn publishers_wait_until_subscribers_were_woken() {
     let hub = hub_with(HubLimits { history: 1000, ..LIMITS }, 1 << 20);

@@ -1,0 +1,113 @@
+//! A process that listens: it gets the messages of all streams whose names begin with a prefix, in the order in which they were
+//! published. Like a subscriber, it has a position and no buffer.
+
+use std::future::poll_fn;
+use std::ops::ControlFlow::{Break, Continue};
+use std::rc::Rc;
+use std::task::Poll;
+
+use super::message::EventId;
+use super::streams::Seat;
+use super::{Hub, Unpublishable};
+
+/// Messages that are looked at before others get their turn.
+const LOOKS: usize = 256;
+
+/// The position of a process that listens.
+#[derive(Debug)]
+pub(crate) struct Listener {
+    hub: Rc<Hub>,
+    key: u64,
+    seat: Rc<Seat>,
+    prefix: Box<[u8]>,
+    /// Number of the next message.
+    next: u64,
+    /// Whether a message was dropped that it had not taken. It may have been for another prefix.
+    pub(crate) may_have_missed: bool,
+}
+
+impl Hub {
+    /// A process listens to all streams whose names begin with this prefix. It goes on behind the message with this id; if it
+    /// has none, with the next one; after another process of the server, with all that is kept.
+    ///
+    /// # Errors
+    /// The application is not served any more.
+    pub(crate) fn listen(
+        self: &Rc<Self>,
+        prefix: &[u8],
+        last_event_id: &[u8],
+    ) -> Result<Listener, Unpublishable> {
+        if self.is_closed.get() {
+            return Err(Unpublishable::Closed);
+        }
+        self.last_key.set(self.last_key.get() + 1);
+        let (key, seat) = (self.last_key.get(), Rc::default());
+        self.everything.seat(key, &seat);
+        let after = match EventId::parse(last_event_id) {
+            Some(id) if id.epoch != self.epoch => 0,
+            Some(id) => id.number.min(self.last()),
+            None => self.last(),
+        };
+        let hub = Rc::clone(self);
+        Ok(Listener { hub, key, seat, prefix: prefix.into(), next: after + 1, may_have_missed: false })
+    }
+}
+
+impl Listener {
+    /// The id behind which it goes on.
+    pub(crate) fn position(&self) -> EventId {
+        EventId { epoch: self.hub.epoch, number: self.next - 1 }
+    }
+
+    /// Returns when there are messages that it has not looked at, or none will come.
+    pub(crate) async fn news(&self) {
+        poll_fn(|context| {
+            self.seat.set(context.waker());
+            match self.has_all() && !self.hub.is_closed.get() {
+                true => Poll::Pending,
+                false => Poll::Ready(()),
+            }
+        })
+        .await;
+    }
+
+    /// Whether it has looked at all messages.
+    pub(crate) fn has_all(&self) -> bool {
+        self.next > self.hub.last()
+    }
+
+    /// Whether no message will come.
+    pub(crate) fn is_over(&self) -> bool {
+        self.has_all() && self.hub.is_closed.get()
+    }
+
+    /// Calls `write` with the names of streams and the texts of the next messages, until it has taken `most` bytes.
+    pub(crate) fn take(&mut self, most: usize, mut write: impl FnMut(&[u8], &[u8])) {
+        let streams = self.hub.streams.borrow();
+        self.may_have_missed |= streams.dropped() >= self.next;
+        let mut bytes = 0;
+        let looked = streams.from(self.next).take(LOOKS).try_for_each(|(number, stream)| {
+            self.next = number + 1;
+            if stream.name().starts_with(&self.prefix) {
+                stream.read(number, |text| {
+                    write(stream.name(), text);
+                    bytes += text.len();
+                });
+            }
+            if bytes < most {
+                Continue(())
+            } else {
+                Break(())
+            }
+        });
+        if looked.is_continue() && streams.from(self.next).next().is_none() {
+            self.next = self.hub.last() + 1;
+        }
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        self.hub.everything.leave(self.key);
+    }
+}

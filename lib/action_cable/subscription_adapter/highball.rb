@@ -1,0 +1,71 @@
+# frozen_string_literal: true
+
+require "digest"
+require "highball"
+require "highball/listener"
+
+module ActionCable
+  module SubscriptionAdapter
+    # Action Cable's adapter for applications that Highball serves (`adapter: highball` in config/cable.yml): broadcasts
+    # of any process of the application reach the clients of all workers, without another server.
+    class Highball < Base
+      prepend ChannelPrefix
+
+      # Streams of this adapter, among others of the application.
+      STREAMS = "cable:"
+      # The longest name of a broadcasting that a stream is named after. A longer or unusual one is digested.
+      NAME_BYTES = 200
+      PLAIN = /\A(?!sha256:)[[:graph:]&&[^,]](?:[[:print:]&&[^,]]*[[:graph:]&&[^,]])?\z/n
+
+      def broadcast(channel, payload)
+        ::Highball.publish(STREAMS + name_of(channel), payload)
+      end
+
+      def subscribe(channel, callback, success_callback = nil)
+        subscribers.add_subscriber(name_of(channel), callback, success_callback)
+      end
+
+      def unsubscribe(channel, callback)
+        subscribers.remove_subscriber(name_of(channel), callback)
+      end
+
+      def shutdown
+        @subscribers&.shutdown
+      end
+
+      private
+
+      def name_of(channel)
+        name = channel.to_s.b
+        name.bytesize <= NAME_BYTES && PLAIN.match?(name) ? name : "sha256:#{Digest::SHA256.hexdigest(name)}"
+      end
+
+      # The subscribers of this process. A fork has none of its parent's connections.
+      def subscribers
+        return @subscribers if @subscribers&.own?
+
+        @server.mutex.synchronize do
+          @subscribers = Subscribers.new(STREAMS, logger) unless @subscribers&.own?
+          @subscribers
+        end
+      end
+
+      # Subscriptions of a process, and the listener that serves them.
+      class Subscribers < SubscriberMap
+        def initialize(prefix, logger)
+          super()
+          @listener = ::Highball::Listener.new(prefix, logger) { |name, data| broadcast(name.b, data) }
+        end
+
+        def own? = @listener.own?
+        def shutdown = @listener.stop
+
+        # Confirms the subscription once the client will get everything that is published from then on.
+        def add_subscriber(channel, subscriber, on_success)
+          super(channel, subscriber, nil)
+          @listener.when_listening(&on_success) if on_success
+        end
+      end
+    end
+  end
+end

@@ -1,0 +1,82 @@
+# frozen_string_literal: true
+
+require "socket"
+require_relative "hub_address"
+
+module Highball
+  # The server did not take a message, or it is not known whether it has.
+  class PublishError < StandardError; end
+
+  # A connection of this process to the hub of its application. The table in crates/front/src/publishers.rs describes
+  # what is sent. Each method that waits has until `ends_at`, by the monotonic clock; nil: for ever.
+  class HubConnection
+    class << self
+      def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+
+      # Connects to the server that takes messages of this application now.
+      def open(ends_at)
+        HubAddress.all.each do |address|
+          return new(address, ends_at)
+        rescue Errno::ECONNREFUSED
+          next # that server has ended
+        end
+        raise PublishError, "no Highball of this user serves #{HubAddress.folder}: start it, or publish as its user"
+      end
+    end
+
+    def initialize(address, ends_at)
+      name, credentials = address.split("/", 2)
+      @socket = UNIXSocket.new("\0#{name}")
+      write([credentials.bytesize].pack("L<") + credentials, ends_at)
+    end
+
+    # Sends an order, and returns the reply: its code and its text.
+    def order(kind, texts, ends_at)
+      write([kind, *texts.map(&:bytesize)].pack("CL<3") + texts.join, ends_at)
+      code, length = read(3, ends_at).unpack("CS<")
+      [code, read(length, ends_at).force_encoding(Encoding::UTF_8)]
+    end
+
+    # The name of a stream and the text of an event, as a process gets them that listens.
+    def next_message
+      name, text = read(8, nil).unpack("L<2")
+      [read(name, nil).force_encoding(Encoding::UTF_8), read(text, nil).force_encoding(Encoding::UTF_8)]
+    end
+
+    # Whether the server has not closed it. It says nothing unasked to a process that publishes.
+    def alive? = @socket.read_nonblock(1, exception: false) == :wait_readable
+
+    def close = @socket.close
+
+    private
+
+    def write(bytes, ends_at)
+      written = 0
+      while written < bytes.bytesize
+        count = @socket.write_nonblock(bytes.byteslice(written..), exception: false)
+        count == :wait_writable ? wait(:wait_writable, ends_at) : written += count
+      end
+    rescue Errno::EPIPE, Errno::ECONNRESET
+      nil # its reply says why
+    end
+
+    def read(length, ends_at)
+      bytes = "".b
+      while bytes.bytesize < length
+        piece = @socket.read_nonblock(length - bytes.bytesize, exception: false)
+        raise PublishError, "the server has ended; the message may have been published" if piece.nil?
+
+        piece == :wait_readable ? wait(:wait_readable, ends_at) : bytes << piece
+      end
+      bytes
+    rescue Errno::ECONNRESET
+      raise PublishError, "the server has closed the connection; the message may have been published"
+    end
+
+    def wait(what, ends_at)
+      return if @socket.public_send(what, ends_at && [ends_at - self.class.now, 0].max)
+
+      raise PublishError, "the server did not take the message in time; it may have been published"
+    end
+  end
+end
