@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require_relative "cable_server"
 require_relative "mold"
 
 module Highball
@@ -30,6 +31,11 @@ module Highball
     end
 
     private
+
+    def prepare_fork
+      CableServer.forget
+      super
+    end
 
     # Requests have left holes in the heap, which each worker would fill separately. If compaction crashes this process,
     # the previous mold stays.

@@ -50,6 +50,15 @@ class CableClient
     texts
   end
 
+  # Reads texts up to this one.
+  def heard_until(text)
+    texts = [heard]
+    texts << heard until texts.last == text
+    texts
+  end
+
+  def await_ping = read_until { |message| message["type"] == "ping" }
+
   def close = @connection.close
 
   private
