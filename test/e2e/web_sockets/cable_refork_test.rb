@@ -33,7 +33,7 @@ class CableReforkTest < E2ETest
     serve(app, *options, workers: WORKERS, within: BOOTS_WITHIN)
   end
 
-  # With `async`, a broadcast reaches the clients of the same worker: in any case the one that has asked for it.
+  # With `async`, a broadcast reaches the clients of the same worker, so in any case the client that has sent it.
   def assert_broadcasts(clients)
     clients.each_with_index do |client, number|
       client.say("from #{number}")
