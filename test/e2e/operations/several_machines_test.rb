@@ -111,7 +111,7 @@ class SeveralMachinesTest < E2ETest
     printed = yield(printed) if block_given?
     site = "global\n  stats socket #{@stats}\n#{printed.gsub('inter 1s', 'inter 100ms')}"
     start_web_server("haproxy", site).tap do
-      wait_for("HAProxy to answer") { File.socket?(@stats) } # it serves before that
+      wait_for("HAProxy to answer") { answers? } # it serves before that
       wait_for("HAProxy to find both") { MACHINES.all? { |machine| status_of(machine) == "UP" } }
     end
   end
@@ -132,6 +132,14 @@ class SeveralMachinesTest < E2ETest
   end
 
   def release(machine) = FileUtils.touch(File.join(@app, machine, "go"))
+
+  # (HAProxy makes the socket's file before it listens.)
+  def answers?
+    UNIXSocket.new(@stats).close
+    true
+  rescue Errno::ENOENT, Errno::ECONNREFUSED
+    false
+  end
 
   def status_of(machine) = row_of(machine)[STATUS]
 
