@@ -9,7 +9,7 @@ module Highball
   class RequestFibers
     # A fiber that computes for as long keeps all others waiting: the log names it.
     LONG_TURN = 0.5
-    # Many fibers may live for as long at the same time. Each gives back the memory of its stack, which Ruby would keep.
+    # Many fibers may live for as long at the same time. Each gives back the memory of its stack, as Ruby 3.1 keeps it.
     # (It takes two microseconds.)
     LONG_LIFE = 1
     STACK_BYTES = RubyVM::DEFAULT_PARAMS.fetch(:fiber_machine_stack_size)

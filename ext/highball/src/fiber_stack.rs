@@ -1,5 +1,5 @@
-//! Stacks of fibers. Ruby keeps the stack of a fiber that has ended for the next one, with the memory that it has touched: it says
-//! that it needs it no more by posix_madvise(3), which glibc ignores. So a fiber gives this memory back itself, at its end.
+//! Stacks of fibers. Ruby keeps the stack of a fiber that has ended for the next one, with the memory that it has touched: Ruby
+//! 3.1 says that it needs it no more by posix_madvise(3), which glibc ignores. So a fiber gives this memory back itself, at its end.
 #![allow(unsafe_code)]
 
 use std::ffi::c_void;
