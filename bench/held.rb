@@ -8,6 +8,7 @@
 #
 # Needs Debian's package ruby-nio4r.
 
+require_relative "beside"
 require_relative "../test/support/highball_server"
 require_relative "../test/support/hub_app"
 require "io/wait"
@@ -92,6 +93,8 @@ end
 
 # The measurement.
 class HeldBench
+  include Beside
+
   SECONDS = 10
   AT_ONCE = 100
   PAUSE = 0.01
@@ -118,12 +121,12 @@ class HeldBench
   def measure
     100.times { @server.get("/") }
     before = memory
-    alone = percentiles(hello(3))
+    alone = percentiles(hello(3, "/"))
     all = open_all
     idle = memory
     results = start_reading(all)
     publisher = start_publishing
-    beside = percentiles(hello(SECONDS))
+    beside = percentiles(hello(SECONDS, "/"))
     HighballServer.run("restart", *@server.which, within: 60)
     publisher.close_write
     sent = publisher.read.to_i
@@ -197,29 +200,6 @@ class HeldBench
              "r+", chdir: @folder)
   end
 
-  # Times of a request each 10 ms, in ms, sorted.
-  def hello(seconds)
-    @server.connect do |connection|
-      Array.new(seconds * 100) do
-        began = now
-        raise "hello failed" unless connection.get("/").status == 200
-
-        took = now - began
-        sleep [0.01 - took, 0].max
-        took * 1000
-      end.sort
-    end
-  end
-
-  def percentiles(times)
-    return [] if times.empty?
-
-    [0.5, 0.99, 1.0].map { |share| times[((times.length - 1) * share).round].round(1) }
-  end
-
-  # PSS of all processes of the server, in KiB.
-  def memory = ProcessFacts.proportional_bytes(ProcessFacts.tree(@server.pid)) / 1024
-
   def report(all, sent, each, alone, beside)
     delays, problems, refused, closed = all.transpose
     missing = delays.sum { |some| [sent - some.length, 0].max }
@@ -232,8 +212,6 @@ class HeldBench
          "#{percentiles(delays.flatten.map { |delay| delay * 1000 }.sort).join(', ')}"
     puts "  hello, ms: #{alone.join(', ')} alone; #{beside.join(', ')} beside"
   end
-
-  def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
 end
 
 options = ARGV.include?("--") ? ARGV.slice!(ARGV.index("--")..).drop(1) : []

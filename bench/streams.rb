@@ -9,6 +9,7 @@
 # STREAM_PATHS=each,call,live chooses the forms of examples/chat-model. Needs Debian's packages ruby-rails and
 # ruby-nio4r.
 
+require_relative "beside"
 require_relative "../test/support/highball_server"
 require "io/wait"
 require "nio"
@@ -57,6 +58,8 @@ end
 
 # The measurement.
 class StreamsBench
+  include Beside
+
   PER_SECOND = 5
   AT_A_TIME = 100
 
@@ -70,11 +73,11 @@ class StreamsBench
     @server = HighballServer.start("chat-model", "--max-streams", @clients.to_s, *@options, ready: "/hello", threads: 3)
     100.times { @server.get("/hello") }
     before = memory
-    alone = percentiles(hello(3))
+    alone = percentiles(hello(3, "/hello"))
     open_all("/#{form}?tokens=#{@tokens}&per_second=#{PER_SECOND}")
     results = start_reading
     results.gets # when each client has a token
-    beside = percentiles(hello(10))
+    beside = percentiles(hello(10, "/hello"))
     during = memory
     @results = Marshal.load(results.read) # rubocop:disable Security/MarshalLoad -- of a process that this one has forked
     report(form, before, during, alone, beside)
@@ -125,27 +128,6 @@ class StreamsBench
     end
   end
 
-  # Times of a request each 10 ms, in ms, sorted.
-  def hello(seconds)
-    @server.connect do |connection|
-      Array.new(seconds * 100) do
-        began = now
-        raise "hello failed" unless connection.get("/hello").status == 200
-
-        took = now - began
-        sleep [0.01 - took, 0].max
-        took * 1000
-      end.sort
-    end
-  end
-
-  def percentiles(times) = [0.5, 0.99, 1.0].map { |share| times[((times.length - 1) * share).round].round(1) }
-
-  # PSS of all processes of the server, in KiB.
-  def memory
-    ProcessFacts.proportional_bytes(ProcessFacts.tree(@server.pid)) / 1024
-  end
-
   def report(form, before, during, alone, beside)
     wait_for_threads
     after = memory
@@ -161,8 +143,6 @@ class StreamsBench
 
   WAIT_AFTER = 15
   def wait_for_threads = sleep(WAIT_AFTER)
-
-  def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
 end
 
 options = ARGV.include?("--") ? ARGV.slice!(ARGV.index("--")..).drop(1) : []

@@ -2,6 +2,7 @@
 
 require "minitest/autorun"
 require "highball/native"
+require_relative "../support/forked"
 require_relative "../support/process_facts"
 
 # Memory of the stacks of fibers, which they give back at their end.
@@ -58,17 +59,12 @@ class FiberStackTest < Minitest::Test
 
   # How much private memory a process has gained when fibers that were open at the same time have ended.
   def own_kib
-    read, write = IO.pipe
-    pid = fork do
+    Forked.number do
       before = own
       fibers = yield
       2.times { fibers.each(&:resume) }
-      write.print(own - before)
-      exit!
+      own - before
     end
-    write.close
-    Process.wait(pid)
-    Integer(read.read)
   end
 
   def own = ProcessFacts.private_dirty_bytes([Process.pid]) / 1024

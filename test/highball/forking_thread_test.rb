@@ -2,6 +2,7 @@
 
 require "minitest/autorun"
 require "highball/forking_thread"
+require_relative "../support/forked"
 
 # When a boot that other workers are served beside gets an even lower priority.
 class ForkingThreadTest < Minitest::Test
@@ -28,16 +29,11 @@ class ForkingThreadTest < Minitest::Test
 
   # How many nice values a boot goes down which has run and waited for a CPU for these times.
   def nice_after(run_and_waited)
-    read, write = IO.pipe
-    pid = fork do
+    Forked.number do
       usual = Process.getpriority(Process::PRIO_PROCESS, 0)
       Highball::ForkingThread.lower_priority
       Highball::ForkingThread.lower_priority_again(run_and_waited)
-      write.print(Process.getpriority(Process::PRIO_PROCESS, 0) - usual)
-      exit!
+      Process.getpriority(Process::PRIO_PROCESS, 0) - usual
     end
-    write.close
-    Process.wait(pid)
-    Integer(read.read)
   end
 end
