@@ -19,8 +19,8 @@ module Highball
 
     # The same again, if the main thread has waited for a CPU for less time than it has run. Then some are idle, and the
     # boot takes hardly longer. Where all are busy, it would take many times as long.
-    def self.lower_priority_again(run_and_waited = File.read(RUN_AND_WAITED))
-      run, waited = run_and_waited.split.map { |nanoseconds| Integer(nanoseconds) }
+    def self.lower_priority_again(counts = RUN_AND_WAITED)
+      run, waited = File.read(counts).split.map { |nanoseconds| Integer(nanoseconds) }
       lower_priority if waited < run
     rescue SystemCallError
       nil # this kernel does not count it

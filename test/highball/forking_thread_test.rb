@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "minitest/autorun"
+require "tmpdir"
 require "highball/forking_thread"
 require_relative "../support/forked"
 
@@ -12,6 +13,10 @@ class ForkingThreadTest < Minitest::Test
 
   def test_a_boot_that_waits_for_longer_than_it_runs
     assert_equal 5, nice_after("200000000 300000000 30\n")
+  end
+
+  def test_a_kernel_that_does_not_count
+    assert_equal 5, nice_after(nil)
   end
 
   def test_what_this_kernel_counts
@@ -29,11 +34,15 @@ class ForkingThreadTest < Minitest::Test
 
   # How many nice values a boot goes down which has run and waited for a CPU for these times.
   def nice_after(run_and_waited)
+    counts = File.join(Dir.mktmpdir, "schedstat")
+    File.write(counts, run_and_waited) if run_and_waited
     Forked.number do
       usual = Process.getpriority(Process::PRIO_PROCESS, 0)
       Highball::ForkingThread.lower_priority
-      Highball::ForkingThread.lower_priority_again(run_and_waited)
+      Highball::ForkingThread.lower_priority_again(counts)
       Process.getpriority(Process::PRIO_PROCESS, 0) - usual
     end
+  ensure
+    FileUtils.rm_rf(File.dirname(counts))
   end
 end
