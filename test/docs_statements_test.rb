@@ -22,7 +22,7 @@ class DocsStatementsTest < Minitest::Test
 
   # "For certificates, you need nginx."
   def test_no_page_asks_for_a_proxy_for_what_is_built_in
-    BUILT_IN.each_value { |option| assert options.key?(option), option }
+    BUILT_IN.each_value { |option| assert Document.defaults.key?(option), option }
     Document.for_users.each do |document|
       heading = nil
       document.text.split(/\n\s*\n/).each do |paragraph|
@@ -74,7 +74,7 @@ class DocsStatementsTest < Minitest::Test
     end
     assert_operator paragraphs.size, :>, 5
     paragraphs.each do |name, value, comment|
-      default = options.fetch(name)
+      default = Document.defaults.fetch(name)
       next if default.match?(/(?<![\w.])#{Regexp.escape(value)}(?!\w)/) || default.match?(/\Anone|\A-|\Aoff/)
 
       assert_match(/[Tt]he default|such as/, comment, "#{name} = #{value}: the default is #{default}")
@@ -137,13 +137,6 @@ class DocsStatementsTest < Minitest::Test
 
   def read(name) = File.read(File.join(ROOT, name), encoding: "UTF-8")
   def sentences(text) = text.gsub(/\s+/, " ").split(/(?<=[.!?:;]) /)
-
-  # Each option, and the text of its default.
-  def options
-    @options ||= read("docs/configuration.md").split(/^### /).drop(1).to_h do |part|
-      [part[/\A\w+/], part[/^- default: (.*)$/, 1].to_s]
-    end
-  end
 
   def printed
     Dir.glob("#{PROGRAMS}/{init,programs}/*", base: ROOT).to_h { |path| [path, read(path)] }

@@ -221,8 +221,8 @@ impl Fairness {
         let stolen = self.schemes.iter().flat_map(|scheme| &scheme.rounds).map(|round| round.stolen);
         format!(
             "# Short requests beside long ones\n\nMade by `{}`. {}, {} cores, {}; {}. {}; {:.0} requests arrive per second, \
-             independently of each other and of the answers: {:.0} % of the least capacity. Each round has other arrivals, \
-             the same for all ({} s; at most {:.0} % of the CPU time was stolen).\n\n{table}",
+             independently of each other and of the answers: {:.0}% of the least capacity. Each round has other arrivals, \
+             the same for all ({} s; at most {:.0}% of the CPU time was stolen).\n\n{table}",
             self.command,
             self.machine.cpu,
             self.machine.cores,

@@ -281,7 +281,7 @@ impl Isolation {
             "# Seven applications beside three that burn\n\nMade by `{}`. {}, {} cores, {}; {}. Each of the seven has {} × {} \
              (workers × threads); {:.0} requests per second arrive at them, each of which takes 2 ms of CPU time, \
              independently of each other and of the answers. Each round has other arrivals, the same for both ways ({} s; \
-             at most {:.0} % of the CPU time was stolen).\n\n{table}",
+             at most {:.0}% of the CPU time was stolen).\n\n{table}",
             self.command,
             self.machine.cpu,
             self.machine.cores,

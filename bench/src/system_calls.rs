@@ -1,4 +1,4 @@
-//! System calls, counted by the kernel's tracepoints (`perf stat`): they cost a server a few per cent, where a tracer
+//! System calls, counted by the kernel's tracepoints (`perf stat`): they cost a server a few percent, where a tracer
 //! that stops it at each call would change how it sleeps and wakes.
 
 use crate::load::Outcome;

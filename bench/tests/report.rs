@@ -343,7 +343,7 @@ fn a_disturbed_machine_is_named() {
     let mut results = results();
     results.samples.iter_mut().for_each(|sample| sample.stolen = 0.31);
     for (form, text) in forms(&results).iter().filter(|(form, _)| *form != "json") {
-        assert!(text.contains("31.0 %") && text.contains("not ours alone"), "{form}");
+        assert!(text.contains("31.0%") && text.contains("not ours alone"), "{form}");
     }
 }
 

@@ -123,13 +123,13 @@ complete -c highball -n "__fish_highball_needs_command" -l follow-symlinks -d 'F
 complete -c highball -n "__fish_highball_needs_command" -l compress -d 'Compress responses and static files for clients that accept it (zstd, Brotli, gzip) [default: on; in development off]' -r
 complete -c highball -n "__fish_highball_needs_command" -l cache -d 'Memory for stored responses of the application; 0 turns the cache off [default: 0]' -r
 complete -c highball -n "__fish_highball_needs_command" -l sendfile -d 'Folder of files that the application may name in `X-Sendfile` or `X-Accel-Redirect` [default: none: these headers are passed on to a web server in front]' -r
-complete -c highball -n "__fish_highball_needs_command" -l max-held -d 'Most [held responses](server-sent-events.md) of the application [default: 10000]' -r
-complete -c highball -n "__fish_highball_needs_command" -l max-held-streams -d 'Most streams of messages that a held response names [default: 32]' -r
-complete -c highball -n "__fish_highball_needs_command" -l max-message -d 'Largest message that the application can publish with `Highball.publish` [default: 256k]' -r
-complete -c highball -n "__fish_highball_needs_command" -l hub-history -d 'Most messages that each stream keeps for clients that reconnect [default: 1000]' -r
-complete -c highball -n "__fish_highball_needs_command" -l hub-history-time -d 'How long a stream keeps its messages [default: 5m]' -r
-complete -c highball -n "__fish_highball_needs_command" -l hub-heartbeat -d 'How often a held response without messages gets a comment, so that proxies don\'t close it, and clients that have gone are noticed [default: 15s]' -r
-complete -c highball -n "__fish_highball_needs_command" -l max-hub -d 'Memory for the messages that the hubs of all applications keep [default: 64m]' -r
+complete -c highball -n "__fish_highball_needs_command" -l max-held -d 'Largest number of [held responses](server-sent-events.md) [default: 10000]' -r
+complete -c highball -n "__fish_highball_needs_command" -l max-held-streams -d 'Largest number of streams that a held response may name [default: 32]' -r
+complete -c highball -n "__fish_highball_needs_command" -l max-message -d 'Largest message [default: 256k]' -r
+complete -c highball -n "__fish_highball_needs_command" -l hub-history -d 'Number of messages that each stream keeps for clients that reconnect [default: 1000]' -r
+complete -c highball -n "__fish_highball_needs_command" -l hub-history-time -d 'Time for which a stream keeps a message for clients that reconnect [default: 5m]' -r
+complete -c highball -n "__fish_highball_needs_command" -l hub-heartbeat -d 'Interval at which a held response without messages gets a comment, so that proxies do not close it, and Highball notices when the client has left [default: 15s]' -r
+complete -c highball -n "__fish_highball_needs_command" -l max-hub -d 'Memory for the messages that streams keep, of all applications together [default: 64m]' -r
 complete -c highball -n "__fish_highball_needs_command" -l admin -d 'Address for health checks (`/livez`, `/readyz`), metrics (`/metrics`) and the dashboard (`/`) [default: none]' -r
 complete -c highball -n "__fish_highball_needs_command" -l admin-host -d 'Host name for requests to the `admin` address, besides IP addresses and `localhost` [default: IP addresses, and `localhost` with its subdomains]' -r
 complete -c highball -n "__fish_highball_needs_command" -l admin-actions -d 'Show buttons on the dashboard: restart, refork, add or remove a worker, replace the worker of a request [default: off]' -r -f -a "on\t''
@@ -138,7 +138,7 @@ complete -c highball -n "__fish_highball_needs_command" -l agent-check -d 'Addre
 complete -c highball -n "__fish_highball_needs_command" -l stuck-after -d 'Time without a free thread and without a response after which an application is stuck [default: 15s]' -r
 complete -c highball -n "__fish_highball_needs_command" -l maintenance-file -d 'File that `highball maintenance on` writes and `off` removes [default: tmp/maintenance.json]' -r
 complete -c highball -n "__fish_highball_needs_command" -l health-path -d 'Path at which Highball answers health checks of the application, at the addresses for clients [default: none]' -r
-complete -c highball -n "__fish_highball_needs_command" -l max-output -d 'Output per second of an application of another user, in bytes [default: 1M]' -r
+complete -c highball -n "__fish_highball_needs_command" -l max-output -d 'Output per second of an application of another user, in bytes [default: 1m]' -r
 complete -c highball -n "__fish_highball_needs_command" -l log-format -d 'Format of the log on standard error: `human` or `json` [default: human]' -r -f -a "human\t''
 json\t''"
 complete -c highball -n "__fish_highball_needs_command" -l access-log -d 'File for a line about each request [default: none; in development -]' -r -F
@@ -175,7 +175,7 @@ complete -c highball -n "__fish_highball_needs_command" -a "top" -d 'Watch a run
 complete -c highball -n "__fish_highball_needs_command" -a "restart" -d 'Load new code without dropping requests (rolling restart)'
 complete -c highball -n "__fish_highball_needs_command" -a "refork" -d 'Fork all workers again from a warm one, so that they share more memory'
 complete -c highball -n "__fish_highball_needs_command" -a "upgrade" -d 'Start a new Highball in place of the running one, without dropping requests'
-complete -c highball -n "__fish_highball_needs_command" -a "maintenance" -d 'Show visitors a page instead of the application, or end that'
+complete -c highball -n "__fish_highball_needs_command" -a "maintenance" -d 'Show visitors a maintenance page, or the application again'
 complete -c highball -n "__fish_highball_needs_command" -a "stop" -d 'Let a running server finish its requests and exit'
 complete -c highball -n "__fish_highball_needs_command" -a "memory" -d 'Show the memory of running servers and their Ruby heaps'
 complete -c highball -n "__fish_highball_needs_command" -a "bench" -d 'Measure an application, or compare ways to deploy it'
@@ -279,13 +279,13 @@ complete -c highball -n "__fish_highball_using_subcommand serve" -l follow-symli
 complete -c highball -n "__fish_highball_using_subcommand serve" -l compress -d 'Compress responses and static files for clients that accept it (zstd, Brotli, gzip) [default: on; in development off]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l cache -d 'Memory for stored responses of the application; 0 turns the cache off [default: 0]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l sendfile -d 'Folder of files that the application may name in `X-Sendfile` or `X-Accel-Redirect` [default: none: these headers are passed on to a web server in front]' -r
-complete -c highball -n "__fish_highball_using_subcommand serve" -l max-held -d 'Most [held responses](server-sent-events.md) of the application [default: 10000]' -r
-complete -c highball -n "__fish_highball_using_subcommand serve" -l max-held-streams -d 'Most streams of messages that a held response names [default: 32]' -r
-complete -c highball -n "__fish_highball_using_subcommand serve" -l max-message -d 'Largest message that the application can publish with `Highball.publish` [default: 256k]' -r
-complete -c highball -n "__fish_highball_using_subcommand serve" -l hub-history -d 'Most messages that each stream keeps for clients that reconnect [default: 1000]' -r
-complete -c highball -n "__fish_highball_using_subcommand serve" -l hub-history-time -d 'How long a stream keeps its messages [default: 5m]' -r
-complete -c highball -n "__fish_highball_using_subcommand serve" -l hub-heartbeat -d 'How often a held response without messages gets a comment, so that proxies don\'t close it, and clients that have gone are noticed [default: 15s]' -r
-complete -c highball -n "__fish_highball_using_subcommand serve" -l max-hub -d 'Memory for the messages that the hubs of all applications keep [default: 64m]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -l max-held -d 'Largest number of [held responses](server-sent-events.md) [default: 10000]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -l max-held-streams -d 'Largest number of streams that a held response may name [default: 32]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -l max-message -d 'Largest message [default: 256k]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -l hub-history -d 'Number of messages that each stream keeps for clients that reconnect [default: 1000]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -l hub-history-time -d 'Time for which a stream keeps a message for clients that reconnect [default: 5m]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -l hub-heartbeat -d 'Interval at which a held response without messages gets a comment, so that proxies do not close it, and Highball notices when the client has left [default: 15s]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -l max-hub -d 'Memory for the messages that streams keep, of all applications together [default: 64m]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l admin -d 'Address for health checks (`/livez`, `/readyz`), metrics (`/metrics`) and the dashboard (`/`) [default: none]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l admin-host -d 'Host name for requests to the `admin` address, besides IP addresses and `localhost` [default: IP addresses, and `localhost` with its subdomains]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l admin-actions -d 'Show buttons on the dashboard: restart, refork, add or remove a worker, replace the worker of a request [default: off]' -r -f -a "on\t''
@@ -294,7 +294,7 @@ complete -c highball -n "__fish_highball_using_subcommand serve" -l agent-check 
 complete -c highball -n "__fish_highball_using_subcommand serve" -l stuck-after -d 'Time without a free thread and without a response after which an application is stuck [default: 15s]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l maintenance-file -d 'File that `highball maintenance on` writes and `off` removes [default: tmp/maintenance.json]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l health-path -d 'Path at which Highball answers health checks of the application, at the addresses for clients [default: none]' -r
-complete -c highball -n "__fish_highball_using_subcommand serve" -l max-output -d 'Output per second of an application of another user, in bytes [default: 1M]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -l max-output -d 'Output per second of an application of another user, in bytes [default: 1m]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l log-format -d 'Format of the log on standard error: `human` or `json` [default: human]' -r -f -a "human\t''
 json\t''"
 complete -c highball -n "__fish_highball_using_subcommand serve" -l access-log -d 'File for a line about each request [default: none; in development -]' -r -F
@@ -420,13 +420,13 @@ complete -c highball -n "__fish_highball_using_subcommand doctor" -l follow-syml
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l compress -d 'Compress responses and static files for clients that accept it (zstd, Brotli, gzip) [default: on; in development off]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l cache -d 'Memory for stored responses of the application; 0 turns the cache off [default: 0]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l sendfile -d 'Folder of files that the application may name in `X-Sendfile` or `X-Accel-Redirect` [default: none: these headers are passed on to a web server in front]' -r
-complete -c highball -n "__fish_highball_using_subcommand doctor" -l max-held -d 'Most [held responses](server-sent-events.md) of the application [default: 10000]' -r
-complete -c highball -n "__fish_highball_using_subcommand doctor" -l max-held-streams -d 'Most streams of messages that a held response names [default: 32]' -r
-complete -c highball -n "__fish_highball_using_subcommand doctor" -l max-message -d 'Largest message that the application can publish with `Highball.publish` [default: 256k]' -r
-complete -c highball -n "__fish_highball_using_subcommand doctor" -l hub-history -d 'Most messages that each stream keeps for clients that reconnect [default: 1000]' -r
-complete -c highball -n "__fish_highball_using_subcommand doctor" -l hub-history-time -d 'How long a stream keeps its messages [default: 5m]' -r
-complete -c highball -n "__fish_highball_using_subcommand doctor" -l hub-heartbeat -d 'How often a held response without messages gets a comment, so that proxies don\'t close it, and clients that have gone are noticed [default: 15s]' -r
-complete -c highball -n "__fish_highball_using_subcommand doctor" -l max-hub -d 'Memory for the messages that the hubs of all applications keep [default: 64m]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l max-held -d 'Largest number of [held responses](server-sent-events.md) [default: 10000]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l max-held-streams -d 'Largest number of streams that a held response may name [default: 32]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l max-message -d 'Largest message [default: 256k]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l hub-history -d 'Number of messages that each stream keeps for clients that reconnect [default: 1000]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l hub-history-time -d 'Time for which a stream keeps a message for clients that reconnect [default: 5m]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l hub-heartbeat -d 'Interval at which a held response without messages gets a comment, so that proxies do not close it, and Highball notices when the client has left [default: 15s]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l max-hub -d 'Memory for the messages that streams keep, of all applications together [default: 64m]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l admin -d 'Address for health checks (`/livez`, `/readyz`), metrics (`/metrics`) and the dashboard (`/`) [default: none]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l admin-host -d 'Host name for requests to the `admin` address, besides IP addresses and `localhost` [default: IP addresses, and `localhost` with its subdomains]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l admin-actions -d 'Show buttons on the dashboard: restart, refork, add or remove a worker, replace the worker of a request [default: off]' -r -f -a "on\t''
@@ -435,7 +435,7 @@ complete -c highball -n "__fish_highball_using_subcommand doctor" -l agent-check
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l stuck-after -d 'Time without a free thread and without a response after which an application is stuck [default: 15s]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l maintenance-file -d 'File that `highball maintenance on` writes and `off` removes [default: tmp/maintenance.json]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l health-path -d 'Path at which Highball answers health checks of the application, at the addresses for clients [default: none]' -r
-complete -c highball -n "__fish_highball_using_subcommand doctor" -l max-output -d 'Output per second of an application of another user, in bytes [default: 1M]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l max-output -d 'Output per second of an application of another user, in bytes [default: 1m]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l log-format -d 'Format of the log on standard error: `human` or `json` [default: human]' -r -f -a "human\t''
 json\t''"
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l access-log -d 'File for a line about each request [default: none; in development -]' -r -F
@@ -562,13 +562,13 @@ complete -c highball -n "__fish_highball_using_subcommand config" -l follow-syml
 complete -c highball -n "__fish_highball_using_subcommand config" -l compress -d 'Compress responses and static files for clients that accept it (zstd, Brotli, gzip) [default: on; in development off]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l cache -d 'Memory for stored responses of the application; 0 turns the cache off [default: 0]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l sendfile -d 'Folder of files that the application may name in `X-Sendfile` or `X-Accel-Redirect` [default: none: these headers are passed on to a web server in front]' -r
-complete -c highball -n "__fish_highball_using_subcommand config" -l max-held -d 'Most [held responses](server-sent-events.md) of the application [default: 10000]' -r
-complete -c highball -n "__fish_highball_using_subcommand config" -l max-held-streams -d 'Most streams of messages that a held response names [default: 32]' -r
-complete -c highball -n "__fish_highball_using_subcommand config" -l max-message -d 'Largest message that the application can publish with `Highball.publish` [default: 256k]' -r
-complete -c highball -n "__fish_highball_using_subcommand config" -l hub-history -d 'Most messages that each stream keeps for clients that reconnect [default: 1000]' -r
-complete -c highball -n "__fish_highball_using_subcommand config" -l hub-history-time -d 'How long a stream keeps its messages [default: 5m]' -r
-complete -c highball -n "__fish_highball_using_subcommand config" -l hub-heartbeat -d 'How often a held response without messages gets a comment, so that proxies don\'t close it, and clients that have gone are noticed [default: 15s]' -r
-complete -c highball -n "__fish_highball_using_subcommand config" -l max-hub -d 'Memory for the messages that the hubs of all applications keep [default: 64m]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -l max-held -d 'Largest number of [held responses](server-sent-events.md) [default: 10000]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -l max-held-streams -d 'Largest number of streams that a held response may name [default: 32]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -l max-message -d 'Largest message [default: 256k]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -l hub-history -d 'Number of messages that each stream keeps for clients that reconnect [default: 1000]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -l hub-history-time -d 'Time for which a stream keeps a message for clients that reconnect [default: 5m]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -l hub-heartbeat -d 'Interval at which a held response without messages gets a comment, so that proxies do not close it, and Highball notices when the client has left [default: 15s]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -l max-hub -d 'Memory for the messages that streams keep, of all applications together [default: 64m]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l admin -d 'Address for health checks (`/livez`, `/readyz`), metrics (`/metrics`) and the dashboard (`/`) [default: none]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l admin-host -d 'Host name for requests to the `admin` address, besides IP addresses and `localhost` [default: IP addresses, and `localhost` with its subdomains]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l admin-actions -d 'Show buttons on the dashboard: restart, refork, add or remove a worker, replace the worker of a request [default: off]' -r -f -a "on\t''
@@ -577,7 +577,7 @@ complete -c highball -n "__fish_highball_using_subcommand config" -l agent-check
 complete -c highball -n "__fish_highball_using_subcommand config" -l stuck-after -d 'Time without a free thread and without a response after which an application is stuck [default: 15s]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l maintenance-file -d 'File that `highball maintenance on` writes and `off` removes [default: tmp/maintenance.json]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l health-path -d 'Path at which Highball answers health checks of the application, at the addresses for clients [default: none]' -r
-complete -c highball -n "__fish_highball_using_subcommand config" -l max-output -d 'Output per second of an application of another user, in bytes [default: 1M]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -l max-output -d 'Output per second of an application of another user, in bytes [default: 1m]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l log-format -d 'Format of the log on standard error: `human` or `json` [default: human]' -r -f -a "human\t''
 json\t''"
 complete -c highball -n "__fish_highball_using_subcommand config" -l access-log -d 'File for a line about each request [default: none; in development -]' -r -F
@@ -617,9 +617,9 @@ complete -c highball -n "__fish_highball_using_subcommand status" -l json -d 'Pr
 complete -c highball -n "__fish_highball_using_subcommand status" -l check -d 'Exit with 1 unless all applications serve: for health checks'
 complete -c highball -n "__fish_highball_using_subcommand status" -s h -l help -d 'Print help'
 complete -c highball -n "__fish_highball_using_subcommand top" -s p -l port -d 'The server that listens on this port' -r
-complete -c highball -n "__fish_highball_using_subcommand top" -l once -d 'Print one picture, for scripts and logs'
-complete -c highball -n "__fish_highball_using_subcommand top" -l backtraces -d 'Print one picture, with the backtraces of all requests'
-complete -c highball -n "__fish_highball_using_subcommand top" -l json -d 'Print one picture as JSON, for programs'
+complete -c highball -n "__fish_highball_using_subcommand top" -l once -d 'Print one snapshot, for scripts and logs'
+complete -c highball -n "__fish_highball_using_subcommand top" -l backtraces -d 'Print one snapshot, with the backtraces of all requests'
+complete -c highball -n "__fish_highball_using_subcommand top" -l json -d 'Print one snapshot as JSON, for programs'
 complete -c highball -n "__fish_highball_using_subcommand top" -l token -d 'Print the token for actions in the dashboard (option `admin_actions`)'
 complete -c highball -n "__fish_highball_using_subcommand top" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c highball -n "__fish_highball_using_subcommand restart" -s p -l port -d 'The server that listens on this port' -r
@@ -629,7 +629,7 @@ complete -c highball -n "__fish_highball_using_subcommand refork" -s h -l help -
 complete -c highball -n "__fish_highball_using_subcommand upgrade" -s p -l port -d 'The server that listens on this port' -r
 complete -c highball -n "__fish_highball_using_subcommand upgrade" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c highball -n "__fish_highball_using_subcommand maintenance" -s p -l port -d 'The server that listens on this port' -r
-complete -c highball -n "__fish_highball_using_subcommand maintenance" -l message -d 'What the page says' -r
+complete -c highball -n "__fish_highball_using_subcommand maintenance" -l message -d 'Message on the page' -r
 complete -c highball -n "__fish_highball_using_subcommand maintenance" -l retry-after -d 'Time after which visitors and search engines come back [default: 10m]' -r
 complete -c highball -n "__fish_highball_using_subcommand maintenance" -l allow -d 'Address or network whose clients reach the application; you can repeat it' -r
 complete -c highball -n "__fish_highball_using_subcommand maintenance" -s h -l help -d 'Print help (see more with \'--help\')'
@@ -648,7 +648,7 @@ complete -c highball -n "__fish_highball_using_subcommand help; and not __fish_s
 complete -c highball -n "__fish_highball_using_subcommand help; and not __fish_seen_subcommand_from serve doctor config init status top restart refork upgrade maintenance stop memory bench help" -f -a "restart" -d 'Load new code without dropping requests (rolling restart)'
 complete -c highball -n "__fish_highball_using_subcommand help; and not __fish_seen_subcommand_from serve doctor config init status top restart refork upgrade maintenance stop memory bench help" -f -a "refork" -d 'Fork all workers again from a warm one, so that they share more memory'
 complete -c highball -n "__fish_highball_using_subcommand help; and not __fish_seen_subcommand_from serve doctor config init status top restart refork upgrade maintenance stop memory bench help" -f -a "upgrade" -d 'Start a new Highball in place of the running one, without dropping requests'
-complete -c highball -n "__fish_highball_using_subcommand help; and not __fish_seen_subcommand_from serve doctor config init status top restart refork upgrade maintenance stop memory bench help" -f -a "maintenance" -d 'Show visitors a page instead of the application, or end that'
+complete -c highball -n "__fish_highball_using_subcommand help; and not __fish_seen_subcommand_from serve doctor config init status top restart refork upgrade maintenance stop memory bench help" -f -a "maintenance" -d 'Show visitors a maintenance page, or the application again'
 complete -c highball -n "__fish_highball_using_subcommand help; and not __fish_seen_subcommand_from serve doctor config init status top restart refork upgrade maintenance stop memory bench help" -f -a "stop" -d 'Let a running server finish its requests and exit'
 complete -c highball -n "__fish_highball_using_subcommand help; and not __fish_seen_subcommand_from serve doctor config init status top restart refork upgrade maintenance stop memory bench help" -f -a "memory" -d 'Show the memory of running servers and their Ruby heaps'
 complete -c highball -n "__fish_highball_using_subcommand help; and not __fish_seen_subcommand_from serve doctor config init status top restart refork upgrade maintenance stop memory bench help" -f -a "bench" -d 'Measure an application, or compare ways to deploy it'

@@ -48,6 +48,13 @@ class Document
   def self.for_users = FOR_USERS.map { |path| new(path) }
   def self.all = (FOR_USERS + FOR_CONTRIBUTORS).map { |path| new(path) }
 
+  # Each option, and the text of its default, by the manual.
+  def self.defaults
+    @defaults ||= new("docs/configuration.md").text.split(/^### /).drop(1).to_h do |part|
+      [part[/\A\w+/], part[/^- default: (.*)$/, 1].to_s]
+    end
+  end
+
   attr_reader :path, :text
 
   def initialize(path)

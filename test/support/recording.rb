@@ -111,8 +111,6 @@ class Recording
     shell = ["env", "PATH=#{bin}:#{ENV.fetch('PATH')}", "PS1=#{PROMPT}", "bash", "--norc", "--noprofile"]
     pane("shell", SHELL_ROWS, *shell)
     pane("visitors", VISITOR_ROWS, "ruby", "-e", VISITORS, "#{@address}/", "4")
-    @started = Deadline.now
-    @cut = 0
   end
 
   PROMPT = "\\[\\e[1;34m\\]~/blog\\[\\e[0m\\] $ "
@@ -123,10 +121,17 @@ class Recording
     tmux("set-option", "-t", name, "status", "off")
   end
 
+  TYPO = "sed -i 's/validates/valdiates/' app/models/post.rb"
+
+  # The first picture has the first command, typed, and visitors.
   def film
+    tmux("send-keys", "-t", "shell", "-l", TYPO)
+    Deadline.wait("a command and visitors") { tmux("capture-pane", "-p", "-t", "shell").include?(TYPO) && visited? }
+    @started = Deadline.now
+    @cut = 0
     caption "Deploy a version with a typo, while visitors send requests"
-    watch 1.5
-    enter "sed -i 's/validates/valdiates/' app/models/post.rb"
+    watch 2.5
+    tmux("send-keys", "-t", "shell", "Enter")
     watch 0.8
     enter "highball restart"
     watch_until(/restart again/)
@@ -139,6 +144,8 @@ class Recording
     watch 2.5
     stuck
   end
+
+  def visited? = tmux("capture-pane", "-p", "-t", "visitors").match?(/[1-9]\d+ answered/)
 
   def stuck
     Thread.new { Net::HTTP.get(URI("#{@address}/reports/4711")) rescue nil } # rubocop:disable Style/RescueModifier -- it ends with the server

@@ -3,7 +3,8 @@
 require "cgi"
 
 # What terminals showed while time went on, as an animated SVG without scripts. Each line of a screen is drawn once for
-# each time span in which it did not change. Readers who want no motion see one moment of it.
+# each time span in which it did not change. Readers who want no motion, and programs that show none, see one moment
+# of it.
 class TerminalFilm
   # What a cell looks like.
   Style = Struct.new(:foreground, :background, :bold, :dim, :underlined, :reversed) do
@@ -80,8 +81,8 @@ class TerminalFilm
     "text{font:#{FONT}px ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace;fill:#{INK};white-space:pre}" \
       ".b{font-weight:700}.d{opacity:.65}.u{text-decoration:underline}" \
       ".h{font:600 13px system-ui,sans-serif;fill:#c3cad2}.f{opacity:0;animation-duration:#{seconds}s;" \
-      "animation-timing-function:step-end;animation-iteration-count:infinite}" \
-      "@media(prefers-reduced-motion:reduce){.f{animation:none}.s{opacity:1}}#{rules.join}"
+      "animation-timing-function:step-end;animation-iteration-count:infinite}.s{opacity:1}" \
+      "@media(prefers-reduced-motion:reduce){.f{animation:none}}#{rules.join}"
   end
 
   def drawn((row, text, from, to), width, still)

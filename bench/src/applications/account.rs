@@ -26,27 +26,27 @@ pub(super) const APPLICATIONS: [Application; 3] = [
         workload: "blog",
         kind: "blog",
         requests_per_second: [306.0, 388.0, 398.0],
-        why: "the example of this repository: the size of application that most people begin with. A third of the requests are for \
-              files of 64 KiB that visitors uploaded (Active Storage), which the application sends.",
+        why: "An example of this repository, as small as most applications at their beginning. A third of the requests are for \
+              uploaded files of 64 KiB (Active Storage), which the application sends.",
     },
     Application {
         workload: "shop",
         kind: "shop",
         requests_per_second: [91.0, 103.0, 96.0],
-        why: "the other example that was made for it: 22 models, pages of up to twenty partials, cached fragments, full-text search, \
+        why: "Another example of this repository: 22 models, pages of up to twenty partials, cached fragments, full-text search, \
               lists with filters and pages, JSON, and a menu and a footer from the database on every page, as shops have them.",
     },
     Application {
         workload: "redmine",
         kind: "forum",
         requests_per_second: [141.0, 140.0, 138.0],
-        why: "Debian's package, unchanged: a Rails application that has grown for twenty years, with 76 files of models, permissions, \
-              issues, wikis and search. Like a forum it shows long texts of many people; a request costs as much as in other grown \
+        why: "Debian's package, unchanged. A Rails application that has grown for twenty years, with 76 model files, permissions, \
+              issues, wikis and search. Like a forum, it shows long texts by many people. A request costs as much as in other large \
               applications.",
     },
 ];
 
 /// Memory then: two versions of a framework, each after 3,000 requests and a garbage collection.
 pub(super) const MEMORY: &str =
-    "In 2008, two versions of a framework were compared that way: 28.1 and 20.9 MB of private dirty memory \
+    "In 2008, two versions of a framework were compared in this way: 28.1 and 20.9 MB of private dirty memory \
     for a process, with heaps of 14.7 MB (7.8 free) and 8.1 MB (2.1 free).";

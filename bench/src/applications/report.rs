@@ -65,7 +65,7 @@ pub(super) fn markdown(results: &Results) -> String {
         results.trials.iter().map(|trial| trial.began).max(),
     ) {
         page += &format!(
-            "Measured by `highball bench origins`: it began with the first application at {}, and with the last at {}.\n\n",
+            "Measured by `highball bench origins`. The first application began at {}, the last at {}.\n\n",
             time(first),
             time(last)
         );
@@ -105,8 +105,7 @@ fn disturbance(results: &Results) -> String {
     let most = |share: fn(&Trial) -> f64| results.trials.iter().map(share).fold(0.0, f64::max);
     let (stolen, others) = (most(|trial| trial.stolen), most(|trial| trial.others));
     let mut text = format!(
-        "Of the machine's CPU time, its hypervisor kept at most {:.1} % in a measurement, and processes that are no part of it used at \
-         most {:.1} %.\n\n",
+        "In any measurement, the hypervisor kept at most {:.1}% of the CPU time, and unrelated processes used at most {:.1}%.\n\n",
         100.0 * stolen,
         100.0 * others
     );
@@ -129,7 +128,7 @@ fn both_years(results: &Results) -> String {
         text += &format!("| {} | {} |\n", one.kind, figures.join(" | "));
     }
     text += &format!("\n{}.\n\n", account::FAILED);
-    text += "Today's figures: the requests of all turns, divided by their time. Below, each application has medians of the turns.\n\n";
+    text += "Today's figures are the requests of all turns, divided by their time. The tables below have medians of the turns.\n\n";
     let titles: Vec<&str> = SCHEMES
         .iter()
         .filter_map(|scheme| results.trials.iter().find(|trial| trial.scheme == *scheme))
@@ -306,8 +305,8 @@ fn applications(results: &Results) -> String {
             }
         }
         text += &format!(
-            "- **{}** (in 2008: a {}): {} {} addresses, {} KiB on average. All servers served the same: each page had its status and \
-             its marker, and lengths differed by at most {:.1} %.\n",
+            "- **{}** (in 2008, a {}). {} {} addresses, {} KiB on average. Each page had the same status and marker under all servers, and \
+             lengths differed by at most {:.1}%.\n",
             one.workload,
             one.kind,
             one.why,
@@ -360,11 +359,10 @@ fn method(results: &Results) -> String {
          (`-n 10000`) after {} that are not. After {} in all, the load pauses for the garbage collections, and memory is read. A request \
          has failed if there is no connection, if it breaks, if 30 seconds pass without an answer, or if the answer has another status or \
          length than the page. Failed requests count neither in requests per second nor in latencies.\n\nEvery server has {} processes \
-         of {} thread{}. In 2008 there were ten. These are two for each core of a machine with two, so that a core has work while a \
-         process waits, and as many as in the other benchmarks of this repository; Passenger and Unicorn have no threads. Each server \
-         gets the same application, freshly started, in production mode, without a log of requests, by the configuration in \
-         `bench/schemes`. All clients always have a request under way, so latencies are those of a queue: the clients divided by the \
-         requests per second. CPU time is that of all of a server's processes, also of nginx. The clients run on the same machine and \
+         of {} thread{}. In 2008 there were ten. Two for each core keep a core busy while a process waits; the other benchmarks of \
+         this repository have as many. Passenger and Unicorn have no threads. Each server gets the same application, freshly \
+         started, in production mode, without an access log, configured as in `bench/schemes`. All clients always have a request under way, so latencies are those of a queue: the clients divided by the \
+         requests per second. CPU time counts all of a server's processes, nginx included. The clients run on the same machine and \
          use {} µs a request.\n\nThe servers of an application run at the same time. Each gets a part of its requests while the others have none, in {} \
          rounds, and another one begins each round: the speed of a machine may change by a fifth within minutes. What a server does between \
          its turns counts as its CPU time.\n\n{}.\n",

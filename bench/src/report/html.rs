@@ -1,7 +1,7 @@
 //! One page that needs nothing else: no other file, no network, no JavaScript.
 //!
 //! `page` is the order of what people see. `charts` (bars, latencies, memory) and `rates` (latency over the offered
-//! rate) draw SVG in per cent of the width, so that a chart fills a desk and a phone alike and its text keeps its
+//! rate) draw SVG in percent of the width, so that a chart fills a desk and a phone alike and its text keeps its
 //! size; `tables` writes the tables of `report::tables`; `tabs` switches between loads with radio buttons and CSS.
 
 mod charts;

@@ -8,14 +8,14 @@ use crate::results::Results;
 /// Above this share of stolen or others' CPU time (in percent), the report warns that figures may be off.
 const NOTEWORTHY_PERCENT: f64 = 5.0;
 
-/// `stolen 0.1 % (at most 0.4 %), others 0.0 % (at most 0.8 %)`; empty without samples.
+/// `stolen 0.1% (at most 0.4%), others 0.0% (at most 0.8%)`; empty without samples.
 pub(super) fn disturbance(comparison: &Comparison) -> String {
     let parts: Vec<String> = [STOLEN, OTHERS]
         .iter()
         .filter_map(|figure| {
             let share = comparison.over_all(figure)?;
             let [median, most] = [share.median, share.most].map(|value| figure.write(value));
-            Some(format!("{} {median} % (at most {most} %)", figure.title))
+            Some(format!("{} {median}% (at most {most}%)", figure.title))
         })
         .collect();
     parts.join(", ")
@@ -47,7 +47,7 @@ pub(super) fn warnings(results: &Results, comparisons: &[Comparison]) -> Vec<Str
         let most = shares.into_iter().fold(0.0, f64::max);
         if most > NOTEWORTHY_PERCENT {
             warnings.push(format!(
-                "The machine was not ours alone: {who} up to {} % of its CPU time (median under one load). Compare \
+                "The machine was not ours alone: {who} up to {}% of its CPU time (median under one load). Compare \
                  schemes with each other rather than with other machines, and measure again when it is quiet.",
                 figure.write(most)
             ));

@@ -146,8 +146,8 @@ pub(super) fn method(results: &Results) -> String {
     let method = &results.method;
     let tuned = results.schemes.iter().any(|scheme| scheme.server == "Puma" && scheme.front.is_some());
     format!(
-        "Every scheme was given {} (processes) of {} each. The schemes are measured in turn (A B C, A B C, …), so that a slow \
-         minute of the machine meets all of them: {}, each of {} s of warm-up, which is discarded, and {} s of \
+        "Every scheme was given {} (processes) of {} each. The schemes are measured in turn (A B C, A B C, …), so \
+         that a slow minute of the machine affects all of them: {}, each of {} s of warm-up, which is discarded, and {} s of \
          load. A figure is the median of the rounds, with the smallest and the largest.{}",
         count(method.workers.into(), "worker"),
         count(method.threads.into(), "thread"),
@@ -167,8 +167,8 @@ const TUNED_PUMA: &str = " Puma behind a front end is tuned (max_fast_inline 1):
 pub(super) const FIGURES: [(&str, &str); 9] = [
     (
         "Place",
-        "Two schemes are in clear order where their spreads have nothing in common. A place of 2–4 says that the \
-         spread overlaps those of others: there is no clear order among these places. Floors, schemes with errors \
+        "Two schemes are in clear order if their ranges do not overlap. A place such as 2–4 means that the range \
+         overlaps others: these places have no clear order. Floors, schemes with errors \
          and single rounds have no place.",
     ),
     (
@@ -178,15 +178,16 @@ pub(super) const FIGURES: [(&str, &str); 9] = [
     ),
     (
         "Latency",
-        "At saturation a connection sends its next request when it has the answer to the last. Where a rate is named, \
-         requests are sent on time whatever comes back, and a late one counts from when it should have been sent.",
+        "At saturation, a connection sends its next request when it has the answer to the last. At a given rate, \
+         requests are sent on time whatever comes back, and a latency counts from the time at which its request \
+         was due.",
     ),
     (
         "Memory",
         "Private dirty pages of all processes right after the load, and the rings: pages that Highball's processes \
          share, counted once. PSS contains them.",
     ),
-    ("Context switches, system calls, objects, GC", "Per request; – where they could not be counted."),
+    ("Context switches, system calls, objects, GC", "Per request; – if they could not be counted."),
     ("Cold start", "From the start of the first process to the first answer."),
     (
         "Errors",
@@ -196,10 +197,10 @@ pub(super) const FIGURES: [(&str, &str); 9] = [
     (
         "Stolen, others",
         "The share of the machine's CPU time that its hypervisor kept, and that other processes than the scheme and \
-         the load generator used. Where either is more than a few per cent, measure again.",
+         the load generator used. If either is more than a few percent, measure again.",
     ),
     (
         "Floor",
-        "A server that runs no Ruby: what this machine and the load generator can do at all. It is shown apart.",
+        "A server that runs no Ruby: the most that this machine and the load generator can do. It has no place.",
     ),
 ];

@@ -120,8 +120,8 @@ fn other(name: &str, matches: &ArgMatches) -> Invocation {
 }
 
 /// What all commands and the server read beside their options.
-const CONTROL: &str = "Environment:\n  HIGHBALL_CONTROL  Path of the control socket, by which commands find the server, or of a folder of such \
-                       sockets.\n                    Set it for both. See docs/signals.md.";
+const CONTROL: &str = "Environment:\n  HIGHBALL_CONTROL  Control socket of the server, or a folder of control sockets.\n                    \
+                       Set it for the server and for commands. See docs/signals.md.";
 
 /// The whole command: for parsing, its help texts, man pages and completions.
 pub fn command() -> clap::Command {
@@ -234,13 +234,13 @@ fn top() -> clap::Command {
         .long_about(
             "Watch a running server: its applications, their workers, and every running request, with its age and what its \
              thread does. Keys: up and down choose a request, Enter shows its backtrace, r restarts the \
-             application, + and - change the number of workers, k replaces the worker of the request, q ends. If \
-             standard output is not a terminal, it prints one picture",
+             application, + and - change the number of workers, k replaces the worker of the request, q quits. If \
+             standard output is not a terminal, it prints one snapshot",
         );
     with_selector_args(command).args([
-        flag("once", "Print one picture, for scripts and logs"),
-        flag("backtraces", "Print one picture, with the backtraces of all requests"),
-        flag("json", "Print one picture as JSON, for programs"),
+        flag("once", "Print one snapshot, for scripts and logs"),
+        flag("backtraces", "Print one snapshot, with the backtraces of all requests"),
+        flag("json", "Print one snapshot as JSON, for programs"),
         flag("token", "Print the token for actions in the dashboard (option `admin_actions`)"),
     ])
 }
@@ -250,7 +250,7 @@ fn maintenance() -> clap::Command {
         .required(true)
         .value_parser(PossibleValuesParser::new(["on", "off"]))
         .help("Whether visitors get the page");
-    let message = Arg::new("message").long("message").value_name("TEXT").help("What the page says");
+    let message = Arg::new("message").long("message").value_name("TEXT").help("Message on the page");
     let time =
         |text: &str| value::duration(text, &(Duration::from_secs(1)..=Duration::from_secs(30 * 86_400)));
     let retry_after = Arg::new("retry-after")
@@ -265,11 +265,11 @@ fn maintenance() -> clap::Command {
         .value_parser(|text: &str| networks(text).map(|_| text.to_owned()))
         .help("Address or network whose clients reach the application; you can repeat it");
     let command = clap::Command::new("maintenance")
-        .about("Show visitors a page instead of the application, or end that")
+        .about("Show visitors a maintenance page, or the application again")
         .long_about(
-            "Show visitors a page with status 503 instead of the application, or end that. It begins and ends at once, without a \
-             restart, and stays over restarts. Health checks, running requests and open WebSockets go on. The command \
-             prints a link that lets your browser reach the application",
+            "Show visitors a maintenance page with status 503 instead of the application, or the application again. The change \
+             takes effect within a second, and restarts keep it. Health checks, running requests and open WebSockets go on. \
+             The command prints a link that lets your browser reach the application",
         )
         .arg(switch);
     with_selector_args(command).args([message, retry_after, allow])

@@ -191,7 +191,7 @@ pub enum Invocation {
 pub enum MaintenanceSwitch {
     /// Visitors get a page.
     On {
-        /// What the page says.
+        /// Message on the page.
         message: Option<String>,
         /// When they are asked to come back.
         retry_after: Option<Duration>,

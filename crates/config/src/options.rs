@@ -352,9 +352,9 @@ static ADDRESSES: &[Opt] = &[
         value: &Value(at_most(redirects::MOST, "redirects", REDIRECT), |f| &mut f.app.redirects.list),
         default: Default::Without("none"),
         example: "/old/* /new/*",
-        doc: "Path that has moved, its new path or URL, and optionally a status: 301 (the default), 302, 307 or 308. With `*` at its \
-              end, a path stands for all that begin with it; a `*` at the end of the target stands for the same rest. The query is \
-              kept. Both paths are below the application's `prefix`. You can repeat it; in the file, use a list. See \
+        doc: "Path that has moved, its new path or URL, and optionally a status: 301 (the default), 302, 307 or 308. A `*` at its \
+              end matches any rest of the path, and the rest takes the place of a `*` at the end of the target. The query is kept. \
+              Both paths are below the application's `prefix`. You can repeat it; in the file, use a list. See \
               [redirects.md](redirects.md).",
     },
     Opt {
@@ -1200,8 +1200,8 @@ static HUB: &[Opt] = &[
         value: &Value(Count(0..=1_000_000_u32), |f| &mut f.app.limits.hub.held),
         default: Default::Is("10000"),
         example: "50000",
-        doc: "Most [held responses](server-sent-events.md) of the application. Further ones get 503 with `Retry-After`. Each counts as \
-              a connection, or as a stream of an HTTP/2 connection.",
+        doc: "Largest number of [held responses](server-sent-events.md). Further ones get 503 with `Retry-After`. Each takes a \
+              connection, or a stream of an HTTP/2 connection.",
     },
     Opt {
         name: "max_held_streams",
@@ -1209,7 +1209,7 @@ static HUB: &[Opt] = &[
         value: &Value(Count(1..=1000_u32), |f| &mut f.app.limits.hub.held_streams),
         default: Default::Is("32"),
         example: "100",
-        doc: "Most streams of messages that a held response names. With more, the client gets 502.",
+        doc: "Largest number of streams that a held response may name. With more, the client gets 502.",
     },
     Opt {
         name: "max_message",
@@ -1217,7 +1217,7 @@ static HUB: &[Opt] = &[
         value: &Value(Size(1..=16 * MIB), |f| &mut f.app.limits.hub.message_bytes),
         default: Default::Is("256k"),
         example: "1m",
-        doc: "Largest message that the application can publish with `Highball.publish`.",
+        doc: "Largest message. `Highball.publish` raises an exception for a larger one.",
     },
     Opt {
         name: "hub_history",
@@ -1225,7 +1225,8 @@ static HUB: &[Opt] = &[
         value: &Value(Count(1..=100_000_u32), |f| &mut f.app.limits.hub.history),
         default: Default::Is("1000"),
         example: "100",
-        doc: "Most messages that each stream keeps for clients that reconnect. A client that falls further behind is closed.",
+        doc: "Number of messages that each stream keeps for clients that reconnect. Highball disconnects a client that falls further \
+              behind.",
     },
     Opt {
         name: "hub_history_time",
@@ -1233,7 +1234,7 @@ static HUB: &[Opt] = &[
         value: &Value(Time(SECOND..=DAY), |f| &mut f.app.limits.hub.history_time),
         default: Default::Is("5m"),
         example: "1h",
-        doc: "How long a stream keeps its messages.",
+        doc: "Time for which a stream keeps a message for clients that reconnect.",
     },
     Opt {
         name: "hub_heartbeat",
@@ -1241,8 +1242,8 @@ static HUB: &[Opt] = &[
         value: &Value(Time(SECOND..=HOUR), |f| &mut f.app.limits.hub.heartbeat),
         default: Default::Is("15s"),
         example: "30s",
-        doc: "How often a held response without messages gets a comment, so that proxies don't close it, and clients that have gone are \
-              noticed.",
+        doc: "Interval at which a held response without messages gets a comment, so that proxies do not close it, and Highball notices \
+              when the client has left.",
     },
     Opt {
         name: "max_hub",
@@ -1250,8 +1251,8 @@ static HUB: &[Opt] = &[
         value: &Value(Size(0..=PIB), |f| &mut f.server.limits.hub_bytes),
         default: Default::Is("64m"),
         example: "256m",
-        doc: "Memory for the messages that the hubs of all applications keep. One of several applications gets at most half of it. \
-              When it is full, Highball drops the oldest messages of the application that publishes.",
+        doc: "Memory for the messages that streams keep, of all applications together. One of several applications gets at most half \
+              of it. When it is full, Highball drops the oldest messages of the application that publishes.",
     },
 ];
 
@@ -1339,7 +1340,7 @@ static LOGS: &[Opt] = &[
         name: "max_output",
         scope: Scope::Privileged(Applies::AtOnce),
         value: &Value(OrNone(Size(KIB..=GIB)), |f| &mut f.app.max_output_bytes),
-        default: Default::Is("1M"),
+        default: Default::Is("1m"),
         example: "4M",
         doc: "Output per second of an application of another user, in bytes. A burst may have four times as much. Highball drops \
               the rest, and the log says how much. If Highball and the application run as the same user, there is no limit: the \
@@ -1463,8 +1464,8 @@ static SECURITY: &[Opt] = &[
         example: "/login 5/min",
         doc: "Number of requests that each client may send, for all paths or for a path: `10/s`, `/login 5/min`, `/api/* 100/min \
               burst 20`. Further requests get 429 with `Retry-After`, and do not reach the application. A client is an IPv4 \
-              address or an IPv6 network (/64). `burst` is the number of requests at once, otherwise that before the slash. All \
-              limits that match count. You can repeat it; in the file, use a list. See [rate-limits.md](rate-limits.md).",
+              address or an IPv6 network (/64). `burst` is the number of requests at once; without it, the number before the slash \
+              counts. All limits that match apply. You can repeat it; in the file, use a list. See [rate-limits.md](rate-limits.md).",
     },
     Opt {
         name: "rate_limit_exempt",

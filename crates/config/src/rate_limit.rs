@@ -5,13 +5,13 @@ use std::time::Duration;
 use crate::settings::RateRule;
 use crate::value;
 
-/// The most rate limits of an application: a request can count towards all of them.
+/// Largest number of rate limits of an application: a request can count towards all of them.
 pub(crate) const MOST: usize = 16;
 
-/// The units, each with its seconds.
+/// Units, each with its seconds.
 const UNITS: [(&str, u64); 5] = [("s", 1), ("min", 60), ("m", 60), ("h", 3600), ("d", 86_400)];
 
-/// The most requests, in the shortest time and at once.
+/// Largest number of requests, in the shortest time and at once.
 const MOST_REQUESTS: u32 = 1_000_000;
 
 /// A limit for all paths, or for some.

@@ -1,9 +1,9 @@
-//! Redirects of an application: how one is written ([`redirect`]), and whether a browser would go in a circle ([`check`]).
+//! Redirects of an application: how to read one ([`redirect`]), and whether a browser would go in a circle ([`check`]).
 
 use crate::settings::{Redirect, Redirects};
 use crate::value;
 
-/// The most redirects of an application: each is compared with the path of each request.
+/// Largest number of redirects of an application: each is compared with the path of each request.
 pub(crate) const MOST: usize = 256;
 
 const STATUSES: [u16; 4] = [301, 302, 307, 308];
@@ -60,10 +60,10 @@ fn host_and_port(authority: &str) -> Option<String> {
     Some(port.map_or_else(|| host.clone(), |port| format!("{host}:{port}")))
 }
 
-/// Makes sure that no browser is sent in a circle, as far as it stays with this application.
+/// Checks that no browser is sent in a circle within this application.
 ///
 /// # Errors
-/// One would be; the redirects by which.
+/// The redirects that form a circle.
 pub(crate) fn check(redirects: &Redirects, hosts: &[String]) -> Result<(), String> {
     for (index, redirect) in redirects.list.iter().enumerate() {
         if redirects.list[..index].iter().any(|other| other.from == redirect.from) {
@@ -84,7 +84,7 @@ pub(crate) fn check(redirects: &Redirects, hosts: &[String]) -> Result<(), Strin
     Ok(())
 }
 
-/// Paths that it is about: what else stands behind its beginning matters only if another one is about that.
+/// Returns paths that match: the rest behind the beginning matters only if another redirect is about it.
 fn samples(redirect: &Redirect, all: &[Redirect]) -> Vec<String> {
     let Some(beginning) = redirect.from.0.strip_suffix('*') else { return vec![redirect.from.0.clone()] };
     let to = redirect.to.strip_suffix('*').unwrap_or(&redirect.to);
@@ -93,7 +93,7 @@ fn samples(redirect: &Redirect, all: &[Redirect]) -> Vec<String> {
     rests.map(|rest| format!("{beginning}{rest}")).collect()
 }
 
-/// The redirects that are followed from this path again and again.
+/// Returns the redirects that are followed from this path again and again.
 fn circle_from<'a>(path: String, redirects: &'a Redirects, hosts: &[String]) -> Option<Vec<&'a Redirect>> {
     let canonical = redirects.canonical_host.as_deref();
     let is_ours = |host: &str| canonical == Some(host) || hosts.iter().any(|other| other == host);

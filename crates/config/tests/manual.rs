@@ -52,7 +52,7 @@ fn man_pages() -> BTreeMap<String, Vec<u8>> {
         if name == "highball" {
             render_overview(&man, &mut text);
         } else {
-            man.render(&mut text).unwrap();
+            render_command(command, &man, &mut text);
         }
         pages.insert(format!("{name}.1"), text);
     }
@@ -67,6 +67,46 @@ fn render_overview(man: &Man, text: &mut Vec<u8>) {
     man.render_subcommands_section(text).unwrap();
     man.render_options_section(text).unwrap();
     man.render_version_section(text).unwrap();
+}
+
+/// A synopsis names at most this number of options: the pages of `serve` and others have every option of the server.
+const NAMED: usize = 20;
+
+/// The page of a command.
+fn render_command(command: &clap::Command, man: &Man, text: &mut Vec<u8>) {
+    man.render_title(text).unwrap();
+    man.render_name_section(text).unwrap();
+    if command.get_opts().count() > NAMED {
+        let name = command.get_bin_name().unwrap_or_default();
+        let arguments: String = command
+            .get_positionals()
+            .map(|one| match one.is_required_set() {
+                true => format!(" \\fI{}\\fR", one.get_id()),
+                false => format!(" [\\fI{}\\fR]", one.get_id()),
+            })
+            .collect();
+        text.extend(format!(".SH SYNOPSIS\n\\fB{name}\\fR [OPTIONS]{arguments}\n").bytes());
+    } else {
+        man.render_synopsis_section(text).unwrap();
+    }
+    man.render_description_section(text).unwrap();
+    man.render_options_section(text).unwrap();
+    if let Some(environment) = command.get_after_help() {
+        text.extend(environment_section(&environment.to_string()).bytes());
+    }
+}
+
+/// `Environment:`, and lines such as `  NAME  What it is.`, which may go on.
+fn environment_section(help: &str) -> String {
+    let variables = help.strip_prefix("Environment:\n").expect("only the environment follows the options");
+    let mut text = String::from(".SH ENVIRONMENT\n");
+    for line in variables.lines() {
+        match line.trim_start().split_once("  ") {
+            Some((name, what)) => text += &format!(".TP\n\\fB{name}\\fR\n{what}\n"),
+            None => text += &format!("{}\n", line.trim_start()),
+        }
+    }
+    text
 }
 
 #[test]

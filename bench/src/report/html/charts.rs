@@ -18,7 +18,7 @@ fn chart(title: &str, note: &str, rows: &str) -> String {
 }
 
 /// One scheme: its place and title (as HTML), what is drawn, and the figure in words. `drawing` is SVG; its x is in
-/// per cent.
+/// percent.
 fn row(class: &str, place: &str, title: &str, value: &str, drawing: &str) -> String {
     format!(
         "<li class=\"{class}\"><span class=\"place\">{}</span><span class=\"name\">{}</span>\
@@ -52,7 +52,7 @@ fn title(row: &Row) -> String {
     }
 }
 
-/// A bar from 0 and a whisker from the smallest to the largest, in per cent of the width.
+/// A bar from 0 and a whisker from the smallest to the largest, in percent of the width.
 fn bar(row: &Row, figure: &Figure, all: f64) -> String {
     let Some(spread) = row.spread(figure) else { return String::new() };
     let [width, least, most] = [spread.median, spread.least, spread.most].map(|value| percent(value / all));
@@ -67,7 +67,7 @@ fn bar(row: &Row, figure: &Figure, all: f64) -> String {
     drawing
 }
 
-/// A share of the width (0 to 1) in per cent; the last one is left for the end of a line.
+/// A share of the width (0 to 1) in percent; the last one is left for the end of a line.
 pub(super) fn percent(share: f64) -> String {
     let share = if share.is_finite() { share.clamp(0.0, 1.0) } else { 0.0 };
     format!("{:.2}", 99.0 * share)

@@ -1,7 +1,7 @@
-//! `highball maintenance`: writes the file by which an application's visitors get a page, or removes it.
+//! `highball maintenance`: writes the file that switches an application's maintenance on, or removes it.
 //!
-//! It is a file of the application's user, who may switch maintenance so, and of no other application. Root writes it with the
-//! user's rights: nothing in the application's folder leads root elsewhere.
+//! The file belongs to the application's user, who may switch only this application. Root writes it with that user's rights,
+//! so nothing in the application's folder leads root elsewhere.
 
 use crate::admin::random_digits;
 use crate::commands::{announce, ask, unexpected, CommandError, LOOK_EVERY};
@@ -22,10 +22,10 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 
-/// How long a server may take to see the file.
+/// Time for a server to see the file.
 const FOLLOWS_WITHIN: Duration = Duration::from_secs(5);
 
-/// Switches the selected application, or all of the selected instance.
+/// Switches the selected application, or all applications of the selected server.
 pub(crate) fn maintenance(switch: &MaintenanceSwitch, selector: &Selector) -> Result<(), CommandError> {
     let found = selected(selector)?;
     let instance = the_only(&found)?;
@@ -66,14 +66,15 @@ fn switch_app(switch: &MaintenanceSwitch, app: &AppReport, instance: &Instance) 
     Ok(())
 }
 
-/// Does it with the rights of the application's user.
+/// Switches it with the rights of the application's user.
 fn as_user_of(app: &AppReport, act: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
     let changes = geteuid().is_root() && !app.user.is_empty() && app.user != "root";
     let user = changes.then(|| User::of(&app.user).ok_or(io::ErrorKind::NotFound)).transpose()?;
     with_rights_of(user.as_ref(), act)?
 }
 
-/// Whether the file is there. The server has named it, which root does not believe: no other file is replaced or removed.
+/// Returns whether the file exists. Root does not trust the path that the server names: it replaces and removes no other
+/// file.
 fn is_there(path: &Path) -> io::Result<bool> {
     let wrong = |problem: String| io::Error::new(io::ErrorKind::InvalidData, problem);
     let Some(folder) = path.parent().filter(|_| is_maintenance_file(path)) else {
@@ -95,7 +96,7 @@ fn is_there(path: &Path) -> io::Result<bool> {
     }
 }
 
-/// Writes the file, whole or not at all, and only for its user: it has the key.
+/// Writes the file, whole or not at all, and readable only for its user, because it has the key.
 fn write(path: &Path, notice: &MaintenanceNotice) -> io::Result<()> {
     is_there(path)?;
     if let Some(folder) = path.parent().filter(|folder| folder.ends_with("tmp")) {
@@ -122,7 +123,7 @@ fn remove(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Waits until the server has seen that it is on since then, or off.
+/// Waits until the server has seen the change.
 fn wait(since_ms: Option<u64>, app: &AppReport, instance: &Instance) -> Result<(), CommandError> {
     let deadline = Instant::now() + FOLLOWS_WITHIN;
     loop {

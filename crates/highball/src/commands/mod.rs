@@ -61,7 +61,7 @@ pub(crate) enum CommandError {
     NotFollowed(String),
     #[error("not serving: {0}")]
     NotServing(String),
-    #[error("it did not work for {0} of {1} applications; see above")]
+    #[error("this failed for {0} of {1} applications; see above")]
     NotForAll(usize, usize),
     #[error("the instance with pid {0} has ended before it was done")]
     Ended(i32),

@@ -149,7 +149,7 @@ fn stage_words(state: &str) -> &str {
     match state {
         "queued" => "waiting until it can begin",
         "booting" => "booting the new version",
-        "probing" => "asking it whether it answers",
+        "probing" => "checking that it answers",
         "rolling" => "replacing the workers",
         "choosing" | "asking" => "looking for a worker to fork from",
         "relieving" => "forking a worker that serves in its place",

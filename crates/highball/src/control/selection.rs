@@ -15,11 +15,13 @@ pub(crate) enum SelectionError {
     #[error("no Highball is running for this user{0}{1}")]
     NoneRuns(String, String),
     #[error(
-        "this was reached{0}, and gave no answer that can be used:\n    {1}\nIts log says more. It still obeys \
+        "there is a server{0}, but it gave no answer that can be used:\n    {1}\nIts log says more. It still obeys \
          signals: kill -USR1 PID restarts its applications, kill -TERM PID stops it"
     )]
     NoneAnswers(String, String),
-    #[error("several instances of Highball run; say which, by --port N or the application's folder:\n{0}")]
+    #[error(
+        "several Highball servers are running; choose one with --port N or the application's folder:\n{0}"
+    )]
     SeveralRun(String),
     #[error(
         "{0} is one of {1} applications of the server with pid {2}, and this command acts on the \
