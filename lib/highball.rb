@@ -52,7 +52,7 @@ module Highball
       @publisher.publish(stream, data, event)
     end
 
-    # Ends what is connected to the server for messages: a worker that becomes a mold must not pass it on to its forks.
+    # Closes the connections for messages: a worker that becomes a mold must not pass them on to its forks.
     def leave_hub
       @publisher&.close
       Listener.all.dup.each(&:stop) if const_defined?(:Listener, false)

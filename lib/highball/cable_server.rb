@@ -1,14 +1,13 @@
 # frozen_string_literal: true
 
 module Highball
-  # A process that has served WebSockets holds threads and descriptors of Action Cable. Its forks cannot use them: the
-  # threads end with the fork, and the forks would share the descriptors. Where they are missing, Action Cable makes
-  # others.
+  # Drops the threads and descriptors of Action Cable in a process that has served WebSockets, before it forks: forks
+  # have no such threads, and must not share the descriptors. Action Cable creates new ones when it needs them.
   module CableServer
-    # Its event loop, and the timer that runs there. (`restart` drops the others.)
+    # Action Cable's event loop, and the timer that runs there. (`restart` drops the rest.)
     LEFT = %i[@event_loop @heartbeat_timer].freeze
 
-    # Drops them all. The process has to have stopped serving.
+    # Call it after the process has stopped serving.
     def self.forget
       return unless defined?(::ActionCable) && (server = ::ActionCable.instance_variable_get(:@server))
 

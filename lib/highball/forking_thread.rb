@@ -6,10 +6,10 @@ module Highball
   # priority of the thread that made it. So the main thread boots, and this one, which is older and has the usual
   # priority, forks. In the forked process it is the main thread.
   class ForkingThread
-    # Of nice(1). The boot gets all that is idle, and of a CPU that a serving worker could use, too, a quarter with 5,
-    # and a tenth with 10.
+    # Nice value to add, once or twice. The boot gets all idle CPU time. Of a CPU for which it competes with a worker,
+    # it gets a quarter with 5, and a tenth with 10.
     STEP = 5
-    # proc(5): nanoseconds for which the main thread has run, and has waited for a CPU.
+    # Nanoseconds for which the main thread has run, and has waited for a CPU: see proc(5).
     RUN_AND_WAITED = "/proc/self/schedstat"
 
     # Lowers the priority of the calling thread, for good.
@@ -17,8 +17,8 @@ module Highball
       Process.setpriority(Process::PRIO_PROCESS, 0, Process.getpriority(Process::PRIO_PROCESS, 0) + STEP)
     end
 
-    # The same again, if the main thread has waited for a CPU for less time than it has run. Then some are idle, and the
-    # boot takes hardly longer. Where all are busy, it would take many times as long.
+    # Lowers it again if the main thread has run for longer than it has waited for a CPU. Then some CPUs are idle, and
+    # the boot takes hardly longer. With all CPUs busy, it would take many times as long.
     def self.lower_priority_again(counts = RUN_AND_WAITED)
       run, waited = File.read(counts).split.map { |nanoseconds| Integer(nanoseconds) }
       lower_priority if waited < run

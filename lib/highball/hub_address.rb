@@ -4,17 +4,17 @@ require "json"
 require "socket"
 
 module Highball
-  # Where the server that serves this application takes messages. Workers, and processes that they start, have it in
-  # their environment; other processes ask the control sockets of this user's servers.
+  # Finds the hub of this application. Workers, and processes that they start, have its address in their environment.
+  # Other processes ask the control sockets of this user's servers.
   module HubAddress
     VARIABLE = "HIGHBALL_HUB"
     CONTROL = "HIGHBALL_CONTROL"
-    # How long a server may take to answer, in seconds.
+    # Time for a server to answer, in seconds.
     TIME = 2
     ANSWER_BYTES = 1 << 20
 
     class << self
-      # Addresses, the most likely one first.
+      # Returns the addresses to try, the most likely one first.
       def all
         Enumerator.new do |addresses|
           own = ENV.fetch(VARIABLE, nil)
@@ -23,7 +23,7 @@ module Highball
         end
       end
 
-      # The folder of this application.
+      # Returns the folder of this application.
       def folder
         root = ::Rails.root if defined?(::Rails) && ::Rails.respond_to?(:root)
         (root || Dir.pwd).to_s
@@ -31,7 +31,7 @@ module Highball
 
       private
 
-      # The server that has started last comes first.
+      # The newest server comes first.
       def control_sockets
         named = ENV.fetch(CONTROL, "")
         return [named] if File.socket?(named)
@@ -61,7 +61,7 @@ module Highball
         false
       end
 
-      # The address for this application, if the server at this control socket serves it.
+      # Returns the address for this application, if the server at this control socket serves it.
       def of_server(path)
         apps = JSON.parse(ask(path)).fetch("apps", [])
         own = File.realpath(folder)

@@ -4,16 +4,16 @@ require "socket"
 require_relative "hub_address"
 
 module Highball
-  # The server did not take a message, or it is not known whether it has.
+  # The server did not take a message, or did not say whether it has.
   class PublishError < StandardError; end
 
-  # A connection of this process to the hub of its application. The table in crates/front/src/publishers.rs describes
-  # what is sent. Each method that waits has until `ends_at`, by the monotonic clock; nil: for ever.
+  # A connection of this process to the hub of its application. crates/front/src/publishers.rs describes the protocol.
+  # Methods wait until `ends_at` of the monotonic clock, or without limit if it is nil.
   class HubConnection
     class << self
       def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
 
-      # Connects to the server that takes messages of this application now.
+      # Connects to the server that takes the messages of this application.
       def open(ends_at)
         HubAddress.all.each do |address|
           return new(address, ends_at)
@@ -37,13 +37,13 @@ module Highball
       [code, read(length, ends_at).force_encoding(Encoding::UTF_8)]
     end
 
-    # The name of a stream and the text of an event, as a process gets them that listens.
+    # Waits for the next message. Returns the name of its stream and the text of its event.
     def next_message
       name, text = read(8, nil).unpack("L<2")
       [read(name, nil).force_encoding(Encoding::UTF_8), read(text, nil).force_encoding(Encoding::UTF_8)]
     end
 
-    # Whether the server has not closed it. It says nothing unasked to a process that publishes.
+    # Returns whether the connection is open. (The server sends nothing but replies to a process that publishes.)
     def alive? = @socket.read_nonblock(1, exception: false) == :wait_readable
 
     def close = @socket.close

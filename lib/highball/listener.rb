@@ -3,11 +3,11 @@
 require_relative "hub_connection"
 
 module Highball
-  # Receives what is published to the streams of this application whose names begin with a prefix, in a thread. If the
-  # server ends the connection, for example since a new one has taken over, it connects again and goes on where it was.
+  # Receives messages in a thread: those of all streams whose names begin with a prefix. If the server ends the
+  # connection, for example in a hot restart, the thread reconnects and continues after its last message.
   class Listener
     LISTEN = 1
-    # How long connecting may take, and the longest pause between two tries, in seconds.
+    # Time to connect, and the longest pause between two attempts, in seconds.
     TIME = 5
     PAUSE = 2
     # One line of an event.
@@ -19,7 +19,7 @@ module Highball
       attr_reader :all
     end
 
-    # Calls the block with the name of the stream behind the prefix, and the data.
+    # Calls the block with the name of the stream, without the prefix, and with the data.
     def initialize(prefix, logger, &receive)
       @prefix = prefix
       @logger = logger
@@ -32,16 +32,16 @@ module Highball
       start
     end
 
-    # Whether it is of this process: a fork has no such thread.
+    # Returns whether this process has the thread. (A fork has not.)
     def own? = @pid == Process.pid
 
-    # Runs the block once each message that is published from then on will be received.
+    # Runs the block once all messages that are published afterwards will be received.
     def when_listening(&block)
       now = @mutex.synchronize { @listens || (@waiting.push(block) && false) }
       yield if now
     end
 
-    # Ends the thread. Nothing is received any more.
+    # Ends the thread.
     def stop
       Listener.all.delete(self)
       @stopped = true
@@ -83,9 +83,9 @@ module Highball
       waiting.each { |block| guard(&block) }
     end
 
-    # (The server ends connections when another one takes over: the first try finds that one.)
+    # (The first failure is normal: a hot restart ends connections, and the next attempt finds the new server.)
     def report(error)
-      @logger&.warn("Highball: no messages are received, trying again: #{error.message}") if @failures.to_i == 1
+      @logger&.warn("Highball: cannot receive messages, trying again: #{error.message}") if @failures.to_i == 1
     end
 
     def receive(name, text)
@@ -95,11 +95,11 @@ module Highball
       guard { @receive.call(name.delete_prefix(@prefix), data) }
     end
 
-    # The application's mistakes must not end the thread.
+    # An exception of the application must not end the thread.
     def guard
       yield
     rescue StandardError => e
-      lines = ["Highball: #{e.class} in a receiver of messages: #{e.message}", *e.backtrace.first(20)]
+      lines = ["Highball: #{e.class} while the application received a message: #{e.message}", *e.backtrace.first(20)]
       @logger&.error(lines.join("\n"))
     end
   end

@@ -3,16 +3,16 @@
 require_relative "hub_connection"
 
 module Highball
-  # Publishes messages of this process: over one connection to the server for each thread that does so at the moment.
+  # Publishes messages of this process. Each thread that publishes has a connection to the server.
   class Publisher
-    # How long a message may take, in seconds.
+    # Time to publish a message, in seconds.
     TIME = 5
-    # The most idle connections.
+    # Largest number of idle connections.
     IDLE = 4
-    # The longest text, in bytes.
+    # Longest text, in bytes.
     TEXT_BYTES = (1 << 32) - 1
 
-    # The kind of the order, and the code by which a server says that another one takes the message.
+    # The order to publish, and the reply of a server that another one has replaced.
     PUBLISH = 0
     ELSEWHERE = 2
 
@@ -24,10 +24,10 @@ module Highball
       @idle = []
     end
 
-    # Returns the id of the message.
+    # Publishes a message. Returns its id.
     def publish(stream, data, event)
       texts = [stream, event, data].map { |text| text.to_s.b }
-      raise PublishError, "a message has less than 4 GiB" if texts.any? { |text| text.bytesize > TEXT_BYTES }
+      raise PublishError, "a message must have less than 4 GiB" if texts.any? { |text| text.bytesize > TEXT_BYTES }
 
       ends_at = HubConnection.now + TIME
       code, text = exchange(texts, ends_at)
@@ -50,7 +50,7 @@ module Highball
       reply.first == ELSEWHERE ? connection.close : keep(connection)
       reply
     ensure
-      connection&.close unless reply # what comes next on it could be half of a reply
+      connection&.close unless reply # its next bytes may be the rest of a reply
     end
 
     def idle

@@ -7,7 +7,7 @@ require_relative "ruby31/select_in_fibers" if RUBY_VERSION < "3.2"
 module Highball
   # Requests of a worker that run on fibers, all of them in one thread: while one waits, the others go on.
   class RequestFibers
-    # A fiber that computes for as long keeps all others waiting: the log names it.
+    # Seconds of computation after which the log names a fiber, because all others wait for it.
     LONG_TURN = 0.5
     # Many fibers may live for as long at the same time. Each gives back the memory of its stack, as Ruby 3.1 keeps it.
     # (It takes two microseconds.)
@@ -39,10 +39,10 @@ module Highball
       [@thread, @watch].compact.each { |thread| thread.thread_variable_set(:fork_safe, true) }
     end
 
-    # Of a thread that serves.
+    # Takes a request from a serving thread.
     def take(ticket, *request) = @arrived << [ticket, *request]
 
-    # After the last #take. Returns when all requests are answered.
+    # Call it after the last #take. Returns when all requests are answered.
     def finish
       @stopping = true
       @arrived << nil
@@ -58,10 +58,10 @@ module Highball
       @scheduler.raise_in(fiber, error) if @scheduler.respond_to?(:raise_in)
     end
 
-    # Of the requests that are open.
+    # Returns the tickets of the open requests.
     def tickets = @open.keys
 
-    # The backtrace of a request's fiber, and whether it runs.
+    # Returns the backtrace of a request's fiber, and whether the fiber is running.
     def backtrace(ticket)
       running = @scheduler.turn_of if @scheduler.respond_to?(:turn_of) && @scheduler.turn_began
       fiber = @open[ticket]

@@ -274,11 +274,11 @@ pub(crate) struct Plan {
 /// # Errors
 /// None of them can be.
 pub(crate) fn plan(wanted: &[Limits]) -> Result<Plan, Problem> {
-    let own = place::own().map_err(|error| Problem(format!("its cgroup cannot be found out: {error}")))?;
+    let own = place::own().map_err(|error| Problem(format!("cannot find its cgroup: {error}")))?;
     let own = own.ok_or_else(|| {
         Problem(format!(
-            "there is no version 2 of cgroups here, or it does not show the cgroup of this process. A machine has it alone with \
-             the kernel's parameter systemd.unified_cgroup_hierarchy=1, as current distributions do. {REMEDY}"
+            "there is no version 2 of cgroups here, or it does not show the cgroup of this process. Current \
+             distributions have it; others need the kernel parameter systemd.unified_cgroup_hierarchy=1. {REMEDY}"
         ))
     })?;
     let base = base_of(&own);

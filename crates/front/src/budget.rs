@@ -289,7 +289,7 @@ impl Account {
                  allows more: compression has a quarter of it"
             }
             Kind::Cache => "the response cache is full; --max-cache and --cache allow more",
-            Kind::Hub => "the hub is full: old messages are dropped early, or none can be published; --max-hub allows more",
+            Kind::Hub => "the hub is full: it drops messages early, or takes none. --max-hub allows more",
         };
         tracing::warn!(
             application = share.name,

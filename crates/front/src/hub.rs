@@ -1,16 +1,17 @@
 //! The real-time hub of an application: streams of messages, which the application publishes and the front sends to all
-//! clients that have subscribed. No worker is needed for that, so none of these clients notices when workers end.
+//! subscribed clients. This needs no worker, so clients do not notice when workers end.
 //!
 //! In reading order: this file (publishing, subscribing, limits); [`message`] (a message as an event, and its id); [`streams`]
-//! (what each stream keeps); [`subscription`] (what one client gets next); [`listener`] (what a process gets that listens to many
-//! streams); [`fan_out`] (waking subscribers, a few in each turn of the event loop).
+//! (the messages that each stream keeps); [`subscription`] (one client's position); [`listener`] (the position of a process that
+//! receives messages of many streams); [`fan_out`] (waking subscribers, a few in each turn of the event loop).
 //!
 //! A message has one copy in memory, in its stream. A subscriber has a position, which is the number of its next message, and
-//! no buffer: its connection takes messages from the streams when the client reads. So replay after a reconnect and new
-//! messages are one thing, and a slow client costs what others cost. A client that is too slow to take a message before it
-//! is dropped is closed.
+//! no buffer: its connection takes messages from the streams when the client reads. So replay and new messages share one path,
+//! and a slow client costs no more than others. If a stream drops a message before a client has taken it, the front closes the
+//! client's connection.
 //!
-//! Messages of an application are numbered together. So the id of the last event says what a client has of each of its streams.
+//! All messages of an application share one sequence of numbers. So the id of its last event says what a client has of every
+//! stream.
 
 mod fan_out;
 mod listener;
@@ -41,18 +42,18 @@ use message::{is_stream_name, Message};
 use streams::{Stream, Streams};
 use subscription::Line;
 
-/// Most messages that may be published before the first of them has reached its subscribers; then publishers wait.
+/// Largest number of messages ahead of the subscribers; beyond it, publishers wait.
 const MOST_AHEAD: u32 = 64;
-/// Most bytes of these messages.
+/// Largest size of these messages, in bytes.
 const MOST_BYTES_AHEAD: u64 = 256 * 1024;
 
-/// The log says at most this often that a process was too slow, in ms.
+/// Shortest time between two log lines about slow processes, in ms.
 const LOG_MS: u64 = 60_000;
 
-/// Bytes that a client gets in a turn of the event loop.
+/// Bytes for one client in a turn of the event loop.
 pub(crate) const TURN_BYTES: usize = 64 * 1024;
 
-/// A message cannot be published.
+/// Why a message cannot be published.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Unpublishable {
     #[error(
@@ -71,12 +72,12 @@ pub(crate) enum Unpublishable {
     Closed,
 }
 
-/// A response cannot be held.
+/// Why a response cannot be held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unsubscribable {
-    /// There are as many as there may be, or no memory for its streams.
+    /// The application has as many as it may, or there is no memory for its streams.
     Full,
-    /// What is wrong with the field that names its streams.
+    /// A mistake in the field that names its streams.
     Field(&'static str),
 }
 
@@ -87,11 +88,11 @@ pub(crate) struct Hub {
     epoch: u64,
     fan_out: Rc<FanOut>,
     limits: Cell<HubLimits>,
-    /// Its part of the memory of all hubs.
+    /// The application's part of the memory of all hubs.
     share: Arc<Share>,
     held_bytes: Permit,
     streams: RefCell<Streams>,
-    /// A stream without messages: its subscribers listen to all others.
+    /// Stream without messages, whose subscribers are woken for every message.
     everything: Rc<Stream>,
     /// Number of the last message.
     last: Cell<u64>,
@@ -102,20 +103,20 @@ pub(crate) struct Hub {
     missed: Tally,
     heartbeats: Spread,
     is_closed: Cell<bool>,
-    /// Streams with messages that not all of their subscribers were woken for.
+    /// Streams whose subscribers are not all awake yet for their last message.
     news: RefCell<VecDeque<Rc<Stream>>>,
-    /// Whether it is in the queue of the fan-out.
+    /// Whether the hub is in the queue of the fan-out.
     is_queued: Cell<bool>,
-    /// Messages and bytes that were published since the subscribers have caught up.
+    /// Messages and bytes ahead of the subscribers.
     ahead: Cell<(u32, u64)>,
-    /// Turns that the subscribers need for these bytes, after the last of them was woken.
+    /// Turns that the subscribers still need for these bytes.
     turns_left: Cell<u64>,
-    /// The subscribers have had these turns.
+    /// Notified when the subscribers have had these turns.
     caught_up: Notify,
 }
 
 impl Hub {
-    /// The hub of an application, with its part of the memory of all hubs.
+    /// Returns the hub of an application, with its part of the memory of all hubs.
     pub(crate) fn new(epoch: u64, fan_out: &Rc<FanOut>, limits: HubLimits, share: Arc<Share>) -> Rc<Hub> {
         Rc::new(Hub {
             epoch,
@@ -140,7 +141,7 @@ impl Hub {
         })
     }
 
-    /// It has other limits from now on.
+    /// Changes the limits.
     pub(crate) fn set_limits(&self, limits: HubLimits) {
         self.limits.set(limits);
     }
@@ -149,14 +150,14 @@ impl Hub {
         self.limits.get()
     }
 
-    /// Takes no more messages.
+    /// Refuses messages from now on.
     pub(crate) fn close(&self) {
         self.is_closed.set(true);
         self.caught_up.notify_waiters();
         self.everything.wake_some(0, usize::MAX - 1);
     }
 
-    /// Periodic work.
+    /// Does the periodic work: drops messages that are too old.
     pub(crate) fn tick(&self, now_ms: u64) {
         let most_ms = self.limits().history_time.as_millis() as u64;
         self.streams.borrow_mut().expire(now_ms.saturating_sub(most_ms));
@@ -167,7 +168,7 @@ impl Hub {
         self.held_bytes.set(self.streams.borrow().bytes());
     }
 
-    /// How it is; `None`: it was not used.
+    /// Returns the figures of the hub; `None` if it was never used.
     pub(crate) fn report(&self) -> Option<HubReport> {
         let streams = self.streams.borrow();
         (self.last.get() > 0 || self.last_key.get() > 0).then(|| HubReport {
@@ -183,7 +184,7 @@ impl Hub {
 
     // --- Publishing ----------------------------------------------------------------------------------
 
-    /// Waits until earlier messages have reached enough of their subscribers for another one.
+    /// Waits until the subscribers have caught up far enough for another message.
     pub(crate) async fn room(&self) {
         loop {
             let caught_up = self.caught_up.notified();
@@ -240,12 +241,12 @@ impl Hub {
 
     // --- Subscribing ---------------------------------------------------------------------------------
 
-    /// Number of the last message.
+    /// Returns the number of the last message.
     pub(crate) fn last(&self) -> u64 {
         self.last.get()
     }
 
-    /// A subscription to the streams that are named in a header field, from the message behind this number on.
+    /// Subscribes to the streams that a header field names, beginning after the message with this number.
     ///
     /// # Errors
     /// The response cannot be held.
@@ -272,7 +273,7 @@ impl Hub {
         Ok(subscription)
     }
 
-    /// A subscription has ended.
+    /// Ends a subscription.
     fn leave(&self, key: u64, lines: &[Line]) {
         let mut streams = self.streams.borrow_mut();
         lines.iter().for_each(|line| streams.leave(&line.stream, key));
@@ -281,26 +282,26 @@ impl Hub {
         self.count_bytes();
     }
 
-    /// How long a client waits for its first heartbeat: clients that have come at once get theirs one by one.
+    /// Returns the time to a client's first heartbeat. It differs, so that clients that came together get theirs one by one.
     pub(crate) fn first_heartbeat(&self) -> Duration {
         let half = self.limits().heartbeat / 2;
         half + self.heartbeats.next(half)
     }
 
-    /// A process that listens was so slow that messages were dropped before it could take them.
+    /// Counts a process that was too slow to take messages before they were dropped.
     pub(crate) fn note_missed(&self, app: &str) {
         if let Some(times) = self.missed.note(LOG_MS) {
-            tracing::warn!(application = app, times, "a process that listens for messages was slow, and may have missed some; a larger hub_history or max_hub keeps them");
+            tracing::warn!(application = app, times, "a process that receives messages was too slow, and may have missed some: raise hub_history or max_hub");
         }
     }
 
-    /// A client was so slow that its response is closed.
+    /// Counts a client whose response ends because it is too slow.
     pub(crate) fn note_slow(&self) {
         self.slow_closed.set(self.slow_closed.get() + 1);
     }
 }
 
-/// The names in a header field, each once.
+/// Returns the names in a header field, each once.
 fn stream_names(field: &[u8], most: usize) -> Result<Vec<&[u8]>, Unsubscribable> {
     let mut names = Vec::new();
     for name in field.split(|byte| *byte == b',').map(<[u8]>::trim_ascii).filter(|name| !name.is_empty()) {

@@ -1,7 +1,7 @@
-//! Maintenance of an application: while there is a file, visitors get a page in its place.
+//! Maintenance of an application: while a file exists, visitors get a page instead of the application.
 //!
-//! The application's user owns the file, so only that user and root can switch it. It stays over restarts of every kind. A thread
-//! looks for it while requests come, or somebody asks for the state: what was seen last counts meanwhile.
+//! The application's user owns the file, so only that user and root can switch maintenance. It stays over restarts of every
+//! kind. A thread looks for the file while requests come or somebody asks for the state. Meanwhile the last result counts.
 
 use std::cell::{Cell, RefCell};
 use std::path::PathBuf;
@@ -18,10 +18,10 @@ use crate::clock::now_ms;
 use crate::developer_key::are_equal;
 use crate::files::Pending;
 
-/// How often the file is looked for.
+/// Time between two looks for the file.
 const LOOK_EVERY_MS: u64 = 1000;
 
-/// The name of the cookie by which a browser passes, and of the parameter of the link that sets it, with what follows it.
+/// Name of the cookie by which a browser passes, and of the parameter of the link that sets it, with `=`.
 const NAME: &str = "highball-maintenance=";
 
 /// The maintenance of an application.
@@ -30,21 +30,21 @@ pub(crate) struct Maintenance {
     /// Its folder, or a link to it.
     folder: PathBuf,
     file: PathBuf,
-    /// Whose rights it is read with.
+    /// User with whose rights the file is read.
     user: Option<User>,
     pool: PoolShare,
     app: String,
     seen: RefCell<Seen>,
-    /// When a look is due.
+    /// Time of the next look.
     next_ms: Cell<u64>,
 }
 
-/// What the last look has seen.
+/// Result of the last look.
 #[derive(Debug, Clone)]
 enum Seen {
-    /// There was none.
+    /// There was no look yet.
     Nothing,
-    /// The application is for its visitors.
+    /// Visitors reach the application.
     Off,
     On(Rc<Notice>),
 }
@@ -53,21 +53,21 @@ enum Seen {
 pub(crate) enum Now {
     Off,
     On(Rc<Notice>),
-    /// It is being found out.
+    /// The look is under way.
     Unknown(Pending),
 }
 
-/// What visitors get, and who passes.
+/// The page that visitors get, and who passes.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Notice {
     pub(crate) shown: MaintenanceNotice,
     pub(crate) allowed: Vec<Network>,
-    /// What is wrong with the file.
+    /// A mistake in the file.
     problem: Option<String>,
 }
 
 impl Maintenance {
-    /// The maintenance of an application, which its threads read.
+    /// Returns the maintenance of an application, shared with the threads that look.
     pub(crate) fn of(app: &App, pool: &PoolShare) -> Rc<Maintenance> {
         Rc::new(Maintenance {
             folder: app.link.clone(),
@@ -80,13 +80,13 @@ impl Maintenance {
         })
     }
 
-    /// Whether this is what the configuration says of an application.
+    /// Returns whether this is the file of the configuration.
     pub(crate) fn is_of(&self, app: &App) -> bool {
         (&self.folder, &self.file) == (&app.link, &app.maintenance_file)
             && self.user.as_ref() == app.runs_as.another()
     }
 
-    /// The state at this moment.
+    /// Returns the present state.
     pub(crate) fn now(self: &Rc<Self>) -> Now {
         let now_ms = now_ms();
         let is_due = now_ms >= self.next_ms.get();
@@ -107,7 +107,7 @@ impl Maintenance {
         }
     }
 
-    /// What is reported, if it is on.
+    /// Returns the notice to report, if maintenance is on.
     pub(crate) fn report(self: &Rc<Self>) -> Option<MaintenanceReport> {
         match self.now() {
             Now::On(notice) => Some(MaintenanceReport {
@@ -125,7 +125,7 @@ impl Maintenance {
         }
     }
 
-    /// The first look. If it takes too long, the application is for its visitors until the file is seen.
+    /// Looks for the file for the first time. If that takes too long, visitors reach the application until the file is seen.
     async fn look_patiently(self: Rc<Self>) {
         patiently(Rc::clone(&self).look()).await;
         if matches!(*self.seen.borrow(), Seen::Nothing) {
@@ -172,7 +172,7 @@ impl Maintenance {
     }
 }
 
-/// What the file says, if there is one. `None`: the folder cannot be looked at.
+/// Reads the file, if there is one. Returns `None` if the folder cannot be read.
 fn read(folder: &std::path::Path, file: &std::path::Path, user: Option<&User>) -> Option<Option<Notice>> {
     if file.as_os_str().is_empty() {
         return Some(None); // of an application that was given as an object
@@ -196,7 +196,7 @@ fn read(folder: &std::path::Path, file: &std::path::Path, user: Option<&User>) -
 }
 
 impl Notice {
-    /// Whether the value of a field `Cookie` has the key.
+    /// Returns whether the value of a `Cookie` field has the key.
     pub(crate) fn is_in_cookies(&self, cookies: &[u8]) -> bool {
         let values = cookies
             .split(|byte| *byte == b';')
@@ -204,7 +204,7 @@ impl Notice {
         values.into_iter().any(|value| self.is_key(value))
     }
 
-    /// The query without the key, if that is in it.
+    /// Returns the query without the key, if it has the key.
     pub(crate) fn without_key(&self, query: &[u8]) -> Option<Vec<u8>> {
         let is_ours =
             |part: &&[u8]| part.strip_prefix(NAME.as_bytes()).is_some_and(|value| self.is_key(value));
@@ -214,7 +214,7 @@ impl Notice {
         Some(rest.join(&b'&'))
     }
 
-    /// The value of the field `Set-Cookie`. The browser keeps it until it is closed.
+    /// Returns the value of the `Set-Cookie` field. The browser keeps the cookie until it is closed.
     pub(crate) fn set_cookie(&self, is_tls: bool) -> Option<String> {
         let secure = if is_tls { "; Secure" } else { "" };
         let key = self.shown.key.as_ref()?;

@@ -1,21 +1,21 @@
-//! Processes of applications that publish messages: workers, and their consoles, jobs and scripts. [`listening`] has those of
-//! them that listen, too.
+//! Processes of applications that publish messages: workers, consoles, jobs and scripts. [`listening`] serves those processes
+//! that receive messages.
 //!
-//! They connect to a Unix socket whose name is random, and show by a key whose they are; the kernel says which user they run
-//! as. On a connection, one order follows the other, and each gets a reply. Numbers are little-endian.
+//! They connect to a Unix socket with a random name, and send the key of their application. The kernel reports the user of the
+//! process. On a connection, one order follows the other, and each gets a reply. Numbers are little-endian.
 //!
 //! | from | what |
 //! | --- | --- |
-//! | process | once: u32 length, credentials: what is behind the first slash of the address |
+//! | process | once: u32 length, credentials: the address after its first slash |
 //! | process | to publish: u8 0, u32 lengths of stream, event and data, then these |
-//! | process | to listen: u8 1, u32 lengths of a prefix of names and of the last id that it has, 0, then these |
-//! | front | u8 code (0: done, 1: refused, 2: another server takes it), u16 length, text: the id of the message, or behind which the process listens, or the reason |
+//! | process | to listen: u8 1, u32 lengths of a prefix of names and of the id of its last message, 0, then these |
+//! | front | u8 code (0: done, 1: refused, 2: another server takes it), u16 length, text: the id of the message, the id before the first message to come, or the reason |
 //! | front | to a process that listens, for each message: u32 lengths of stream and text, then these; the text is an event's |
 //!
-//! Once another server accepts, this one takes no messages any more: their subscribers are about to connect there. Processes
-//! find it by its control socket.
+//! Once another server accepts connections, this one refuses messages, because their subscribers are about to connect there.
+//! Processes find the other server by its control socket.
 //!
-//! A process whose application has published more than its subscribers could be woken for waits for the reply.
+//! A process waits for the reply while its application is too far ahead of the subscribers.
 
 mod listening;
 
@@ -47,32 +47,32 @@ use crate::shared::{Leaving, Shared};
 const PUBLISH: u8 = 0;
 const LISTEN: u8 = 1;
 
-/// Most connections of a user's processes.
+/// Largest number of connections of a user's processes.
 const MOST_OF_USER: usize = 1024;
 
-/// The longest credentials, in bytes.
+/// Longest credentials, in bytes.
 const CREDENTIALS_BYTES: u32 = 64;
 
-/// The longest text, in bytes, of a message that is read and refused; a longer one ends the connection.
+/// Largest refused message that is read to its end, in bytes. A larger one ends the connection.
 const REFUSED_BYTES: u64 = 64 << 20;
 
-/// The longest name, in bytes, that is read at all.
+/// Longest name that is read, in bytes.
 const NAME_BYTES: u32 = 1024;
 
-/// Time for the credentials.
+/// Time for the credentials to arrive.
 const CREDENTIALS_TIME: Duration = Duration::from_secs(2);
-/// Time for a message, from the end of its lengths.
+/// Time for a message to arrive, from the end of its lengths.
 const MESSAGE_TIME: Duration = Duration::from_secs(10);
 /// Time for a process to take the reply.
 const REPLY_TIME: Duration = Duration::from_secs(10);
 
-/// How long accepting pauses when the process has no file descriptors left.
+/// Pause after a connection could not be accepted.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// The log says at most this often that a process could not connect, in ms.
+/// Shortest time between two log lines about failed connections, in ms.
 const LOG_MS: u64 = 60_000;
 
-/// The socket that processes of applications connect to.
+/// The socket for processes that publish.
 #[derive(Debug)]
 pub struct PublishersSocket {
     listener: StdUnixListener,
@@ -80,7 +80,7 @@ pub struct PublishersSocket {
 }
 
 impl PublishersSocket {
-    /// Listens. Its name is in no file system, so neither a container that is read-only nor the user of an application matters.
+    /// Listens on an abstract socket. It needs no folder, so it works in read-only containers and for applications of other users.
     ///
     /// # Errors
     /// The system has no random numbers, or no room for the socket.
@@ -99,12 +99,12 @@ impl PublishersSocket {
         Ok(PublishersSocket { listener, address: Arc::new(HubAddress::new(name, key)) })
     }
 
-    /// Where it listens.
+    /// Returns the address and the keys.
     pub fn address(&self) -> &Arc<HubAddress> {
         &self.address
     }
 
-    /// Accepts and serves connections for ever.
+    /// Accepts and serves connections until another server takes over.
     ///
     /// # Errors
     /// The event loop has no room for the socket.
@@ -131,7 +131,7 @@ async fn accept_all(listener: UnixListener, shared: Rc<Shared>) {
             }
             Err(error) => {
                 if logged.is_due(LOG_MS) {
-                    tracing::error!(%error, "a process that publishes messages could not connect; trying again every {ACCEPT_PAUSE:?}. If files have run out, raise the limit (ulimit -n)");
+                    tracing::error!(%error, "a process that publishes messages could not connect; trying again every {ACCEPT_PAUSE:?}. If there are too many open files, raise the limit (ulimit -n)");
                 }
                 sleep(ACCEPT_PAUSE).await;
             }
@@ -139,26 +139,26 @@ async fn accept_all(listener: UnixListener, shared: Rc<Shared>) {
     }
 }
 
-/// Whether this user may be one whose processes publish.
+/// Returns whether processes of this user may connect.
 fn is_known(user: u32, shared: &Shared) -> bool {
     is_trusted(user) || shared.apps.borrow().iter().any(|app| is_of(user, app))
 }
 
-/// Whether this user may publish for any application whose key it has.
+/// Returns whether this user may publish for any application whose key it has.
 fn is_trusted(user: u32) -> bool {
     user == 0 || user == geteuid().as_raw()
 }
 
-/// Whether the application runs as this user.
+/// Returns whether the application runs as this user.
 fn is_of(user: u32, app: &AppState) -> bool {
     app.settings().runs_as.another().is_some_and(|other| other.uid == user)
 }
 
-/// Connections by user.
+/// Number of connections, by user.
 #[derive(Debug, Default)]
 struct Places(RefCell<HashMap<u32, usize>>);
 
-/// A connection of this user, counted while this lives.
+/// A counted connection of a user. Dropping it ends the count.
 struct Place {
     places: Rc<Places>,
     user: u32,
@@ -190,11 +190,11 @@ impl Drop for Place {
 
 /// Why a message is not published.
 enum Refused {
-    /// The process may send the next one.
+    /// The process may send the next message.
     This(String),
     /// The connection ends with this reply.
     All(String),
-    /// Another server accepts, and takes it.
+    /// Another server has taken over.
     Elsewhere,
 }
 
@@ -204,15 +204,14 @@ impl From<Unpublishable> for Refused {
     }
 }
 
-/// A process that leaves, is slow, or says nothing it should, is nothing to report: it gets an error itself.
+/// Serves a process. Logs nothing about processes that leave, are slow or break the protocol: they get an error themselves.
 async fn serve(mut stream: UnixStream, place: Place, shared: Rc<Shared>) {
     let introduced = timeout(CREDENTIALS_TIME, introduced(&mut stream, place.user, &shared)).await;
     let Ok(Ok(introduced)) = introduced else { return };
     let Some(app) = introduced else {
-        let replied =
-            reply(&mut stream, 1, "these credentials are not of an application that is served here").await;
+        let replied = reply(&mut stream, 1, "no application that is served here has this key").await;
         if replied.is_ok() {
-            // What is not read would make the kernel reset the connection, and the process lose the reply.
+            // Closing with unread data resets the connection, and the process would lose the reply.
             let _ = timeout(CREDENTIALS_TIME, discard(&mut stream, REFUSED_BYTES)).await;
         }
         return;
@@ -243,7 +242,7 @@ async fn serve(mut stream: UnixStream, place: Place, shared: Rc<Shared>) {
     }
 }
 
-/// Serves a process that listens from here on.
+/// Serves a process that receives messages.
 async fn listen(mut stream: UnixStream, app: &AppState, shared: &Shared) {
     let asked = timeout(MESSAGE_TIME, asked_for(&mut stream)).await;
     let Ok(Ok((prefix, last_event_id))) = asked else { return };
@@ -257,7 +256,7 @@ async fn listen(mut stream: UnixStream, app: &AppState, shared: &Shared) {
     }
 }
 
-/// What a process listens to: a prefix of names, and the id of the last message that it has.
+/// Reads what the process listens to: a prefix of names, and the id of its last message.
 async fn asked_for(stream: &mut UnixStream) -> io::Result<(Vec<u8>, Vec<u8>)> {
     let lengths = [stream.read_u32_le().await?, stream.read_u32_le().await?, stream.read_u32_le().await?];
     if lengths[2] > 0 || lengths.iter().any(|length| *length > NAME_BYTES) {
@@ -269,7 +268,7 @@ async fn asked_for(stream: &mut UnixStream) -> io::Result<(Vec<u8>, Vec<u8>)> {
     Ok((prefix, id))
 }
 
-/// The application whose process it is.
+/// Reads the credentials. Returns the application whose key they have.
 async fn introduced(stream: &mut UnixStream, user: u32, shared: &Shared) -> io::Result<Option<Rc<AppState>>> {
     let length = stream.read_u32_le().await?;
     if length > CREDENTIALS_BYTES {
@@ -297,9 +296,9 @@ async fn publish_next(
     let held = Permit::new(Account::new(&app.buffers, None));
     let refused = refusal((name, event, data), app).err();
     let refused = refused.or_else(|| {
-        held.grow(bytes)
-            .err()
-            .map(|_| Refused::This("there is no memory for it now; max_buffers allows more".into()))
+        held.grow(bytes).err().map(|_| {
+            Refused::This("there is no memory for the message at the moment; max_buffers allows more".into())
+        })
     });
     if let Some(refused) = refused {
         if matches!(refused, Refused::This(_)) {
@@ -320,8 +319,10 @@ async fn publish_next(
     Ok(published.map(|id| id.to_string()).map_err(Refused::from))
 }
 
+/// Checks the lengths of a message before it is read.
+///
 /// # Errors
-/// A message of these lengths need not be read.
+/// The message will be refused.
 fn refusal((name, event, data): (u32, u32, u32), app: &AppState) -> Result<(), Refused> {
     let (bytes, most_bytes) = (u64::from(data), app.hub.limits().message_bytes);
     let why = if bytes > most_bytes {
@@ -337,7 +338,7 @@ fn refusal((name, event, data): (u32, u32, u32), app: &AppState) -> Result<(), R
     Err(if all > REFUSED_BYTES { Refused::All(why.to_string()) } else { why.into() })
 }
 
-/// Reads what is of no use.
+/// Reads and drops this number of bytes.
 async fn discard(stream: &mut UnixStream, bytes: u64) -> io::Result<()> {
     let mut rest = stream.take(bytes);
     tokio::io::copy(&mut rest, &mut tokio::io::sink()).await.map(drop)

@@ -1,8 +1,8 @@
-//! How often clients ask (option `rate_limit`).
+//! Rate limits: how often each client may send requests (option `rate_limit`).
 //!
-//! A limit is a token bucket, kept as one moment for each client: the moment until which its requests would take at the allowed
-//! rate (the generic cell rate algorithm). A moment that has passed is as good as none, so it can be forgotten. In reading
-//! order: [`paths`] (which requests a limit is about), [`table`] (the moments of all clients), [`RateTable::count`].
+//! A limit is a token bucket, kept as one moment for each client: the time until which its requests would take at the allowed
+//! rate (the generic cell rate algorithm). A moment that has passed can be forgotten. In reading order: [`paths`] (which
+//! requests a limit applies to), [`table`] (the moments of all clients), [`RateTable::count`].
 
 mod paths;
 mod table;
@@ -18,16 +18,16 @@ use table::Table;
 
 pub(crate) use paths::plain;
 
-/// The shortest time between two log lines of an application about clients that ask too often, in ms.
+/// Shortest time between two log lines about clients of an application, in ms.
 const LOG_MS: u64 = 60_000;
 
-/// How often clients have asked, for all applications.
+/// The moments of all clients, for all applications.
 #[derive(Debug, Default)]
 pub(crate) struct RateTable {
     moments: Table,
-    /// Its keys are secret: no client can choose addresses that share a place in the table.
+    /// Hashes clients with secret keys, so that no client can choose addresses that share a place in the table.
     hasher: RandomState,
-    /// By key, those of the request that is being counted. Kept, so that no request allocates it.
+    /// Keys and moments of the request that is being counted. Kept, so that no request allocates it.
     next: Vec<(u64, u64)>,
 }
 
@@ -36,15 +36,15 @@ pub(crate) struct RateTable {
 pub(crate) struct Reached<'a> {
     /// The limit.
     pub(crate) limit: &'a RateRule,
-    /// When the client may ask again, in µs from now.
+    /// Time until the client may send the request again, in µs.
     pub(crate) wait_us: u64,
 }
 
 impl RateTable {
-    /// Counts a request of a client for this [plain] path, now, towards all limits that are about it.
+    /// Counts a request of a client for this [plain] path towards all limits that apply to it.
     ///
     /// # Errors
-    /// The client has reached one, the one for which it has to wait the longest. Then the request counts towards none.
+    /// The client has reached a limit: of several, the limit with the longest wait. Then the request counts towards none.
     pub(crate) fn count<'a>(
         &mut self,
         (app, client): (AppId, Option<Origin>),
@@ -69,19 +69,19 @@ impl RateTable {
         Ok(())
     }
 
-    /// Periodic work.
+    /// Does the periodic work.
     pub(crate) fn tick(&mut self, now_us: u64) {
         self.moments.tick(now_us);
     }
 
-    /// The memory that it takes.
+    /// Returns the memory of the table.
     #[cfg(test)]
     fn bytes(&self) -> usize {
         self.moments.bytes()
     }
 }
 
-/// The client's moment after one more request; or how long it has to wait, in µs.
+/// Returns the client's moment after one more request, or the time it has to wait, in µs.
 fn next_moment(limit: &RateRule, moment_us: u64, now_us: u64) -> Result<u64, u64> {
     let interval_us = (limit.period.as_micros() as u64 / u64::from(limit.requests)).max(1);
     let ahead_us = moment_us.saturating_sub(now_us) + interval_us;
@@ -91,12 +91,12 @@ fn next_moment(limit: &RateRule, moment_us: u64, now_us: u64) -> Result<u64, u64
     }
 }
 
-/// What the log says of clients that ask too often: one line for many requests.
+/// Log lines about clients that send too many requests: one line for many requests.
 #[derive(Debug, Default)]
 pub(crate) struct RateLog(Tally);
 
 impl RateLog {
-    /// One more request was refused.
+    /// Counts a refused request.
     pub(crate) fn note(&self, app: &str, limit: &RateRule, address: &str) {
         if let Some(refused) = self.0.note(LOG_MS) {
             tracing::warn!(

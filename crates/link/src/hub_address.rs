@@ -1,4 +1,4 @@
-//! The address of the hub, as processes of an application get to know it.
+//! The address of the hub, for processes of applications.
 
 use highball_config::AppId;
 use sha2::{Digest, Sha256};
@@ -10,7 +10,7 @@ pub const HUB_SECRET_BYTES: usize = 32;
 /// Bytes of a key: 128 bits cannot be guessed.
 const KEY_BYTES: usize = 16;
 
-/// Where the hub listens for messages, and the keys by which processes show whose they are.
+/// The socket of the hub, and the keys of applications.
 pub struct HubAddress {
     /// Name of the abstract socket.
     name: String,
@@ -24,17 +24,17 @@ impl fmt::Debug for HubAddress {
 }
 
 impl HubAddress {
-    /// The address of the abstract socket with this name, with keys made of this secret.
+    /// Returns the address of the abstract socket with this name. Keys depend on the secret.
     pub fn new(name: String, secret: [u8; HUB_SECRET_BYTES]) -> HubAddress {
         HubAddress { name, secret }
     }
 
-    /// What a process of this application connects with: `NAME/APP/KEY`. It sends what is behind the first slash.
+    /// Returns the address for processes of this application: `NAME/APP/KEY`. They send the part after the first slash.
     pub fn of(&self, app: AppId) -> String {
         format!("{}/{}", self.name, self.credentials(app))
     }
 
-    /// A number that differs between processes, for the ids of their messages.
+    /// Returns a number that differs between server processes, for the ids of their messages.
     pub fn epoch(&self) -> u64 {
         let digest = Sha256::new().chain_update(self.secret).chain_update(b"epoch").finalize();
         u64::from_le_bytes(*digest.first_chunk().unwrap_or(&[0; 8]))
@@ -46,11 +46,11 @@ impl HubAddress {
         format!("{}/{key}", app.0)
     }
 
-    /// The application whose key these credentials have.
+    /// Returns the application whose key is in these credentials.
     pub fn app_with(&self, credentials: &str) -> Option<AppId> {
         let (app, _) = credentials.split_once('/')?;
         let app = AppId(app.parse().ok()?);
-        // Of digests, the time of a comparison tells nothing.
+        // Comparing digests reveals nothing by its time.
         let is_right = Sha256::digest(credentials) == Sha256::digest(self.credentials(app));
         is_right.then_some(app)
     }

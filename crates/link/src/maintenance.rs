@@ -3,24 +3,24 @@
 use highball_config::{networks, Network};
 use serde::{Deserialize, Serialize};
 
-/// When visitors are asked to come back by default, in seconds.
+/// Default time after which visitors are asked to come back, in seconds.
 const RETRY_AFTER_SECONDS: u32 = 600;
 
-/// The longest file, in bytes.
+/// Longest file, in bytes.
 pub const NOTICE_BYTES: u64 = 16 * 1024;
 
-/// The shortest key in the link by which a browser passes, in bytes: a shorter one could be guessed.
+/// Shortest key in the link by which a browser passes, in bytes: a shorter one could be guessed.
 const KEY_BYTES: usize = 16;
 
-/// Visitors get a page instead of the application.
+/// The state in which visitors get a page instead of the application.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct MaintenanceNotice {
-    /// What the page says.
+    /// Message on the page.
     pub message: Option<String>,
-    /// When it was switched on, in milliseconds since 1970; 0: not known.
+    /// Time of the switch, in milliseconds since 1970; 0 if unknown.
     pub since_ms: u64,
-    /// When they are asked to come back.
+    /// Time after which visitors are asked to come back.
     pub retry_after_seconds: u32,
     /// Clients that reach the application: addresses and networks.
     pub allow: Vec<String>,
@@ -36,10 +36,10 @@ impl Default for MaintenanceNotice {
 }
 
 impl MaintenanceNotice {
-    /// The notice in a file. An empty file is one without a message.
+    /// Reads the notice in a file. An empty file is a notice without a message.
     ///
     /// # Errors
-    /// It is malformed: what is wrong with it.
+    /// The mistake in a malformed file.
     pub fn read(text: &[u8]) -> Result<(MaintenanceNotice, Vec<Network>), String> {
         if text.trim_ascii().is_empty() {
             return Ok(Default::default());

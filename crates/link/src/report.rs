@@ -204,7 +204,7 @@ pub struct AppRequests {
 /// Maintenance of an application: its visitors get a page.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MaintenanceReport {
-    /// What the page says, if there is a message.
+    /// Message on the page, if there is one.
     pub message: Option<String>,
     /// When it was switched on, in milliseconds since 1970; 0: not known.
     pub since_ms: u64,

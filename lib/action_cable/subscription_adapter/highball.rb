@@ -11,9 +11,9 @@ module ActionCable
     class Highball < Base
       prepend ChannelPrefix
 
-      # Streams of this adapter, among others of the application.
+      # Prefix of this adapter's streams.
       STREAMS = "cable:"
-      # The longest name of a broadcasting that a stream is named after. A longer or unusual one is digested.
+      # Longest broadcasting name that becomes the name of a stream. Longer and unusual names are digested.
       NAME_BYTES = 200
       PLAIN = /\A(?!sha256:)[[:graph:]&&[^,]](?:[[:print:]&&[^,]]*[[:graph:]&&[^,]])?\z/n
 
@@ -40,7 +40,7 @@ module ActionCable
         name.bytesize <= NAME_BYTES && PLAIN.match?(name) ? name : "sha256:#{Digest::SHA256.hexdigest(name)}"
       end
 
-      # The subscribers of this process. A fork has none of its parent's connections.
+      # Returns the subscribers of this process. A fork gets new ones.
       def subscribers
         return @subscribers if @subscribers&.own?
 
@@ -50,7 +50,7 @@ module ActionCable
         end
       end
 
-      # Subscriptions of a process, and the listener that serves them.
+      # The subscriptions of a process, and their listener.
       class Subscribers < SubscriberMap
         def initialize(prefix, logger)
           super()
@@ -60,7 +60,7 @@ module ActionCable
         def own? = @listener.own?
         def shutdown = @listener.stop
 
-        # Confirms the subscription once the client will get everything that is published from then on.
+        # Confirms the subscription once the client will get all messages that are published afterwards.
         def add_subscriber(channel, subscriber, on_success)
           super(channel, subscriber, nil)
           @listener.when_listening(&on_success) if on_success

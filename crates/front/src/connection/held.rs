@@ -1,5 +1,4 @@
-//! A response that the front holds: the application has answered, and what it publishes goes to the client from here on.
-//! Nothing of a worker is needed for that.
+//! A held response: the application has answered, and the front goes on with published messages. This needs no worker.
 
 use std::future::poll_fn;
 use std::mem::{replace, take};
@@ -17,44 +16,44 @@ use crate::refusals::failure::fields;
 use crate::request::transaction::Leave;
 use crate::shared::Leaving;
 
-/// Bytes of messages that are taken at a time: this is what a slow client holds.
+/// Bytes of messages to take at a time, which is also what a slow client occupies.
 const PIECE_BYTES: usize = 4096;
 
-/// How often they are taken before others get their turn.
+/// How many times to take messages before others get their turn.
 const PIECES: usize = TURN_BYTES / PIECE_BYTES;
 
 /// A comment (WHATWG HTML, "Server-sent events").
 const HEARTBEAT: &[u8] = b":\n\n";
 
-/// The time for a client to take what was published before the end, in milliseconds.
+/// Time for a client to take the last messages before the end, in milliseconds.
 const END_MS: u64 = 2000;
 
-/// The Last-Event-ID of a request, as its worker gets it.
+/// The request's Last-Event-ID, under the name that its worker gets.
 const LAST_EVENT_ID: &str = "HTTP_LAST_EVENT_ID";
 
-/// What a response goes on with.
+/// The state of a held response.
 #[derive(Debug)]
 pub(super) struct Held {
     subscription: Box<Subscription>,
     /// Bytes of the body so far.
     body_bytes: u64,
-    /// Whether there was a message since the last heartbeat.
+    /// Whether a message was sent since the last heartbeat.
     is_lively: bool,
-    /// When it is to end, in milliseconds, as another server has taken over.
+    /// Time of its end, in milliseconds, once another server has taken over.
     ends_ms: Option<u64>,
-    /// When it is cut off, in milliseconds, if it is ending.
+    /// Time after which it is cut off, in milliseconds, once it is ending.
     cut_off_ms: Option<u64>,
 }
 
 impl Held {
-    /// What follows an application's own body of this length.
+    /// Begins after an application's own body of this length.
     pub(super) fn new(subscription: Box<Subscription>, body_bytes: u64) -> Box<Held> {
         Box::new(Held { subscription, body_bytes, is_lively: false, ends_ms: None, cut_off_ms: None })
     }
 }
 
 impl Connection {
-    /// Sends messages until client or server ends that. Returns the connection's end.
+    /// Sends messages until the client leaves or the server ends it. Returns how the connection ends.
     pub(super) async fn hold(&mut self, mut held: Box<Held>) -> End {
         self.stream.keep_looking_for_peer();
         self.begin_to_hold(&mut held);
@@ -70,7 +69,7 @@ impl Connection {
         end
     }
 
-    /// It may be open for days: of the request, only what its line in the access log needs is kept.
+    /// Drops what the access log does not need of the request, because the response may be open for days.
     fn begin_to_hold(&mut self, held: &mut Held) {
         let mut inner = self.request.exchange.borrow();
         inner.waker = None;
@@ -119,7 +118,7 @@ impl Connection {
         Poll::Pending
     }
 
-    /// Takes what is to be sent next: messages, a heartbeat, or the end.
+    /// Queues what to send next: messages, a heartbeat, or the end.
     fn push_next(&mut self, context: &Context<'_>, held: &mut Held, is_to_end: bool) -> Taken {
         let answer = &mut self.request.answer;
         let taken = held.subscription.take(PIECE_BYTES, |bytes| answer.push_bytes(bytes));
@@ -140,7 +139,8 @@ impl Connection {
         taken
     }
 
-    /// Whether the application or the server is to end. Where another server has taken over, clients reconnect one by one.
+    /// Returns whether the response has to end, because the application or the server ends. After a hot restart, responses end
+    /// one by one.
     fn is_to_end(&self, held: &mut Held) -> bool {
         match self.shared.leaving() {
             Leaving::No => self.request.visit.as_ref().is_none_or(|app| app.is_leaving()),

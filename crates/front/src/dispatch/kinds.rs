@@ -1,8 +1,8 @@
-//! Kinds of requests: long waiting ones do not get the last places.
+//! Kinds of requests: kinds that wait for long do not get the last places.
 //!
-//! However many threads a worker may have, there may be more requests that wait, such as those of a page that asks a language
-//! model. So a worker with a range of threads keeps the last few places from kinds of requests that crowd it: that have a
-//! quarter of its places, or have had one for a quarter of a second. Other requests get these places, and overtake.
+//! However many threads a worker may have, there may be more requests that wait, such as for a page that asks a language
+//! model. So a worker with a range of threads keeps its last places from kinds that crowd it: kinds with a quarter of its
+//! places, or with a place for a quarter of a second. Other requests get these places, and overtake.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -13,14 +13,14 @@ use super::Dispatcher;
 use crate::clock::now_ms;
 use crate::exchange::{Exchange, Place};
 
-/// The part of the places with which a kind crowds a worker.
+/// Share of the places with which a kind crowds a worker.
 const CROWD_PART: u32 = 4;
-/// The time after which a request waits for long.
+/// Time after which a request counts as waiting for long.
 const LONG_MS: u64 = 250;
-/// The most waiting requests that are looked at for the last places.
+/// Largest number of waiting requests to consider for the last places.
 const MOST_LOOKED_AT: usize = 1024;
 
-/// What decides which worker a request may get a place of.
+/// The facts that decide which worker may take a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct About {
     kind: u64,
@@ -28,18 +28,18 @@ struct About {
     stays: bool,
 }
 
-/// Who gets a request that waits behind others.
+/// The worker for a request that waits behind others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Chosen {
     Worker(usize),
-    /// None has room for it.
+    /// No worker has room for it.
     Waits,
     /// It belongs to the crowd, and waits for its turn.
     Crowd,
 }
 
 impl Worker {
-    /// Whether a place that is free is for a request of this kind, too.
+    /// Returns whether a free place may be used for this kind of request.
     pub(super) fn admits(&self, exchange: &Exchange) -> bool {
         self.in_flight < self.common_places || !self.is_crowded_by(exchange.kind())
     }
@@ -55,14 +55,14 @@ impl Worker {
         })
     }
 
-    /// Whether only the places that are not for all kinds are left.
+    /// Returns whether only the reserved places are left.
     fn has_reserved_left(&self) -> bool {
         self.in_flight >= self.common_places && self.can_begin()
     }
 }
 
 impl Dispatcher {
-    /// A request has come, and waits behind others: it may get one of the last places.
+    /// Considers a request that has just come and waits behind others: it may get one of the last places.
     pub(super) fn place_beside_crowd(&mut self, exchange: &Rc<Exchange>) {
         let is_queued = exchange.borrow().place == Place::Queue;
         if is_queued && self.workers.iter().any(|worker| worker.common_places != u32::MAX) {
@@ -70,8 +70,8 @@ impl Dispatcher {
         }
     }
 
-    /// Gives the last places to requests that wait behind a crowd. It looks at a bounded number of them, and at requests of one
-    /// kind once for each place that it gives.
+    /// Gives the last places to requests that wait behind a crowd. Considers a bounded number of them, and at most one of a
+    /// kind for each place.
     pub(super) fn place_waiting_beside_crowd(&mut self) {
         if !self.waits_beside_crowd || !self.has_reserved_left() {
             return;
@@ -104,7 +104,7 @@ impl Dispatcher {
         self.workers.iter().any(Worker::has_reserved_left)
     }
 
-    /// `false`: a request that may get one of the last places waits for it.
+    /// Returns false if a request that may get one of the last places waits for it.
     fn place_reserved(&mut self, exchange: &Rc<Exchange>) -> bool {
         match self.choose_reserved(exchange, self.about(exchange)) {
             Chosen::Crowd => true,

@@ -1,8 +1,7 @@
-//! Places: workers with a range of threads get more of them where requests wait.
+//! Places: workers with a range of threads get more of them while requests wait.
 //!
-//! The worker decides whether one more thread would help, as only it knows what its threads wait for. The front lets it know
-//! that requests wait, which they do for at least two milliseconds by then, and goes by the number of places that it reads in the
-//! ring.
+//! The worker decides whether one more thread would help, because only it knows what its threads wait for. The front reports
+//! that requests wait, after at least two milliseconds, and uses the number of places that it reads in the ring.
 
 use highball_ring::KeptBy;
 
@@ -10,7 +9,7 @@ use super::worker::{DispatchState, Worker};
 use super::Dispatcher;
 
 impl Worker {
-    /// Whether another place would be used: all are taken, and something waits, in the queue or in its ring.
+    /// Returns whether it would use another place: all are taken, and a request waits, in the queue or in its ring.
     fn needs_place(&self, queue_waits: bool) -> bool {
         let places = self.ring.places();
         places < self.ring.geometry().threads
@@ -19,12 +18,12 @@ impl Worker {
             && (queue_waits || !self.unclaimed.is_empty())
     }
 
-    /// Whether it has more places than when it learned that requests wait for one.
+    /// Returns whether it has more places than when it learned that requests wait.
     pub(super) fn has_grown(&self) -> bool {
         self.wanted_beyond.is_some_and(|before| self.ring.places() > before)
     }
 
-    /// What keeps it from having more places; `None`: its number is fixed.
+    /// Returns what keeps it from having more places; `None` for a fixed number.
     pub(super) fn kept_by(&self) -> Option<&'static str> {
         let geometry = self.ring.geometry();
         if geometry.least_threads == geometry.threads {
@@ -42,14 +41,14 @@ impl Worker {
 }
 
 impl Dispatcher {
-    /// Whether requests wait for places that a worker might add, and it does not know yet.
+    /// Returns whether requests wait for places that a worker might add, and the worker does not know it yet.
     pub(super) fn lacks_places(&self) -> bool {
         let queue_waits = !self.queue.is_empty();
         let unaware = |worker: &Worker| worker.wanted_beyond.is_none() && worker.needs_place(queue_waits);
         self.workers.iter().any(unaware)
     }
 
-    /// Lets the workers know for which further places requests have waited since the last tick.
+    /// Tells workers for which further places requests have waited since the last tick.
     pub(super) fn want_places(&mut self) {
         let queue_waits = !self.queue.is_empty();
         for worker in &mut self.workers {
@@ -60,7 +59,7 @@ impl Dispatcher {
         }
     }
 
-    /// Withdraws that where a place is free, or nothing waits.
+    /// Withdraws this when a place is free, or nothing waits.
     pub(super) fn want_no_needless_places(&mut self) {
         let queue_waits = !self.queue.is_empty();
         for worker in self.workers.iter_mut().filter(|worker| worker.wanted_beyond.is_some()) {

@@ -1,7 +1,7 @@
-//! Answers that go on for long give their places back: a worker's thread that waits for the rest of a body keeps no other request
-//! waiting. The front offers such an answer a separate socket, and the supervisor passes the order on; the worker then frees the slot, and
-//! writes the rest into the socket ([`crate::exchange::answer_stream`]). Of a connection that the application has taken over
-//! nothing is left to be written.
+//! Long answers leave their places, so that a thread that waits for the rest of a body keeps no other request waiting. The
+//! front offers such an answer a separate socket, and the supervisor passes the order on. The worker then frees the slot, and
+//! writes the rest into the socket ([`crate::exchange::answer_stream`]). For a connection that the application has taken
+//! over, there is no rest.
 
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
@@ -17,22 +17,22 @@ use crate::exchange::response::RETRY_STREAM_SECONDS;
 use crate::exchange::{Exchange, Inner, Place};
 use crate::message::refusal::Refusal;
 
-/// How long nothing of a body comes before its answer leaves, while requests wait for a place.
+/// Pause of a body after which its answer leaves, while requests wait for a place.
 pub(crate) const PAUSE_MS: u64 = 10;
 
-/// How long an answer takes, from its head, before it leaves in any case.
+/// Age of an answer, from its head, at which it leaves in any case.
 const LONG_MS: u64 = 250;
 
-/// The log says at most this often that streams have no room, in ms.
+/// Shortest time between two log lines about streams without room, in ms.
 const LOG_MS: u64 = 10_000;
 
 impl Dispatcher {
-    /// Whether requests wait, and bodies are under way whose threads might wait, too.
+    /// Returns whether requests wait while bodies are under way whose threads might wait, too.
     pub(crate) fn may_gain_places(&self) -> bool {
         self.has_bodies && !self.queue.is_empty()
     }
 
-    /// Has answers leave that go on for long.
+    /// Makes long answers leave.
     pub(crate) fn offer_streams(&mut self) {
         if !std::mem::take(&mut self.has_bodies) {
             return;
@@ -70,7 +70,7 @@ impl Dispatcher {
         Ok(())
     }
 
-    /// Has this answer leave, if it can.
+    /// Makes this answer leave, if it can.
     pub(super) fn offer(&mut self, index: usize, inner: &mut Inner) -> Result<(), RingError> {
         let Place::Worker(number, ticket) = inner.place else { return Ok(()) };
         if !inner.response.is_taken_over() {
@@ -91,10 +91,10 @@ impl Dispatcher {
         Ok(())
     }
 
-    /// The front's end and the worker's of a socket for the answer of a request that runs on a fiber.
+    /// Returns both ends of a socket for the answer of a request that runs on a fiber: the front's and the worker's.
     ///
     /// # Errors
-    /// The worker has as many streams as it may have, or this process has no room for the sockets.
+    /// The worker has its largest number of streams, or this process has no room for the sockets.
     pub(super) fn sockets_of_fiber(&mut self, index: usize) -> Result<(OwnedFd, OwnedFd), Refusal> {
         let most = self.max_fibers;
         if self.workers[index].ring.on_fibers() >= most {
@@ -112,7 +112,7 @@ impl Dispatcher {
         })
     }
 
-    /// There are as many streams as there may be, and requests wait for this one's place.
+    /// Cuts the answer off: there is no room for another stream, and requests wait for its place.
     #[cold]
     fn end_surplus(&mut self, index: usize, slot: u16, exchange: &Exchange) {
         let most = self.workers[index].most_streams(self.max_streams);
@@ -127,7 +127,7 @@ impl Dispatcher {
         exchange.wake();
     }
 
-    /// The answer that has left its place has ended, or its client has gone: then the worker finds the socket closed.
+    /// Ends a stream whose answer is complete or whose client has gone: the worker finds the socket closed.
     pub(crate) fn end_stream(&mut self, exchange: &Rc<Exchange>) {
         let mut inner = exchange.borrow();
         let Place::Stream(number, _) = inner.place else { return };
@@ -150,12 +150,13 @@ impl Dispatcher {
 }
 
 impl Worker {
-    /// Answers that have left their places and not ended: the ones with clients, or all that the worker counts.
+    /// Returns the number of answers that have left and not ended: as counted here, or as the worker counts, whichever is
+    /// larger.
     pub(crate) fn stream_count(&self) -> u32 {
         (self.streams.len() as u32).max(self.ring.left())
     }
 
-    /// The slot of an answer that was to leave is free.
+    /// Handles the freed slot of an answer that was asked to leave.
     pub(super) fn leave(&mut self, exchange: &Rc<Exchange>, inner: &mut Inner, ticket: Ticket) {
         self.offers -= u32::from(std::mem::take(&mut inner.is_to_leave));
         // It may have ended before it could leave, or its client has gone.
@@ -168,7 +169,7 @@ impl Worker {
         }
     }
 
-    /// How many of its answers may leave their places, with this limit. An application with one thread need not be thread-safe.
+    /// Returns how many of its answers may leave, with this limit. An application with one thread need not be thread-safe.
     pub(super) fn most_streams(&self, max_streams: u32) -> u32 {
         if self.ring.geometry().threads == 1 {
             0
@@ -177,22 +178,23 @@ impl Worker {
         }
     }
 
-    /// Whether another answer may leave its place.
+    /// Returns whether another answer may leave.
     pub(super) fn has_room_for_stream(&self, max_streams: u32) -> bool {
-        // The worker may say any number, and another one between two looks.
+        // The worker may report any number, and a different one at the next look.
         let on_threads = self.stream_count().saturating_sub(self.ring.on_fibers());
         on_threads.saturating_add(self.offers) < self.most_streams(max_streams)
     }
 }
 
 impl Inner {
-    /// Whether a part of the answer has come, and it has not been asked to leave.
+    /// Returns whether a part of the answer has come, and it was not yet asked to leave.
     fn is_body_under_way(&self) -> bool {
         let is_under_way = self.response.has_body_under_way() || self.response.is_taken_over();
         is_under_way && !self.is_to_leave && matches!(self.place, Place::Worker(..))
     }
 
-    /// Something of the answer has come, which goes on. `true`: the body has begun, or the application has the connection.
+    /// Notes that something of the answer has come. Returns true if the body has begun, or the application has the
+    /// connection.
     pub(super) fn note_body(&mut self, now_ms: u64) -> bool {
         if !self.response.has_body_under_way() && !self.response.is_taken_over() {
             return false;
@@ -204,8 +206,8 @@ impl Inner {
         true
     }
 
-    /// Whether its thread seems to wait for something, or does not end although others wait for its place. (A body that waits
-    /// for its client was written quickly: it ends soon, unless it is endless.)
+    /// Returns whether its thread seems to wait, or goes on although others wait for its place. (A body that waits for its
+    /// client was written quickly: it ends soon, unless it is endless.)
     fn is_slow(&self, now_ms: u64, others_wait: bool) -> bool {
         let is_paused = others_wait && now_ms >= self.body_ms + PAUSE_MS;
         let is_long = now_ms >= self.head_ms + LONG_MS;

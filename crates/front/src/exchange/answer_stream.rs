@@ -1,5 +1,5 @@
-//! The rest of an answer that has left its place at a worker: its frames come over a socket, one in each packet. What goes wrong
-//! there concerns this answer alone.
+//! The rest of an answer that has left its place: its frames come over a socket, one in each packet. A mistake there concerns
+//! this answer alone.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -16,11 +16,11 @@ use crate::exchange::response::Descriptors;
 use crate::exchange::{Exchange, Inner};
 use crate::message::refusal::Refusal;
 
-/// Bytes of a stream that wait in this process for its client, beside the packet that comes last; and about as many wait in the
-/// socket. Then the writer waits.
+/// Bytes of a stream that wait in this process for its client, beside the last packet. About as many wait in the socket. Then
+/// the writer waits.
 pub(crate) const STREAM_BUFFER: usize = 16 * 1024;
 
-/// Packets taken at a time, before others get their turn.
+/// Number of packets to take before others get their turn.
 const PACKETS: u32 = 8;
 
 /// The front's end of the socket.
@@ -28,15 +28,15 @@ const PACKETS: u32 = 8;
 pub(crate) struct AnswerStream {
     socket: Socket,
     worker: u32,
-    /// What the worker had sent before is still good, and nothing follows.
+    /// Whether the worker has died. What it sent before is still good.
     pub(crate) worker_has_died: bool,
 }
 
-/// The socket: the event loop watches it from the first look at it, in the task of its connection.
+/// The socket, watched by the event loop from the first read on, in the task of its connection.
 #[derive(Debug)]
 enum Socket {
     Unwatched(Option<OwnedFd>),
-    /// It carries packets, for which tokio has no type; only [`receive`] reads from it.
+    /// Carries packets, for which tokio has no type; only [`receive`] reads from it.
     Watched(UnixStream),
 }
 
@@ -45,9 +45,9 @@ enum Socket {
 pub(crate) enum StreamNews {
     /// Nothing has come, or there is no room for it.
     None,
-    /// Some of the body.
+    /// A part of the body has come.
     Some,
-    /// The last of it, or it cannot be completed.
+    /// The answer is complete, or cannot be completed.
     Ended,
 }
 
@@ -56,7 +56,7 @@ impl AnswerStream {
         AnswerStream { socket: Socket::Unwatched(Some(socket)), worker, worker_has_died: false }
     }
 
-    /// Whether it has not been looked at.
+    /// Returns whether nothing was read yet.
     pub(crate) fn is_new(&self) -> bool {
         matches!(self.socket, Socket::Unwatched(_))
     }
@@ -93,7 +93,7 @@ fn receive(socket: impl AsFd, buffer: &mut [u8]) -> io::Result<usize> {
 }
 
 impl Exchange {
-    /// Takes in what has come over the socket of an answer that has left its place, as far as there is room for it.
+    /// Takes what has come over the socket, as far as there is room for it.
     pub(crate) fn poll_stream(&self, context: &mut Context<'_>, buffer: &mut [u8]) -> StreamNews {
         let mut inner = self.borrow();
         let mut news = StreamNews::None;
@@ -140,7 +140,7 @@ impl Inner {
     }
 }
 
-/// No frame over such a socket speaks of a descriptor.
+/// No frame over such a socket announces a descriptor.
 struct NoDescriptors;
 
 impl Descriptors for NoDescriptors {

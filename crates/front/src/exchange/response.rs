@@ -856,7 +856,7 @@ fn hold(
 ) -> Result<Option<Box<Subscription>>, BadHead> {
     let Some(names) = response_head::held_streams(payload) else {
         if UNHELD.is_due(LOG_MS) {
-            tracing::warn!("a response names streams (Highball-Stream), and is not held: only one with status 200 and the type text/event-stream is");
+            tracing::warn!("a response names streams (Highball-Stream), but is not held: that takes status 200 and the type text/event-stream");
         }
         return Ok(None);
     };

@@ -1,5 +1,5 @@
-//! Waking the subscribers of streams that have news: a few in each turn of the event loop, so that neither a stream with
-//! many of them nor an application that publishes without end holds up requests.
+//! Wakes the subscribers of streams with new messages: a few in each turn of the event loop, so that neither a stream with
+//! many subscribers nor an application that publishes without end holds up requests.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -11,10 +11,10 @@ use tokio::task::yield_now;
 use crate::hub::streams::Stream;
 use crate::hub::{Hub, TURN_BYTES};
 
-/// Subscribers that are woken in a turn. Each writes to its socket, which takes a few microseconds.
+/// Number of subscribers to wake in a turn. Each writes to its socket, which takes a few microseconds.
 const WAKES: usize = 32;
 
-/// Hubs with news, which take turns.
+/// Hubs with new messages, which take turns.
 #[derive(Debug, Default)]
 pub(crate) struct FanOut {
     hubs: RefCell<VecDeque<Rc<Hub>>>,
@@ -39,7 +39,7 @@ impl FanOut {
                 if hub.wake_some() {
                     self.hubs.borrow_mut().push_back(hub);
                 }
-                // The event loop looks at the sockets first: what has come there gets its turn, too.
+                // The event loop looks at the sockets next.
                 yield_now().await;
             }
         }
@@ -47,7 +47,7 @@ impl FanOut {
 }
 
 impl Hub {
-    /// A message has come in this stream.
+    /// Queues the subscribers of a stream that has a new message.
     pub(super) fn has_news(self: &Rc<Self>, stream: Rc<Stream>, bytes: u64) {
         let (messages, before) = self.ahead.get();
         self.ahead.set((messages + 1, before + bytes));
@@ -65,7 +65,7 @@ impl Hub {
         }
     }
 
-    /// Wakes some subscribers. `false`: all were woken, and have had the turns that they need for what was published.
+    /// Wakes some subscribers. Returns false when all are awake and have had the turns that they need for the new messages.
     fn wake_some(&self) -> bool {
         let mut news = self.news.borrow_mut();
         if let Some(stream) = news.pop_front() {

@@ -1,5 +1,5 @@
-//! A process that listens: it gets the messages of all streams whose names begin with a prefix, in the order in which they were
-//! published. Like a subscriber, it has a position and no buffer.
+//! The position of a process that receives messages: those of all streams whose names begin with a prefix, in the order of
+//! publishing. Like a subscriber, it has no buffer.
 
 use std::future::poll_fn;
 use std::ops::ControlFlow::{Break, Continue};
@@ -10,10 +10,10 @@ use super::message::EventId;
 use super::streams::Seat;
 use super::{Hub, Unpublishable};
 
-/// Messages that are looked at before others get their turn.
+/// Number of messages to look at before others get their turn.
 const LOOKS: usize = 256;
 
-/// The position of a process that listens.
+/// The position of a process among the messages.
 #[derive(Debug)]
 pub(crate) struct Listener {
     hub: Rc<Hub>,
@@ -22,16 +22,16 @@ pub(crate) struct Listener {
     prefix: Box<[u8]>,
     /// Number of the next message.
     next: u64,
-    /// Whether a message was dropped that it had not taken. It may have been for another prefix.
+    /// Whether a message was dropped before the process took it. (It may have been for another prefix.)
     pub(crate) may_have_missed: bool,
 }
 
 impl Hub {
-    /// A process listens to all streams whose names begin with this prefix. It goes on behind the message with this id; if it
-    /// has none, with the next one; after another process of the server, with all that is kept.
+    /// Listens to all streams whose names begin with this prefix. Without an id, it begins with the next message; with one,
+    /// after that message; with an id of another server process, with the oldest message that is kept.
     ///
     /// # Errors
-    /// The application is not served any more.
+    /// The application is no longer served.
     pub(crate) fn listen(
         self: &Rc<Self>,
         prefix: &[u8],
@@ -54,12 +54,12 @@ impl Hub {
 }
 
 impl Listener {
-    /// The id behind which it goes on.
+    /// Returns the id of the message before the next one.
     pub(crate) fn position(&self) -> EventId {
         EventId { epoch: self.hub.epoch, number: self.next - 1 }
     }
 
-    /// Returns when there are messages that it has not looked at, or none will come.
+    /// Waits for the next message, or for the end.
     pub(crate) async fn news(&self) {
         poll_fn(|context| {
             self.seat.set(context.waker());
@@ -71,12 +71,12 @@ impl Listener {
         .await;
     }
 
-    /// Whether it has looked at all messages.
+    /// Returns whether there is no next message yet.
     pub(crate) fn has_all(&self) -> bool {
         self.next > self.hub.last()
     }
 
-    /// Whether no message will come.
+    /// Returns whether no message will follow.
     pub(crate) fn is_over(&self) -> bool {
         self.has_all() && self.hub.is_closed.get()
     }

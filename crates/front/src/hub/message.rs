@@ -1,4 +1,4 @@
-//! A message, as it is published and as clients get it: the text of a server-sent event (WHATWG HTML, "Server-sent events").
+//! A message, as an application publishes it and as clients get it: a server-sent event (WHATWG HTML, "Server-sent events").
 
 use std::fmt::{self, Display};
 
@@ -6,25 +6,27 @@ use memchr::memchr2;
 
 use crate::hub::Unpublishable;
 
-/// The longest name of a stream or an event, in bytes.
+/// Longest name of a stream or an event, in bytes.
 const NAME_BYTES: usize = 256;
 
 /// Memory of a kept message beside its text, in bytes: 40 in its stream, 33 to find it by its number, and what the allocator adds.
 const MESSAGE_BYTES: u64 = 96;
 
-/// A message that is to be published.
+/// A message before it is published.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Draft<'a> {
-    /// The stream that it is for.
+    /// Name of its stream.
     pub(crate) stream: &'a [u8],
-    /// Type of the event; empty: it has none.
+    /// Type of the event; empty if it has none.
     pub(crate) event: &'a [u8],
     pub(crate) data: &'a [u8],
 }
 
 impl Draft<'_> {
+    /// Checks that it can be sent as an event.
+    ///
     /// # Errors
-    /// It cannot be sent as an event, or is larger than `most_bytes`.
+    /// It cannot, or is larger than `most_bytes`.
     pub(super) fn check(&self, most_bytes: u64) -> Result<(), Unpublishable> {
         if self.data.len() as u64 > most_bytes {
             return Err(Unpublishable::TooLarge { bytes: self.data.len() as u64, most_bytes });
@@ -43,23 +45,23 @@ impl Draft<'_> {
     }
 }
 
-/// Whether this names a stream, wherever it is written: also as one of several in a field of a head.
+/// Returns whether a stream may have this name: it must fit into a list in a header field.
 pub(super) fn is_stream_name(name: &[u8]) -> bool {
     let is_allowed = |byte: &u8| *byte >= b' ' && *byte != 0x7f && *byte != b',';
     (1..=NAME_BYTES).contains(&name.len()) && name.iter().all(is_allowed) && name.trim_ascii() == name
 }
 
-/// The place of a message among all of its application, in all processes that the server has had.
+/// The id of a message, unique over all processes of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct EventId {
-    /// Random number of the process.
+    /// Random number of the server process.
     pub(crate) epoch: u64,
-    /// Number of the message; 0: before the first.
+    /// Number of the message in its application; 0 before the first.
     pub(crate) number: u64,
 }
 
 impl EventId {
-    /// From the text of a `Last-Event-ID`. `None`: it is not from a hub.
+    /// Reads a `Last-Event-ID`. Returns `None` if it is not from a hub.
     pub(super) fn parse(text: &[u8]) -> Option<EventId> {
         let (epoch, number) = std::str::from_utf8(text.trim_ascii()).ok()?.split_once('-')?;
         let is_written_here = epoch.len() == 16 && number.bytes().all(|byte| byte.is_ascii_digit());
@@ -74,11 +76,11 @@ impl Display for EventId {
     }
 }
 
-/// A message that was published: encoded once, whatever the number of clients.
+/// A published message, encoded once for all clients.
 #[derive(Debug)]
 pub(super) struct Message {
     pub(super) number: u64,
-    /// When it was published, in milliseconds.
+    /// Time of publishing, in milliseconds.
     pub(super) at_ms: u64,
     pub(super) text: Box<[u8]>,
 }
@@ -103,7 +105,7 @@ impl Message {
         Message { number: id.number, at_ms, text: text.into_boxed_slice() }
     }
 
-    /// Memory that it takes, in bytes.
+    /// Returns the memory that it takes, in bytes.
     pub(super) fn cost(&self) -> u64 {
         self.text.len() as u64 + MESSAGE_BYTES
     }

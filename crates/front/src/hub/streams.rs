@@ -1,4 +1,4 @@
-//! The streams of an application: the messages that each keeps, and who has subscribed to it.
+//! The streams of an application: their messages and subscribers.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -11,22 +11,22 @@ use crate::hub::message::Message;
 /// Memory of a stream beside its name and messages, in bytes.
 const STREAM_BYTES: u64 = 256;
 
-/// The most streams of which only the number of their last message is remembered.
+/// Largest number of idle streams that are remembered.
 const MOST_IDLE: usize = 4096;
 
 /// A stream of messages.
 #[derive(Debug)]
 pub(super) struct Stream {
     name: Rc<[u8]>,
-    /// The last messages, with rising numbers.
+    /// Kept messages, with rising numbers.
     kept: RefCell<VecDeque<Message>>,
-    /// Number of the last message that is not kept any more; 0: there is none.
+    /// Number of the last dropped message; 0 if there is none.
     lost: Cell<u64>,
     /// Subscribers by their numbers.
     seats: RefCell<BTreeMap<u64, Rc<Seat>>>,
-    /// Number of the last subscriber that was woken for a message, while not all were.
+    /// Number of the subscriber that was woken last, until all are awake.
     pub(super) woken: Cell<Option<u64>>,
-    /// Whether another message has come since the first was woken.
+    /// Whether another message has come since the first subscriber was woken.
     pub(super) has_more: Cell<bool>,
 }
 
@@ -35,7 +35,7 @@ pub(super) struct Stream {
 pub(super) struct Seat(RefCell<Option<Waker>>);
 
 impl Seat {
-    /// The task that is woken from now on.
+    /// Sets the task to wake.
     pub(super) fn set(&self, waker: &Waker) {
         let mut known = self.0.borrow_mut();
         if !known.as_ref().is_some_and(|known| known.will_wake(waker)) {
@@ -70,13 +70,13 @@ impl Stream {
         self.lost.get()
     }
 
-    /// Number of the first message from this number on.
+    /// Returns the number of the first kept message from this number on.
     pub(super) fn first_from(&self, number: u64) -> Option<u64> {
         let kept = self.kept.borrow();
         kept.get(kept.partition_point(|message| message.number < number)).map(|message| message.number)
     }
 
-    /// Calls `read` with the text of the message that has this number.
+    /// Calls `read` with the text of this message, if it is kept.
     pub(super) fn read(&self, number: u64, read: impl FnOnce(&[u8])) {
         let kept = self.kept.borrow();
         if let Ok(at) = kept.binary_search_by_key(&number, |message| message.number) {
@@ -88,7 +88,7 @@ impl Stream {
         self.seats.borrow_mut().insert(key, Rc::clone(seat));
     }
 
-    /// The subscriber with this number has left. `false`: there was none.
+    /// Removes a subscriber. Returns false if there was none with this number.
     pub(super) fn leave(&self, key: u64) -> bool {
         self.seats.borrow_mut().remove(&key).is_some()
     }
@@ -97,7 +97,7 @@ impl Stream {
         !self.seats.borrow().is_empty()
     }
 
-    /// Wakes at most `most` subscribers behind the one with the number `after`. Returns the last; `None`: all were woken.
+    /// Wakes at most `most` subscribers after the one with the number `after`. Returns the last of them; `None`: all are awake.
     pub(super) fn wake_some(&self, after: u64, most: usize) -> Option<u64> {
         let seats = self.seats.borrow();
         let behind = || seats.range((Excluded(after), Unbounded));
@@ -109,7 +109,7 @@ impl Stream {
         self.kept.borrow().is_empty() && !self.has_subscribers()
     }
 
-    /// When the oldest message was published that it keeps, in milliseconds.
+    /// Returns the time of the oldest kept message, in milliseconds.
     fn published_ms(&self) -> Option<u64> {
         self.kept.borrow().front().map(|message| message.at_ms)
     }
@@ -123,44 +123,44 @@ impl Stream {
 #[derive(Debug, Default)]
 pub(super) struct Streams {
     by_name: HashMap<Rc<[u8]>, Rc<Stream>>,
-    /// The stream of each message that is kept.
+    /// The stream of each kept message.
     by_number: BTreeMap<u64, Rc<Stream>>,
-    /// Streams that have lost messages, keep none, and have no subscriber, by the number of their last message.
+    /// Streams without messages and subscribers, by the number of the last message that they dropped.
     idle: BTreeMap<u64, Rc<Stream>>,
-    /// The largest such number of a stream that was forgotten.
+    /// Largest such number of a forgotten stream.
     forgotten: u64,
-    /// The largest number of a message that is not kept any more.
+    /// Largest number of a dropped message.
     dropped: u64,
     bytes: u64,
 }
 
 impl Streams {
-    /// Streams that keep messages or have subscribers.
+    /// Returns the number of streams that keep messages or have subscribers.
     pub(super) fn count(&self) -> usize {
         self.by_name.len() - self.idle.len()
     }
 
-    /// Messages that are kept.
+    /// Returns the number of kept messages.
     pub(super) fn kept(&self) -> usize {
         self.by_number.len()
     }
 
-    /// The messages from this number on, and their streams.
+    /// Returns the numbers of the kept messages from this number on, with their streams.
     pub(super) fn from(&self, number: u64) -> impl Iterator<Item = (u64, &Stream)> {
         self.by_number.range(number..).map(|(number, stream)| (*number, &**stream))
     }
 
-    /// The largest number of a message that is not kept any more.
+    /// Returns the largest number of a dropped message.
     pub(super) fn dropped(&self) -> u64 {
         self.dropped
     }
 
-    /// Memory of all, in bytes.
+    /// Returns the memory of all streams, in bytes.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Memory of a stream with this name, if there is none, in bytes.
+    /// Returns the memory that a stream with this name adds, in bytes.
     pub(super) fn cost_of_new(&self, name: &[u8]) -> u64 {
         if self.by_name.contains_key(name) {
             0
@@ -169,7 +169,7 @@ impl Streams {
         }
     }
 
-    /// The stream with this name. It needs a message or subscriber next, or [`Streams::settle`].
+    /// Finds or creates a stream. The caller then adds a message or a subscriber, or calls [`Streams::settle`].
     pub(super) fn open(&mut self, name: &[u8]) -> Rc<Stream> {
         if let Some(stream) = self.by_name.get(name) {
             if stream.is_idle() {
@@ -177,14 +177,14 @@ impl Streams {
             }
             return Rc::clone(stream);
         }
-        // What a forgotten stream of this name has lost is at most that.
+        // If there was a stream with this name, it has dropped no message with a larger number.
         let stream = Rc::new(Stream::new(name, self.forgotten));
         self.bytes += stream.cost();
         self.by_name.insert(Rc::clone(&stream.name), Rc::clone(&stream));
         stream
     }
 
-    /// Adds a message, whose number is larger than all before, and drops the oldest of more than `most`.
+    /// Adds a message, whose number must be the largest so far. Keeps at most `most` messages of the stream.
     pub(super) fn push(&mut self, stream: &Rc<Stream>, message: Message, most: usize) {
         self.by_number.insert(message.number, Rc::clone(stream));
         self.bytes += message.cost();
@@ -198,13 +198,13 @@ impl Streams {
         }
     }
 
-    /// Drops the oldest of all messages. `false`: none is kept.
+    /// Drops the oldest message of all streams. Returns false if there is none.
     pub(super) fn drop_oldest(&mut self) -> bool {
         let oldest = self.by_number.first_key_value().map(|(_, stream)| Rc::clone(stream));
         oldest.inspect(|stream| self.drop_first(stream)).is_some()
     }
 
-    /// Drops the messages that were published before this time, in milliseconds.
+    /// Drops messages from before this time, in milliseconds.
     pub(super) fn expire(&mut self, before_ms: u64) {
         let is_old = |stream: &Rc<Stream>| stream.published_ms().is_some_and(|at_ms| at_ms < before_ms);
         while self.by_number.first_key_value().is_some_and(|(_, stream)| is_old(stream)) {
@@ -224,15 +224,14 @@ impl Streams {
         }
     }
 
-    /// The subscriber with this number has left.
+    /// Removes a subscriber.
     pub(super) fn leave(&mut self, stream: &Rc<Stream>, key: u64) {
         if stream.leave(key) {
             self.settle(stream);
         }
     }
 
-    /// Forgets a stream that keeps nothing and has no subscriber. If it has lost messages, remembers that for as long as
-    /// there is room.
+    /// Removes a stream without messages and subscribers. If it has dropped messages, remembers that while there is room.
     pub(super) fn settle(&mut self, stream: &Rc<Stream>) {
         if !stream.is_idle() {
             return;

@@ -1,4 +1,4 @@
-//! What one client gets: the messages of its streams, from a position on.
+//! The position of one client among the messages of its streams.
 
 use std::rc::Rc;
 use std::task::Waker;
@@ -11,7 +11,7 @@ use crate::hub::Hub;
 #[derive(Debug)]
 pub(super) struct Line {
     pub(super) stream: Rc<Stream>,
-    /// The last message that the stream had lost when the client came, which it then knows.
+    /// Last message that the stream had dropped when the client came. The client learns of that.
     lost: u64,
 }
 
@@ -30,31 +30,31 @@ pub(crate) struct Subscription {
     seat: Rc<Seat>,
     /// Number of the next message.
     next: u64,
-    /// Bytes of it that were taken.
+    /// Bytes of the next message that are already taken.
     taken_bytes: usize,
-    /// What the client gets before the first.
+    /// What to send before the first message.
     opening: Option<Opening>,
 }
 
-/// What a client gets before the first message.
+/// What to send before the first message.
 #[derive(Debug, Clone, Copy)]
 enum Opening {
-    /// Nothing: it has the id of its last event.
+    /// Nothing, because the client has the id of its last event.
     Nothing,
-    /// The id from which it could go on.
+    /// The id from which a reconnecting client can go on.
     Id,
-    /// The same in an event, which says why messages may be missing.
+    /// The same id in an event, with the reason why messages may be missing.
     Gap(&'static str),
 }
 
-/// What was taken.
+/// The result of taking messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Taken {
-    /// This number of bytes; there may be more.
+    /// Number of bytes; there may be more.
     Bytes(usize),
-    /// Nothing: the client has everything.
+    /// The client has everything.
     Nothing,
-    /// The next message is not kept any more.
+    /// The next message was dropped.
     Behind,
 }
 
@@ -67,7 +67,7 @@ impl Subscription {
         subscription
     }
 
-    /// Begins behind the message with this number.
+    /// Begins after the message with this number.
     fn begin(&mut self, after: u64, opening: Opening) {
         let has_lost = self.lines.iter().any(|line| line.lost > after);
         self.next = after + 1;
@@ -77,10 +77,10 @@ impl Subscription {
         });
     }
 
-    /// Goes on where a client has left off that has sent this `Last-Event-ID`. To be called before anything is taken.
+    /// Continues after the event that a client names in `Last-Event-ID`. Call it before `take`.
     pub(crate) fn resume(&mut self, last_event_id: &[u8]) {
         match EventId::parse(last_event_id) {
-            // All that this process keeps is new to it.
+            // The client has none of this process's messages.
             Some(id) if id.epoch != self.hub.epoch => self.begin(0, Opening::Gap("restarted")),
             Some(id) if id.number <= self.hub.last() => self.begin(id.number, Opening::Nothing),
             _ => {}
@@ -91,12 +91,12 @@ impl Subscription {
         &self.hub
     }
 
-    /// The task that is woken for messages from now on.
+    /// Sets the task to wake for new messages.
     pub(crate) fn wake(&self, waker: &Waker) {
         self.seat.set(waker);
     }
 
-    /// Whether the next message is not kept any more.
+    /// Returns whether the next message was dropped.
     pub(crate) fn is_behind(&self) -> bool {
         let is_missing = |line: &Line| line.stream.lost() > line.lost && line.stream.lost() >= self.next;
         self.lines.iter().any(is_missing)
@@ -139,7 +139,7 @@ impl Subscription {
         }
     }
 
-    /// It begins with an empty line: the application's own body may have ended within an event.
+    /// Begins with an empty line, because the application's own body may have ended within an event.
     fn opening_text(&self, opening: Opening) -> String {
         let id = EventId { epoch: self.hub.epoch, number: self.next - 1 };
         match opening {

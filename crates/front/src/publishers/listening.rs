@@ -1,5 +1,4 @@
-//! Processes that listen for messages: an application whose clients are connected to its workers, such as Action Cable with
-//! WebSockets.
+//! Processes that receive messages, because their clients are connected to them: workers with Action Cable's WebSockets.
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
@@ -9,11 +8,11 @@ use crate::hub::Listener;
 use crate::route::app_state::AppState;
 use crate::shared::{Leaving, Shared};
 
-/// Bytes of messages that are written at a time. (One message may have more.)
+/// Bytes of messages to write at a time. (One message may be larger.)
 const PIECE_BYTES: usize = 16 * 1024;
 
-/// Writes messages until the process leaves, or none will come. A process that is disconnected earlier connects again, and goes
-/// on where it was.
+/// Writes messages until the process leaves or the server stops taking messages. A process that is disconnected earlier
+/// reconnects and continues after its last message.
 pub(super) async fn serve(mut stream: UnixStream, mut listener: Listener, app: &AppState, shared: &Shared) {
     let (mut reader, mut writer) = stream.split();
     let mut nothing = [0];

@@ -1,5 +1,5 @@
-//! Which requests a limit is about. Applications take different spellings for the same path, so a limit does, too: a client
-//! cannot leave it by another one.
+//! Paths of limits. Applications accept different spellings of a path, so a limit does, too: a client cannot evade it by
+//! another spelling.
 
 use std::borrow::Cow;
 use std::iter;
@@ -47,7 +47,8 @@ fn made_plain(path: &[u8]) -> Vec<u8> {
     plain
 }
 
-/// Whether a limit is about this plain path. `/login` is also about `/login.json`, which Rails takes to the same action.
+/// Returns whether a limit applies to this plain path. `/login` also covers `/login.json`, which Rails takes to the same
+/// action.
 pub(super) fn is_about(limit: &RateRule, path: &[u8]) -> bool {
     let Some(pattern) = limit.pattern.as_ref().map(|pattern| pattern.0.as_bytes()) else { return true };
     if let Some(beginning) = pattern.strip_suffix(b"*") {

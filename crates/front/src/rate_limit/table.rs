@@ -1,31 +1,31 @@
-//! Moments by key, in bounded memory.
+//! Moments of clients by key, in bounded memory.
 //!
-//! Each entry has 16 bytes. The table is cut into parts that grow and shrink one by one, so that none of it takes the event loop
-//! for long. Once a part has its largest size, a new entry takes the place of the one near it whose moment comes first: of the
-//! client that owes the least. So a full table forgets, and refuses nothing that it would not refuse otherwise.
+//! Each entry has 16 bytes. The table consists of parts that grow and shrink one by one, so that none of this takes the event
+//! loop for long. Once a part has its largest size, a new entry replaces the nearby entry whose moment comes first: the
+//! client closest to having no limit. So a full table forgets clients, and refuses no more than it would otherwise.
 
-/// Parts; the first byte of a key chooses one.
+/// Number of parts; the first byte of a key chooses one.
 const PARTS: usize = 256;
 
-/// Most places of a part: two million in all, and 32 MiB.
+/// Largest number of places in a part: two million in all, and 32 MiB.
 const MOST_PLACES: usize = 1 << 13;
 
-/// Places that an entry may have, one after the other.
+/// Number of places in a row that an entry may have.
 const WINDOW: usize = 16;
 
 /// The moments.
 #[derive(Debug)]
 pub(super) struct Table {
     parts: Box<[Part]>,
-    /// The part that is looked at next, for moments that have passed.
+    /// Next part in which to look for moments that have passed.
     next: usize,
 }
 
-/// A power of two of places, or none.
+/// Places; their number is a power of two, or 0.
 #[derive(Debug, Default, Clone)]
 struct Part(Box<[Place]>);
 
-/// A place; its key is 0 if nothing was ever there.
+/// A place; its key is 0 if it was never used.
 #[derive(Debug, Default, Clone, Copy)]
 struct Place {
     key: u64,
@@ -39,38 +39,38 @@ impl Default for Table {
 }
 
 impl Table {
-    /// The moment of this key; 0: there is none.
+    /// Returns the moment of this key; 0 if there is none.
     pub(super) fn get(&self, key: u64) -> u64 {
         let (part, key) = split(key);
         self.parts[part].get(key)
     }
 
-    /// Its moment is this one from now on.
+    /// Sets the moment of this key.
     pub(super) fn set(&mut self, key: u64, moment_us: u64, now_us: u64) {
         let (part, key) = split(key);
         self.parts[part].set(Place { key, moment_us }, now_us);
     }
 
-    /// Frees memory that moments took which have passed, in one part.
+    /// Frees the memory of passed moments, in one part.
     pub(super) fn tick(&mut self, now_us: u64) {
         self.parts[self.next].shrink(now_us);
         self.next = (self.next + 1) % PARTS;
     }
 
-    /// The memory that the entries take.
+    /// Returns the memory of the entries.
     #[cfg(test)]
     pub(super) fn bytes(&self) -> usize {
         self.parts.iter().map(|part| size_of_val(&*part.0)).sum()
     }
 }
 
-/// The part of a key; and the key within it, which is never 0.
+/// Returns the part of a key, and the key within it, which is never 0.
 fn split(key: u64) -> (usize, u64) {
     ((key >> 56) as usize, key | 1)
 }
 
 impl Part {
-    /// The places that an entry may have.
+    /// Returns the places that an entry may have.
     fn window(&self, key: u64) -> impl Iterator<Item = usize> {
         let places = self.0.len();
         (0..WINDOW.min(places)).map(move |step| ((key >> 1) as usize + step) & (places - 1))
@@ -93,8 +93,8 @@ impl Part {
         }
     }
 
-    /// Puts an entry where it was, or where none is needed any more. `false`: there is no such place. If the part cannot grow,
-    /// the entry has another's.
+    /// Stores an entry in its own place or in a free one. Returns false if there is none; then, if the part cannot grow, the
+    /// entry replaces another.
     fn put(&mut self, entry: Place, now_us: u64) -> bool {
         let (mut free, mut first) = (None, None::<usize>);
         for at in self.window(entry.key) {

@@ -283,8 +283,8 @@ impl Stream {
         };
     }
 
-    /// Has the kernel end the connection when the client's machine does not answer any more: nothing else may notice for
-    /// hours on a connection that is idle most of the time (tcp(7), SO_KEEPALIVE).
+    /// Has the kernel end the connection when the client's machine no longer answers: on a mostly idle connection, nothing
+    /// else may notice for hours (tcp(7), SO_KEEPALIVE).
     pub(crate) fn keep_looking_for_peer(&self) {
         if let Stream::Http2(_, socket) = self {
             socket.borrow().keep_looking_for_peer();
@@ -295,7 +295,7 @@ impl Stream {
         }
         let every = TcpKeepalive::new().with_time(KEEPALIVE_IDLE).with_interval(KEEPALIVE_INTERVAL);
         if let Err(error) = socket.set_tcp_keepalive(&every.with_retries(KEEPALIVE_RETRIES)) {
-            tracing::debug!(%error, "a connection is not looked after by the kernel");
+            tracing::debug!(%error, "cannot make the kernel check whether a client is still there");
         }
     }
 

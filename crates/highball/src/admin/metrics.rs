@@ -187,16 +187,13 @@ fn load(text: &mut Exposition, front: &FrontReport, apps: &[App<'_>]) {
 fn hubs(text: &mut Exposition, apps: &[App<'_>]) {
     type Of = fn(&HubReport) -> u64;
     let families: [(&'static str, &str, &str, Of); 6] = [
-        (
-            "highball_held_responses",
-            "gauge",
-            "Responses that the front holds, for published messages.",
-            |hub| hub.held as u64,
-        ),
+        ("highball_held_responses", "gauge", "Responses that are held open for published messages.", |hub| {
+            hub.held as u64
+        }),
         (
             "highball_hub_streams",
             "gauge",
-            "Streams of messages that have subscribers or kept messages.",
+            "Streams of messages that have subscribers or keep messages.",
             |hub| hub.streams as u64,
         ),
         (
@@ -210,7 +207,7 @@ fn hubs(text: &mut Exposition, apps: &[App<'_>]) {
         (
             "highball_held_responses_slow_total",
             "counter",
-            "Held responses that were closed because their clients were too slow.",
+            "Held responses that ended because their clients were too slow.",
             |hub| hub.slow_closed,
         ),
     ];

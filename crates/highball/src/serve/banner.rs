@@ -1,4 +1,4 @@
-//! What a developer at a terminal sees when the server serves: one link to open, what runs there, and how to stop it.
+//! The banner on a terminal when the server serves: one link to open, the applications, and how to stop the server.
 
 use crate::log::{show, Ink, Terminal};
 use highball_config::{App, Settings};
@@ -7,7 +7,7 @@ use highball_text::visible;
 use std::fmt::Write as _;
 use std::time::Duration;
 
-/// Applications that are listed; the others are in `highball status`.
+/// Largest number of applications to list; the others are in `highball status`.
 const LISTED: usize = 10;
 
 /// A server that begins to serve.
@@ -15,11 +15,11 @@ pub(super) struct Banner<'a> {
     pub(super) settings: &'a Settings,
     /// The link to open.
     pub(super) link: String,
-    /// Where each application is, in the order of the settings.
+    /// The addresses of the applications, in the order of the settings.
     pub(super) urls: Vec<String>,
 }
 
-/// Shows at once what starts, as booting may take a while.
+/// Prints the first line at once, because booting may take a while.
 pub(super) fn announce(settings: &Settings) {
     if let Some(terminal) = terminal(settings) {
         let what = match &settings.apps[..] {
@@ -33,12 +33,12 @@ pub(super) fn announce(settings: &Settings) {
     }
 }
 
-/// The terminal, if lines go to one, and are for people.
+/// Returns the terminal, if the log goes to one and is for people.
 pub(super) fn terminal(settings: &Settings) -> Option<Terminal> {
     Terminal::of_standard_error().filter(|_| settings.log.format == highball_config::LogFormat::Human)
 }
 
-/// How to stop the server, and what then happens to requests.
+/// Returns how to stop the server, and what then happens to requests.
 pub(super) fn how_to_stop(settings: &Settings) -> String {
     let wait = settings.drain_grace + settings.drain_timeout;
     if settings.is_development() || wait.is_zero() {
@@ -57,7 +57,7 @@ pub(super) fn seconds(time: Duration) -> String {
 }
 
 impl Banner<'_> {
-    /// Shows it.
+    /// Prints the banner.
     pub(super) fn show(&self, terminal: Terminal, report: Option<&SupervisorReport>) {
         show(&self.text(terminal, report));
     }
@@ -90,7 +90,7 @@ impl Banner<'_> {
     }
 }
 
-/// What is worth saying of an application that does not serve.
+/// Returns a note about an application that does not serve.
 fn state(processes: &AppProcesses) -> &'static str {
     match &processes.phase[..] {
         "asleep" => "  (boots at its first request)",

@@ -8,7 +8,7 @@ use highball_supervisor::Outcome;
 use tokio::runtime::Runtime;
 use tracing::{error, info, warn};
 
-/// Why a process that was to take over has ended instead.
+/// Why a process that should have taken over has ended.
 pub(super) fn why_not(outcome: &Outcome) -> String {
     match outcome {
         Outcome::BootFailed(failure) => highball_supervisor::in_brief(failure),
@@ -20,7 +20,7 @@ pub(super) fn why_not(outcome: &Outcome) -> String {
     }
 }
 
-/// Logs how many requests got no whole answer, each kind where there are some.
+/// Logs how many requests got no complete answer, by kind.
 fn log_unanswered(unanswered: front::Unanswered) {
     let front::Unanswered { incomplete, left, cut_off, in_flight } = unanswered;
     let some = |count: usize| Some(count).filter(|count| *count > 0);
@@ -33,7 +33,7 @@ fn log_unanswered(unanswered: front::Unanswered) {
     );
 }
 
-/// Logs how the run ended, and returns the exit code. A process that was succeeded may still have to stay as the
+/// Logs how the run ended, and returns the exit code. A process with a successor may still have to stay as the
 /// service's pid.
 pub(super) fn conclude(
     outcome: Outcome,

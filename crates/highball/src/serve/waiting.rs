@@ -1,4 +1,4 @@
-//! Which requests a server that stops still waits for.
+//! Reports the requests that a stopping server still waits for.
 
 use super::banner::{seconds, terminal};
 use crate::configuration::Configuration;
@@ -11,23 +11,23 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::{sleep, timeout};
 use tracing::info;
 
-/// A stop that takes less time is not worth a line. Ctrl-C in development takes less.
+/// Shortest stop that gets a line. Ctrl-C in development takes less time.
 const FIRST_LINE: Duration = Duration::from_millis(700);
 /// Time between two lines.
 const BETWEEN_LINES: Duration = Duration::from_secs(10);
 /// Time for the front to answer.
 const ANSWER_TIME: Duration = Duration::from_secs(1);
 
-/// The requests that are not answered yet.
+/// Requests without a complete answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Unfinished {
     requests: usize,
-    /// Method and path of the oldest one.
+    /// Method and path of the oldest.
     oldest: String,
     age: Duration,
 }
 
-/// Looks at the requests of a server that stops.
+/// Watches the requests of a stopping server.
 #[derive(Debug, Clone)]
 pub(crate) struct Waiting {
     front: mpsc::WeakSender<FrontCommand>,
@@ -65,7 +65,7 @@ impl Waiting {
         }
     }
 
-    /// The requests that the server has not waited for, if it does not wait for any.
+    /// Returns the requests that a server cuts off if it waits for none.
     pub(super) fn cut_off(&self) -> Option<String> {
         let first = self.first.lock().unwrap_or_else(PoisonError::into_inner);
         first.as_ref().map(|(unfinished, at)| unfinished.in_words(unfinished.age + at.elapsed()))

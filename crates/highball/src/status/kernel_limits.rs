@@ -55,7 +55,7 @@ fn read(app: &App) -> Option<KernelLimitsReport> {
 fn status(wanted: KernelLimits, figures: &Figures) -> KernelLimitsReport {
     let not_kept = not_kept(wanted, figures);
     let problem = (!not_kept.is_empty()).then(|| {
-        let usual = "a limit counts when a process of the application is started; the first one of a server, when Highball is started again";
+        let usual = "a limit takes effect for processes that start from now on, and the first limit of a server when Highball starts again";
         problem().unwrap_or(usual).to_owned()
     });
     KernelLimitsReport {

@@ -1,8 +1,8 @@
-//! What a running Highball does at this moment: its applications, their workers, and the requests that these are at. One
-//! report, for `highball top` and for the dashboard.
+//! What a running Highball does at this moment: its applications, their workers, and the requests that these have. One report
+//! serves `highball top` and the dashboard.
 //!
-//! It is made when somebody looks: the front lists its requests, the supervisor its processes, and workers are asked what
-//! their threads do. Nothing of it costs a request anything. What one who looks gets is what all get within half a second.
+//! Highball makes it on demand: the front lists its requests, the supervisor its processes, and workers report what their
+//! threads do. It costs no request anything. All readers within half a second get the same report.
 
 pub(crate) mod rates;
 pub(crate) mod report;
@@ -32,11 +32,11 @@ use tokio::time::timeout;
 
 /// Time for front and supervisor to answer.
 const REPORT_TIME: Duration = Duration::from_secs(1);
-/// Requests that are listed in all, and the least of each application.
+/// Largest number of listed requests, in all and of each application at least.
 const REQUESTS: usize = 200;
 const REQUESTS_OF_APP: usize = 5;
 
-/// What is wanted beside the figures.
+/// What a reader wants beside the figures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Detail {
     /// What the thread of each request does.
@@ -47,7 +47,7 @@ pub(crate) struct Detail {
     pub(crate) clients: bool,
 }
 
-/// Looks at the server.
+/// Makes a report.
 #[derive(Debug)]
 pub(crate) struct Observer {
     pub(crate) configuration: Configuration,
@@ -73,7 +73,7 @@ impl Observer {
         Observer { configuration, started, front, supervisor, processes, launcher, thread_states }
     }
 
-    /// Everything; `None`, where the front's event loop does not answer.
+    /// Returns everything, or `None` if the front's event loop does not answer.
     pub(crate) async fn overview(&self, detail: Detail) -> Option<Overview> {
         let front = in_time(reports::of_front(self.front.upgrade()?));
         let supervisor = async { in_time(reports::of_supervisor(self.supervisor.upgrade()?)).await };
@@ -122,7 +122,7 @@ impl Observer {
         })
     }
 
-    /// What its worker does at a request; `None`, where it has ended, or is not among the oldest.
+    /// Returns what its worker does at a request; `None` if the worker has ended or was not asked.
     pub(crate) async fn request(&self, key: Key) -> Option<RequestOverview> {
         let requests = self.requests().await?;
         let of_app = requests.iter().find(|of| of.app == key.app)?;
@@ -132,7 +132,7 @@ impl Observer {
         Some(request_overview(request, Some(key), &states, detail))
     }
 
-    /// The oldest requests of each application.
+    /// Returns the oldest requests of each application.
     async fn requests(&self) -> Option<Vec<RunningRequests>> {
         let most = (REQUESTS / self.configuration.now().apps.len().max(1)).max(REQUESTS_OF_APP);
         let (to, requests) = oneshot::channel();
@@ -143,7 +143,8 @@ impl Observer {
         in_time(listed).await
     }
 
-    /// Memory and processor time of the processes. Memory is read once in some seconds: that takes the kernel milliseconds.
+    /// Returns memory and processor time of the processes. Memory is read every few seconds, because that takes the kernel
+    /// milliseconds.
     async fn taken(&self, reports: &[AppProcesses]) -> BTreeMap<i32, (Option<u64>, u64)> {
         let pids: Vec<i32> =
             reports.iter().flat_map(|app| app.workers.iter().filter_map(|worker| worker.pid)).collect();

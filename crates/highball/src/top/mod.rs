@@ -1,8 +1,8 @@
-//! `highball top`: what a running server does, as a picture that follows it, or once as text or JSON.
+//! `highball top`: shows what a running server does, as a live screen, or once as text or JSON.
 //!
-//! It asks the server once a second by its control socket, and draws the answer with ratatui. In reading order: this file (asking,
-//! keys, actions), [`view`] (what its user has chosen), [`table`] (columns that follow the room), [`picture`] (what is shown),
-//! [`screen`] (how), [`terminal`] (the terminal, which gets back what it was).
+//! It asks the server once a second over its control socket, and draws the answer with ratatui. In reading order: this file
+//! (asking, keys, actions), [`view`] (what the user has chosen), [`table`] (columns that fit the width), [`picture`] (the
+//! tables), [`screen`] (their layout on a screen), [`terminal`] (taking the terminal, and giving it back).
 
 mod picture;
 mod screen;
@@ -30,16 +30,16 @@ use tokio::task::JoinHandle;
 use tokio::time::{sleep, sleep_until};
 use view::{confirmation, Confirmation, Panel, View};
 
-/// Time from one report to the next question.
+/// Time from one report to the next request for one.
 const EVERY: Duration = Duration::from_secs(1);
 /// Time between the first two reports, from which rates are made.
 const BETWEEN: Duration = Duration::from_millis(300);
-/// How long the outcome of an order is shown.
+/// Time for which the outcome of an action is shown.
 const NOTICE_TIME: Duration = Duration::from_secs(8);
 /// Time without an answer after which the server counts as ended.
 const SILENCE_TIME: Duration = Duration::from_secs(10);
 
-/// Shows it.
+/// Runs the command.
 pub(crate) fn top(display: Display, selector: &Selector) -> Result<(), CommandError> {
     let mut found = selected(selector)?;
     let pid = the_only(&found)?.status.pid;
@@ -62,7 +62,7 @@ pub(crate) fn top(display: Display, selector: &Selector) -> Result<(), CommandEr
     }
 }
 
-/// The numbers of the applications that are meant.
+/// Returns the numbers of the selected applications.
 fn apps_of(instance: &Instance, selector: &Selector) -> Vec<u32> {
     let apps = instance.status.apps.iter();
     let meant = apps.filter(|app| selector.app.as_ref().is_none_or(|selector| is_selected(selector, app)));
@@ -82,12 +82,12 @@ fn token(instance: &Instance) -> Result<(), CommandError> {
     }
 }
 
-/// Whether the terminal can draw a picture in place. A `dumb` one, as in an editor, can only print.
+/// Returns whether the terminal can draw in place. A `dumb` terminal, as in an editor, can only print.
 fn moves_its_cursor() -> bool {
     std::env::var_os("TERM").is_none_or(|term| term != "dumb")
 }
 
-/// One picture, as text.
+/// Prints one snapshot as text.
 fn once(instance: &Instance, apps: &[u32], backtraces: bool) -> Result<(), CommandError> {
     let mut history = History::default();
     history.add(ask_overview(instance, apps, false)?);
@@ -105,7 +105,7 @@ fn ask_overview(instance: &Instance, apps: &[u32], states: bool) -> Result<Overv
 fn overview_in(answer: io::Result<Answer>, apps: &[u32]) -> io::Result<Overview> {
     match answer? {
         Answer::Overview(mut overview) => {
-            // Applications that were added since are shown where all are.
+            // Applications that were added since are on the page of all.
             overview.apps.retain(|app| apps.is_empty() || apps.contains(&app.id));
             Ok(*overview)
         }
@@ -113,20 +113,20 @@ fn overview_in(answer: io::Result<Answer>, apps: &[u32]) -> io::Result<Overview>
     }
 }
 
-/// What happens while a picture is shown.
+/// An event while the live screen is shown.
 enum TopEvent {
     Overview(io::Result<Overview>),
     Acted(Result<String, String>),
     AskAgain,
     Key(KeyPress),
     Resized,
-    /// The terminal was closed, or this process is to end.
+    /// The terminal was closed, or this process has to end.
     End,
-    /// This process is to stop until it is continued.
+    /// This process has to stop until it is continued.
     Stop,
 }
 
-/// The picture that follows.
+/// The live screen.
 struct Top {
     instance: Arc<Instance>,
     apps: Vec<u32>,
@@ -153,7 +153,7 @@ impl Top {
         }
     }
 
-    /// Until a key, a signal or the end of the terminal ends it.
+    /// Runs until a key, a signal or the end of the terminal ends it.
     async fn follow(mut self) -> io::Result<()> {
         let mut terminal = Terminal::enter()?;
         let look = Look::of_environment();
@@ -240,7 +240,7 @@ impl Top {
         }
     }
 
-    /// Chooses another request, or scrolls what is shown of one.
+    /// Chooses another request, or scrolls the panel of one.
     fn moved(&mut self, rows: isize) {
         match self.history.now() {
             Some(now) if self.view.panel == Panel::Lists => self.view.select(now, rows),
@@ -261,12 +261,12 @@ impl Top {
     }
 }
 
-/// Whether the server has ended.
+/// Returns whether the server has ended.
 fn is_of_the_end(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound)
 }
 
-/// Waits for the end of a task; for ever, if there is none.
+/// Waits for the end of a task, or without end if there is none.
 async fn ended<T>(task: &mut Option<JoinHandle<T>>) -> T {
     let Some(handle) = task else { return std::future::pending().await };
     match handle.await {

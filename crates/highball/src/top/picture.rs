@@ -1,7 +1,7 @@
-//! What is shown, as tables: the applications, their workers, and the requests that these are at, oldest first. Here it becomes
-//! text; [`super::screen`] makes lines of a screen of the same tables.
+//! The content of `highball top` as tables: the applications, their workers, and the requests that these have, oldest first.
+//! This file makes text of them, [`super::screen`] lines of a screen.
 //!
-//! Everything that comes from clients and applications has lost what a terminal obeys before it comes here (`asking`).
+//! `asking` has already escaped what clients and applications could use to control a terminal.
 
 use super::table::{left, right, Column, Row, Table};
 use super::view::requests;
@@ -44,7 +44,7 @@ const LIMITS: &[Column] = &[
     right("OOM KILLS", 10, 4),
 ];
 
-/// The picture, as it is printed.
+/// Returns the snapshot as text.
 pub(super) fn text(history: &History, backtraces: bool) -> String {
     let Some(now) = history.now() else { return String::new() };
     let mut lines = vec![server(history, now), String::new()];
@@ -77,7 +77,7 @@ fn server(history: &History, now: &Overview) -> String {
     format!("Highball {version} (pid {})  {phase}  {}", now.pid, facts(history, now).join("  "))
 }
 
-/// Figures of the server.
+/// Returns the figures of the server.
 pub(super) fn facts(history: &History, now: &Overview) -> [String; 4] {
     let rates = now.apps.iter().map(|app| history.rate(app, |app| app.answered));
     let queue: usize = now.apps.iter().map(|app| app.queue).sum();
@@ -89,7 +89,7 @@ pub(super) fn facts(history: &History, now: &Overview) -> [String; 4] {
     ]
 }
 
-/// What failed, and what to do, in a line each.
+/// Returns what failed and what to do, in a line each.
 pub(super) fn cause(diagnosis: &DiagnosisOverview) -> Vec<String> {
     let DiagnosisOverview { cause, summary, place, remedy, command, .. } = diagnosis;
     let place =
@@ -104,7 +104,7 @@ pub(super) fn cause(diagnosis: &DiagnosisOverview) -> Vec<String> {
     std::iter::once(first).chain(to_do.map(|text| format!("What to do: {text}"))).collect()
 }
 
-/// One row for each application, those first that have failed.
+/// Returns a row for each application, failed ones first.
 pub(super) fn app_table(history: &History, now: &Overview) -> Table {
     let row = |app: &AppOverview| {
         let serving = app.workers.iter().filter(|worker| worker.state == "serving");
@@ -130,7 +130,7 @@ pub(super) fn app_table(history: &History, now: &Overview) -> Table {
     Table { columns: APPS, rows: now.failed_first().into_iter().map(row).collect() }
 }
 
-/// Hard limits of applications, and what they use of them: one row for each application that has some.
+/// Returns a row for each application with hard limits, with its use of them.
 pub(super) fn limits_table(history: &History, now: &Overview) -> Table {
     let limited = now.apps.iter().filter_map(|app| Some((app, app.kernel_limits.as_ref()?)));
     let row = |(app, limits): (&AppOverview, &KernelLimitsReport)| {
@@ -152,7 +152,7 @@ pub(super) fn limits_table(history: &History, now: &Overview) -> Table {
     Table { columns: LIMITS, rows: limited.map(row).collect() }
 }
 
-/// One row for each worker, the busiest first where there is no room for all; and how many are left out.
+/// Returns a row for each worker, and how many are left out. If there is no room for all, the busiest come first.
 pub(super) fn worker_table(history: &History, now: &Overview, room: usize) -> (Table, usize) {
     let mut all: Vec<(&AppOverview, &WorkerOverview)> =
         now.apps.iter().flat_map(|app| app.workers.iter().map(move |worker| (app, worker))).collect();
@@ -189,7 +189,7 @@ pub(super) fn heading(now: &Overview, listed: usize) -> String {
     format!("REQUEST ({listed}{more})")
 }
 
-/// The worker of a request; the application, where it has none yet.
+/// Returns the worker of a request, or its application if it has none yet.
 pub(super) fn at(now: &Overview, app: &AppOverview, request: &RequestOverview) -> String {
     match (request.worker, &now.apps[..]) {
         (Some(worker), _) => name_of(now, app, worker),
@@ -198,7 +198,7 @@ pub(super) fn at(now: &Overview, app: &AppOverview, request: &RequestOverview) -
     }
 }
 
-/// `shop 3`, or `3` where there is one application.
+/// Returns `shop 3`, or `3` with a single application.
 fn name_of(now: &Overview, app: &AppOverview, worker: u32) -> String {
     match &now.apps[..] {
         [_] => worker.to_string(),

@@ -1,4 +1,4 @@
-//! The picture as a screen: what matters comes first, and fits at 80×24. What has failed is red, with its cause below it.
+//! The layout of a live screen: what matters comes first, and fits at 80×24. Failures are red, with their cause below.
 
 use super::picture::{app_table, at, cause, facts, heading, limits_table, worker_table};
 use super::table::{cut, width, wrap, Row, Table};
@@ -12,18 +12,18 @@ use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span, Text};
 
-/// The least screen.
+/// Smallest screen.
 const LEAST: (u16, u16) = (40, 10);
-/// Applications and workers get at most this part of the screen each: requests get the rest.
+/// Largest share of the screen for applications, and for workers: requests get the rest.
 const PART: usize = 3;
-/// The age from which a request is old, and that from which it is stuck.
+/// Ages from which a request counts as old, and as stuck.
 const OLD_MS: u64 = 2_000;
 const STUCK_MS: u64 = 10_000;
-/// The widths that the line of an application's requests may have.
+/// Widths of the line of an application's requests.
 const LINE_WIDTHS: std::ops::RangeInclusive<usize> = 12..=60;
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// What a text is about.
+/// The meaning of a text, which decides its color.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tone {
     Plain,
@@ -35,10 +35,10 @@ pub(super) enum Tone {
     Selected,
 }
 
-/// How texts look.
+/// The looks of texts.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Look {
-    /// Without colours, weights say the same.
+    /// Without colors, weights show the same.
     pub(super) is_coloured: bool,
 }
 
@@ -71,7 +71,7 @@ impl Look {
     }
 }
 
-/// The picture, for a screen of this size.
+/// Draws a screen of this size.
 pub(super) fn screen(history: &History, view: &mut View, area: Rect, look: Look) -> Text<'static> {
     let (columns, rows) = (usize::from(area.width), usize::from(area.height));
     if area.width < LEAST.0 || area.height < LEAST.1 {
@@ -103,7 +103,7 @@ pub(super) fn screen(history: &History, view: &mut View, area: Rect, look: Look)
     Text::from(lines)
 }
 
-/// What the parts of the lists have in common.
+/// What the parts of the lists share.
 struct Shown<'a> {
     history: &'a History,
     now: &'a Overview,
@@ -111,7 +111,7 @@ struct Shown<'a> {
     columns: usize,
 }
 
-/// The server: first whether something has failed.
+/// Returns the lines about the server: first whether something has failed.
 fn title(history: &History, now: &Overview, columns: usize, look: Look) -> Line<'static> {
     let (state, has_failed) = now.headline();
     let tone = match (has_failed, &*now.phase) {
@@ -131,7 +131,7 @@ fn title(history: &History, now: &Overview, columns: usize, look: Look) -> Line<
     Line::from(spans)
 }
 
-/// What is asked, what has come of an action, or the keys.
+/// Returns the last line: a question, the outcome of an action, or the keys.
 fn footer(now: &Overview, view: &View, columns: usize, look: Look) -> Vec<Line<'static>> {
     let wrapped = |text: &str, tone| -> Vec<_> {
         wrap(text, columns).iter().map(|text| look.line(text, tone)).collect()
@@ -169,7 +169,7 @@ fn footer(now: &Overview, view: &View, columns: usize, look: Look) -> Vec<Line<'
     }
 }
 
-/// Applications, workers and requests.
+/// Returns the lines of applications, workers and requests.
 fn lists(shown: &Shown<'_>, view: &View, room: usize) -> Vec<Line<'static>> {
     let mut lines = app_lines(shown, view, room / PART);
     lines.push(Line::default());
@@ -188,7 +188,7 @@ fn lists(shown: &Shown<'_>, view: &View, room: usize) -> Vec<Line<'static>> {
     lines
 }
 
-/// One line for each application. Below a failed one, its cause.
+/// Returns a line for each application, with the cause below a failed one.
 fn app_lines(shown: &Shown<'_>, view: &View, room: usize) -> Vec<Line<'static>> {
     let Shown { history, now, look, columns } = shown;
     let table = app_table(history, now);
@@ -214,7 +214,7 @@ fn app_lines(shown: &Shown<'_>, view: &View, room: usize) -> Vec<Line<'static>> 
         block.extend(below(app, *columns, look));
         blocks.push(block);
     }
-    // Where there is no room for all, those around the chosen one.
+    // If there is no room for all, those around the chosen one.
     let room = room.max(2).saturating_sub(1);
     let sizes: Vec<usize> = blocks.iter().map(Vec::len).collect();
     let mut first = 0;
@@ -235,7 +235,7 @@ fn app_lines(shown: &Shown<'_>, view: &View, room: usize) -> Vec<Line<'static>> 
     lines
 }
 
-/// Why an application has failed, or what is under way.
+/// Returns why an application has failed, or what is under way.
 fn below(app: &AppOverview, columns: usize, look: &Look) -> Vec<Line<'static>> {
     let indented =
         |text: &str, tone| look.line(format!("    {}", cut(text, columns.saturating_sub(4))), tone);
@@ -251,7 +251,7 @@ fn below(app: &AppOverview, columns: usize, look: &Look) -> Vec<Line<'static>> {
     }
 }
 
-/// The last values, as bars from zero to the largest.
+/// Returns the last values as bars, from zero to the largest.
 fn bars(values: impl DoubleEndedIterator<Item = f64>, room: usize) -> String {
     let last: Vec<f64> = values.rev().take(room).collect();
     let most = last.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
@@ -259,7 +259,7 @@ fn bars(values: impl DoubleEndedIterator<Item = f64>, room: usize) -> String {
     last.iter().rev().map(bar).collect()
 }
 
-/// The requests, oldest first, with the chosen one among them.
+/// Returns the requests, oldest first, with the chosen one among them.
 fn request_lines(shown: &Shown<'_>, view: &View, room: usize) -> Vec<Line<'static>> {
     let Shown { now, look, columns, .. } = shown;
     let all = requests(now);
@@ -301,7 +301,7 @@ fn request_lines(shown: &Shown<'_>, view: &View, room: usize) -> Vec<Line<'stati
     lines
 }
 
-/// The request, and what its thread does. Of a path that is too long, the middle is left out.
+/// Returns the request and what its thread does. A path that is too long loses its middle.
 fn request_text(request: &RequestOverview, room: usize) -> (String, String) {
     let doing = request.doing.as_ref().map(|doing| format!("  – {doing}")).unwrap_or_default();
     let doing = cut(&doing, room / 2);
@@ -317,7 +317,7 @@ fn request_text(request: &RequestOverview, room: usize) -> (String, String) {
     (cut(&format!("{begin}…{end}"), room), doing)
 }
 
-/// A text of a panel, in lines of the screen.
+/// Returns a text of a panel in lines of the screen.
 fn scrolled(
     texts: &[(String, Tone)],
     view: &mut View,
@@ -334,7 +334,7 @@ fn scrolled(
     shown.map(|(text, tone)| look.line(text, *tone)).collect()
 }
 
-/// The request that is chosen, with its backtrace.
+/// Returns the panel of the chosen request, with its backtrace.
 fn request_texts(now: &Overview, view: &View) -> Vec<(String, Tone)> {
     let Some((app, request)) = view.request(now) else { return Vec::new() };
     let RequestOverview { method, path, client, stage, body_bytes, answer_bytes, .. } = request;
@@ -358,7 +358,7 @@ fn request_texts(now: &Overview, view: &View) -> Vec<(String, Tone)> {
     facts.chain([(String::new(), Tone::Plain)]).chain(backtrace).collect()
 }
 
-/// Why an application has failed, as far as the server tells it here.
+/// Returns the panel with the cause of a failure, as far as the server reports it here.
 fn diagnosis_texts(app: &AppOverview) -> Vec<(String, Tone)> {
     let Some(DiagnosisOverview { cause, summary, place, source, remedy, command }) = &app.diagnosis else {
         return Vec::new();
@@ -404,7 +404,7 @@ Requests are yellow after 2 s and red after 10 s.";
 }
 
 impl Shown<'_> {
-    /// A table; a note stands behind its row if there is room, else below it.
+    /// Returns a table. A note follows its row if there is room, otherwise it is below.
     fn table(&self, table: &Table, tone: impl Fn(&Row) -> Tone) -> Vec<Line<'static>> {
         let fitting = table.that_fit(self.columns - 2);
         let mut lines = vec![self.look.line(format!("  {}", table.title(&fitting)), Tone::Soft)];

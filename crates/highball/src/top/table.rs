@@ -1,9 +1,9 @@
-//! Tables whose columns follow the room that there is, and texts that are cut or wrapped to it. Widths are those of a terminal:
-//! a character may take two columns, or none.
+//! Tables whose columns fit the available width, and texts that are cut or wrapped to it. Widths are those of a terminal: a
+//! character may take two columns, or none.
 
 use ratatui::text::Span;
 
-/// The fewest columns of a name, if it is longer.
+/// Fewest columns for a name that is longer.
 const LEAST_NAME: usize = 12;
 
 /// A column.
@@ -12,46 +12,46 @@ pub(super) struct Column {
     pub(super) title: &'static str,
     pub(super) width: usize,
     pub(super) is_left: bool,
-    /// Where there is no room for all, those with the lowest rank are shown.
+    /// Columns with the lowest rank stay if there is no room for all.
     pub(super) rank: u8,
 }
 
-/// A column of numbers.
+/// Creates a column of numbers.
 pub(super) const fn right(title: &'static str, width: usize, rank: u8) -> Column {
     Column { title, width, is_left: false, rank }
 }
 
-/// A column of words.
+/// Creates a column of words.
 pub(super) const fn left(title: &'static str, width: usize, rank: u8) -> Column {
     Column { title, width, is_left: true, rank }
 }
 
-/// What the table has about one thing.
+/// A row.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Row {
     pub(super) cells: Vec<String>,
-    /// What stands behind or below the cells.
+    /// The note behind or below the cells.
     pub(super) note: String,
 }
 
-/// A table. The first column has names; it is as wide as they need, up to its width.
+/// A table. The first column has names, and is as wide as they need, up to its width.
 #[derive(Debug)]
 pub(super) struct Table {
     pub(super) columns: &'static [Column],
     pub(super) rows: Vec<Row>,
 }
 
-/// The columns of a table that are shown, each with its width.
+/// The visible columns of a table, each with its width.
 #[derive(Debug)]
 pub(super) struct Shown(Vec<(usize, usize)>);
 
 impl Table {
-    /// All columns, with all of the room that they may have.
+    /// Returns all columns, with as much room as they may have.
     pub(super) fn all(&self) -> Shown {
         Shown(self.columns.iter().enumerate().map(|(place, column)| (place, column.width)).collect())
     }
 
-    /// The columns that there is room for.
+    /// Returns the columns that fit.
     pub(super) fn that_fit(&self, room: usize) -> Shown {
         let [name, others @ ..] = self.columns else { return Shown(Vec::new()) };
         let names = self.rows.iter().filter_map(|row| row.cells.first()).map(|text| width(text));
@@ -96,7 +96,7 @@ impl Table {
         shown.0.iter().map(cell).collect::<Vec<_>>().join(" ")
     }
 
-    /// The table as it is printed: title and rows, each with its note behind it.
+    /// Returns the table as text: title and rows, each with its note behind it.
     pub(super) fn text(&self) -> Vec<String> {
         let shown = self.all();
         let row = |row: &Row| {
@@ -107,12 +107,12 @@ impl Table {
     }
 }
 
-/// The columns of a terminal that a text takes.
+/// Returns the number of terminal columns that a text takes.
 pub(super) fn width(text: &str) -> usize {
     Span::raw(text).width()
 }
 
-/// The beginning of a text that is too long.
+/// Cuts a text that is too long.
 pub(super) fn cut(text: &str, most: usize) -> String {
     if width(text) <= most {
         return text.to_owned();
@@ -121,7 +121,7 @@ pub(super) fn cut(text: &str, most: usize) -> String {
     format!("{begin}…")
 }
 
-/// The text in lines of at most this width, which are parted behind blanks where there are some. Together they are the text.
+/// Wraps a text into lines of at most this width, after blanks where possible. Together the lines are the text.
 pub(super) fn wrap(text: &str, most: usize) -> Vec<String> {
     let most = most.max(2); // the widest character
     let mut lines = Vec::new();
@@ -137,7 +137,7 @@ pub(super) fn wrap(text: &str, most: usize) -> Vec<String> {
     lines
 }
 
-/// As much of a text as fits, and the rest.
+/// Splits a text into the part that fits, and the rest.
 fn split(text: &str, most: usize) -> (&str, &str) {
     let mut taken = 0;
     let end = text.char_indices().find(|(at, letter)| {

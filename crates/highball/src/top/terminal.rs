@@ -1,5 +1,5 @@
-//! The terminal: another screen and single keys while the picture is shown. It gets back what it was at every end: a key, a
-//! signal, an error, a panic.
+//! The terminal: an alternate screen and single keys while `top` runs. The terminal gets its state back at every end: a key,
+//! a signal, an error, a panic.
 
 use ratatui::backend::{Backend, CrosstermBackend};
 use ratatui::crossterm::cursor::{Hide, Show};
@@ -19,12 +19,12 @@ use std::sync::Once;
 use tokio::signal::unix::{signal, Signal as SignalStream, SignalKind};
 use tokio::sync::mpsc;
 
-/// The size of a terminal that does not say it.
+/// Size of a terminal that does not report it.
 const USUAL_SIZE: Rect = Rect::new(0, 0, 80, 24);
-/// Events that wait until the last ones have been obeyed.
+/// Largest number of events that wait.
 const EVENTS: usize = 64;
 
-/// Whether the terminal shows the picture.
+/// Whether the alternate screen is shown.
 static IS_TAKEN: AtomicBool = AtomicBool::new(false);
 
 /// A key that means something.
@@ -44,7 +44,7 @@ pub(super) enum KeyPress {
     Suspend,
 }
 
-/// What comes from it.
+/// An event of the terminal.
 #[derive(Debug)]
 pub(super) enum TerminalEvent {
     Key(KeyPress),
@@ -53,11 +53,11 @@ pub(super) enum TerminalEvent {
     End,
 }
 
-/// The terminal of this process, while it shows the picture.
+/// The terminal of this process while `top` runs.
 #[derive(Debug)]
 pub(super) struct Terminal {
     screen: ratatui::Terminal<CrosstermBackend<io::Stdout>>,
-    /// What was typed; it closes with the terminal.
+    /// Typed keys; closed with the terminal.
     typed: mpsc::Receiver<Event>,
     stopped: SignalStream,
     continued: SignalStream,
@@ -86,7 +86,7 @@ impl Terminal {
         Ok(terminal)
     }
 
-    /// Shows this text, as far as there is room for it. `text_for`: the text for a size.
+    /// Shows the text that `text_for` returns for the size, as far as there is room.
     pub(super) fn draw(&mut self, text_for: impl FnOnce(Rect) -> Text<'static>) -> io::Result<()> {
         let size = self.screen.backend().size()?;
         let area = if size.width == 0 || size.height == 0 {
@@ -111,7 +111,7 @@ impl Terminal {
             },
             _ = self.stopped.recv() => TerminalEvent::Stop,
             _ = self.continued.recv() => {
-                // By a signal that cannot be noticed it was stopped, and a shell may have changed the terminal since.
+                // A signal that cannot be caught has stopped the process, and a shell may have changed the terminal since.
                 if self.take().is_err() { TerminalEvent::End } else { TerminalEvent::Resized }
             }
             _ = terminated.recv() => TerminalEvent::End,
@@ -128,7 +128,7 @@ impl Terminal {
         self.take()
     }
 
-    /// Takes the terminal. Lines that are too long, which there are where the terminal counts widths differently, are cut.
+    /// Takes the terminal. Lines that are too long are cut: some terminals count widths differently.
     fn take(&mut self) -> io::Result<()> {
         restore(); // so that its state, which a shell may have changed, is looked at again
         enable_raw_mode()?;
@@ -144,13 +144,13 @@ impl Drop for Terminal {
     }
 }
 
-/// What is written to it comes from ratatui, whose cells hold no control characters, and from the sequences of this file.
+/// Writes only what comes from ratatui, whose cells hold no control characters, and the sequences of this file.
 #[allow(clippy::disallowed_methods)]
 fn stdout() -> io::Stdout {
     io::stdout()
 }
 
-/// Reads events on a separate thread, until the terminal is closed. The thread ends with the process.
+/// Reads events on a separate thread until the terminal is closed. The thread ends with the process.
 fn read_aside() -> io::Result<mpsc::Receiver<Event>> {
     let (to, typed) = mpsc::channel(EVENTS);
     std::thread::Builder::new().name("keys".into()).spawn(move || {
@@ -163,7 +163,7 @@ fn read_aside() -> io::Result<mpsc::Receiver<Event>> {
     Ok(typed)
 }
 
-/// What a key means; `None`: nothing.
+/// Returns what a key means, or `None`.
 fn press(key: KeyEvent) -> Option<KeyPress> {
     Some(match (key.code, key.modifiers.contains(KeyModifiers::CONTROL)) {
         (KeyCode::Char('c' | 'd'), true) | (KeyCode::Char('q'), false) => KeyPress::Quit,
@@ -180,16 +180,16 @@ fn press(key: KeyEvent) -> Option<KeyPress> {
     })
 }
 
-/// Gives it back, once.
+/// Gives the terminal back, once.
 fn restore() {
     if IS_TAKEN.swap(false, Ordering::AcqRel) {
-        // It may have been closed: then there is nothing to give back.
+        // An error means that it was closed: then there is nothing to give back.
         let _ = execute!(stdout(), EnableLineWrap, Show, LeaveAlternateScreen);
         let _ = disable_raw_mode();
     }
 }
 
-/// Before a panic prints its message, which would be on the other screen.
+/// Gives the terminal back before a panic prints its message, which would be on the alternate screen.
 fn restore_at_panic() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {

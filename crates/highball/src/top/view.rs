@@ -1,44 +1,44 @@
-//! What its user has chosen: a request, an application, what is shown of it, and an action that waits for `y`.
+//! What the user of `top` has chosen: a request, an application, a panel, and an action that waits for `y`.
 
 use crate::control::actions::AppAction;
 use crate::status::overview::report::{AppOverview, Overview, RequestOverview};
 use std::time::Instant;
 
-/// A request, as it is found again in the next report.
+/// The identity of a request, by which the next report has it again.
 type RequestId = (u32, Option<u32>, Option<String>);
 
-/// What is shown.
+/// The visible panel.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Panel {
     /// Applications, workers and requests.
     #[default]
     Lists,
-    /// The request that is chosen, with its backtrace.
+    /// The chosen request, with its backtrace.
     Request,
-    /// Why the application that is chosen failed.
+    /// Why the chosen application failed.
     Diagnosis,
     /// The keys.
     Help,
 }
 
-/// What is chosen and asked.
+/// The choices of the user.
 #[derive(Debug, Default)]
 pub(super) struct View {
-    /// The request that is chosen.
+    /// The chosen request.
     pub(super) selected: Option<RequestId>,
     pub(super) panel: Panel,
-    /// Lines of the panel above the shown ones.
+    /// Number of lines of the panel above the visible part.
     pub(super) scrolled: usize,
-    /// The application for `r`, `f`, `d`, `+` and `-`; `None`: the first.
+    /// The application for `r`, `f`, `d`, `+` and `-`; `None` for the first.
     pub(super) app: Option<u32>,
     pub(super) confirmation: Option<Confirmation>,
-    /// The outcome of an order, and until when it is shown.
+    /// The outcome of an action, and the time until which it is shown.
     pub(super) notice: Option<(String, Instant)>,
-    /// Why the picture does not follow, if so.
+    /// Why there is no newer report.
     pub(super) problem: Option<String>,
 }
 
-/// An order that waits for `y`.
+/// An action that waits for `y`.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Confirmation {
     pub(super) app: u32,
@@ -62,13 +62,13 @@ impl View {
         self.app = apps.get((place + 1) % apps.len().max(1)).map(|app| app.id);
     }
 
-    /// The application that is chosen.
+    /// Returns the chosen application.
     pub(super) fn app<'a>(&self, now: &'a Overview) -> Option<&'a AppOverview> {
         let apps = now.failed_first();
         apps.iter().find(|app| Some(app.id) == self.app).or(apps.first()).copied()
     }
 
-    /// Shows a panel, or the lists again if it is shown already.
+    /// Shows a panel, or the lists again if the panel is already shown.
     pub(super) fn toggle(&mut self, panel: Panel) {
         self.panel = if self.panel == panel { Panel::Lists } else { panel };
         self.scrolled = 0;
@@ -87,14 +87,14 @@ impl View {
         }
     }
 
-    /// The request that is chosen, and its application.
+    /// Returns the chosen request and its application.
     pub(super) fn request<'a>(&self, now: &'a Overview) -> Option<(&'a AppOverview, &'a RequestOverview)> {
         let selected = self.selected.as_ref()?;
         requests(now).into_iter().find(|(app, request)| id(app, request) == *selected)
     }
 }
 
-/// The order that a key stands for, as a question.
+/// Returns the action of a key, as a question.
 pub(super) fn confirmation(letter: char, now: &Overview, view: &View) -> Option<Confirmation> {
     let app = view.app(now)?;
     let of_app = |action, question: String| Some(Confirmation { app: app.id, action, question });
@@ -120,7 +120,7 @@ pub(super) fn id(app: &AppOverview, request: &RequestOverview) -> RequestId {
     (app.id, request.worker, request.ticket.clone())
 }
 
-/// The requests of all applications, oldest first.
+/// Returns the requests of all applications, oldest first.
 pub(super) fn requests(now: &Overview) -> Vec<(&AppOverview, &RequestOverview)> {
     let mut all: Vec<_> =
         now.apps.iter().flat_map(|app| app.requests.iter().map(move |request| (app, request))).collect();

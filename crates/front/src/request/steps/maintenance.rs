@@ -1,4 +1,4 @@
-//! Maintenance: visitors get a page instead of the application. Health checks, and those who work on it, reach it.
+//! Maintenance: visitors get a page instead of the application. Health checks and people with the link reach the application.
 
 use std::ops::ControlFlow::{Break, Continue};
 
@@ -39,7 +39,7 @@ fn judge(notice: &Notice, transaction: &mut Transaction, routed: Routed<'_>) -> 
     }
 }
 
-/// The link with the key: the browser gets the cookie, and the same address without the key. The log does not get that, either.
+/// Answers the link with the key: sets the cookie, and redirects to the address without the key. The log gets no key either.
 fn welcome(notice: &Notice, to: &[u8], transaction: &mut Transaction, routed: Routed<'_>) -> Decision {
     let arrived = routed.arrived;
     transaction.note(Some(to), arrived.text, arrived.shared);

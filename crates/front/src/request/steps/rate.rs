@@ -1,4 +1,4 @@
-//! Rate limits (option `rate_limit`): clients that ask too often get 429, and nothing else of the server.
+//! Rate limits (option `rate_limit`): clients that send too many requests get 429, before anything else is done for them.
 
 use std::ops::ControlFlow::{Break, Continue};
 
@@ -9,7 +9,7 @@ use crate::message::refusal::Refusal;
 use crate::rate_limit::{plain, Reached};
 use crate::request::{Decision, Flow, Routed, Transaction};
 
-/// Refuses a request whose client has reached a limit. Others count, once.
+/// Refuses a request whose client has reached a limit. Counts others, once.
 pub(in crate::request) fn limit(transaction: &mut Transaction, routed: Routed<'_>) -> Flow {
     match routed.app.settings().limits.rates.is_empty() || transaction.waited.is_rated {
         true => Continue(()),
@@ -40,7 +40,7 @@ fn count(transaction: &mut Transaction, routed: Routed<'_>) -> Flow {
     }
 }
 
-/// The fields are those of draft-ietf-httpapi-ratelimit-headers-10.
+/// Adds the fields of draft-ietf-httpapi-ratelimit-headers-10.
 fn refuse(reached: &Reached<'_>, transaction: &mut Transaction) -> Decision {
     let Reached { limit, wait_us } = reached;
     let seconds = u32::try_from(wait_us.div_ceil(1_000_000)).unwrap_or(u32::MAX);
@@ -51,7 +51,7 @@ fn refuse(reached: &Reached<'_>, transaction: &mut Transaction) -> Decision {
     transaction.answer_refusal(Refusal::RateLimited { retry_after_seconds: seconds }, &fields)
 }
 
-/// What the fields call a limit: a String (RFC 9651 section 3.3.3).
+/// Returns the name of a limit in these fields: a String (RFC 9651 section 3.3.3).
 fn name(limit: &RateRule) -> String {
     limit.to_string().replace('\\', "\\\\").replace('"', "\\\"")
 }

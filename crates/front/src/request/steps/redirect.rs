@@ -1,5 +1,5 @@
-//! Redirects of an application: its visitors at other hosts are sent to the canonical one (option `canonical_host`), and those
-//! of paths that have moved to the new ones (`redirects`). One answer does both, and the way to HTTPS with it.
+//! Redirects of an application: from its other hosts to the canonical one (option `canonical_host`), and from paths that have
+//! moved (`redirects`). One response does both, and leads to HTTPS as well.
 
 use std::ops::ControlFlow::{Break, Continue};
 
@@ -12,10 +12,10 @@ use crate::location;
 use crate::message::request_head::Head;
 use crate::request::{Decision, Flow, Routed, Transaction};
 
-/// The status for another host: clients repeat the request with its method and body.
+/// Status for another host: clients repeat the request with its method and body.
 const OTHER_HOST: u16 = 308;
 
-/// Where a request should have gone.
+/// The target of a redirect.
 pub(super) struct Moved {
     pub(super) status: u16,
     to: Place,
@@ -24,7 +24,7 @@ pub(super) struct Moved {
 }
 
 enum Place {
-    /// The host that was asked.
+    /// The requested host.
     SameHost,
     /// The application's canonical host.
     Host(String),
@@ -54,8 +54,8 @@ fn send(moved: &Moved, transaction: &mut Transaction, routed: Routed<'_>) -> Dec
     transaction.answer_whole(moved.status, b"", |fields| fields.add(b"location", &to))
 }
 
-/// Where the application's options send this request, if they do. Its probes and the challenges of authorities are answered
-/// where they were asked.
+/// Returns where the application's options send this request, if anywhere. Probes and challenges of authorities are not
+/// redirected.
 pub(super) fn moved(app: &App, head: Head<'_>, prefix_bytes: usize) -> Option<Moved> {
     let redirects = &app.redirects;
     if !redirects.are_any() || head.path() == b"*" || is_open(head, prefix_bytes, &app.process.probe_path) {
@@ -78,13 +78,14 @@ pub(super) fn moved(app: &App, head: Head<'_>, prefix_bytes: usize) -> Option<Mo
     matches!(to, Place::Host(_)).then(here).map(|(path, query)| Moved { status: OTHER_HOST, to, path, query })
 }
 
-/// Whether another host was asked than this one. A client that names none cannot be sent there: it would not name it either.
+/// Returns whether the client names a host other than this one. A client that names none would not name it after a redirect
+/// either.
 fn is_other(canonical: &str, head: Head<'_>) -> bool {
     let asked = head.host_name().map(|name| name.strip_suffix(b".").unwrap_or(name));
     asked.is_some_and(|asked| !asked.eq_ignore_ascii_case(canonical.as_bytes()))
 }
 
-/// Whether a redirect leads to where the client is already, by whatever scheme: it would be sent in a circle.
+/// Returns whether a redirect leads to where the client already is, whatever the scheme: it would be a circle.
 fn is_here(host: &str, path: &[u8], head: Head<'_>) -> bool {
     let asked = head.host().map(|asked| asked.whole(head.text));
     path == head.path() && asked.is_some_and(|asked| asked.eq_ignore_ascii_case(host.as_bytes()))
@@ -106,7 +107,7 @@ fn joined(own: &[u8], asked: &[u8]) -> Vec<u8> {
 }
 
 impl Moved {
-    /// The address, for a client that is to use HTTPS from now on.
+    /// Returns the address for a client that should use HTTPS from now on.
     pub(super) fn over_https(&self, https: &Https, head: Head<'_>, server_name: &str) -> Vec<u8> {
         let origin = match &self.to {
             Place::SameHost => https.origin_of(head, head.host_name().unwrap_or(server_name.as_bytes())),
@@ -116,8 +117,8 @@ impl Moved {
         location::at(&origin, &self.path, &self.query)
     }
 
-    /// The address, for a client that uses the right scheme. Within a host, no host is named: what the client has sent as one
-    /// leads nowhere.
+    /// Returns the address for a client that uses the right scheme. Within a host, the address names no host, so a forged
+    /// host leads nowhere.
     fn over_same_scheme(&self, head: Head<'_>, is_tls: bool) -> Vec<u8> {
         let mut origin = match &self.to {
             Place::SameHost => return location::of_same_origin(&self.path, &self.query),

@@ -1,11 +1,11 @@
-//! What two reports say together: requests a second, the share of a processor, times of the last seconds.
+//! Figures from two reports: requests a second, shares of processors, times of the last seconds.
 
 use crate::status::overview::report::{AppOverview, Overview, WorkerOverview};
 use std::collections::{BTreeMap, VecDeque};
 
-/// Reports that are kept: rates are those of some seconds.
+/// Number of reports to keep: rates are those of some seconds.
 const KEPT: usize = 6;
-/// Rates that are kept of each application.
+/// Number of rates to keep for each application.
 const LONGEST_LINE: usize = 120;
 
 /// The last reports.
@@ -17,7 +17,7 @@ pub(crate) struct History {
 }
 
 impl History {
-    /// Adds a report. Forgets reports of other processes.
+    /// Adds a report. Forgets reports of other server processes.
     pub(crate) fn add(&mut self, overview: Overview) {
         self.reports.retain(|earlier| earlier.pid == overview.pid && earlier.at_ms < overview.at_ms);
         self.lines.retain(|id, _| overview.apps.iter().any(|app| app.id == *id));
@@ -40,7 +40,7 @@ impl History {
         self.reports.back()
     }
 
-    /// The last rates of an application's requests, oldest first.
+    /// Returns the last rates of an application's requests, oldest first.
     pub(crate) fn line(&self, app: &AppOverview) -> impl DoubleEndedIterator<Item = f64> + '_ {
         self.lines.get(&app.id).into_iter().flatten().copied()
     }
@@ -49,7 +49,7 @@ impl History {
         self.reports.front().filter(|_| self.reports.len() > 1)
     }
 
-    /// Seconds between the two reports, if there are two.
+    /// Returns the seconds between the two reports, if there are two.
     fn seconds(&self) -> Option<f64> {
         Some((self.now()?.at_ms - self.before()?.at_ms) as f64 / 1000.0)
     }
@@ -58,13 +58,13 @@ impl History {
         of_app(self.before()?, app.id)
     }
 
-    /// A counter of an application, a second.
+    /// Returns the rate of an application's counter, per second.
     pub(crate) fn rate(&self, app: &AppOverview, counter: fn(&AppOverview) -> u64) -> Option<f64> {
         let more = counter(app).saturating_sub(counter(self.app_before(app)?));
         Some(more as f64 / self.seconds()?)
     }
 
-    /// The time within which this share of the answers of the last seconds began, in milliseconds: the limit of a bucket.
+    /// Returns the time within which this share of the last answers began, in milliseconds: the limit of a bucket.
     pub(crate) fn quantile_ms(&self, app: &AppOverview, share: f64) -> Option<f64> {
         let (now, before) = (&app.times, &self.app_before(app)?.times);
         let all = now.count.saturating_sub(before.count);
@@ -77,19 +77,19 @@ impl History {
         Some(bucket.and_then(|bucket| now.limits_ms.get(bucket)).copied().unwrap_or(f64::INFINITY))
     }
 
-    /// The number of processors that an application takes, where the kernel limits that.
+    /// Returns the number of processors that an application uses, if the kernel limits it.
     pub(crate) fn cpus(&self, app: &AppOverview) -> Option<f64> {
         let before = self.app_before(app)?.kernel_limits.as_ref()?;
         let took = app.kernel_limits.as_ref()?.cpu_ms.saturating_sub(before.cpu_ms);
         Some(took as f64 / 1000.0 / self.seconds()?)
     }
 
-    /// The percentage of the time in which it has computed, and had to wait because of that limit.
+    /// Returns the percentage of its computing time in which the application had to wait because of that limit.
     pub(crate) fn throttled_percent(&self, app: &AppOverview) -> Option<f64> {
         app.kernel_limits.as_ref()?.throttled_percent(self.app_before(app)?.kernel_limits.as_ref()?)
     }
 
-    /// The share of a processor that a worker takes, in percent.
+    /// Returns the share of a processor that a worker uses, in percent.
     pub(crate) fn cpu_percent(&self, app: &AppOverview, worker: &WorkerOverview) -> Option<f64> {
         let before = self.app_before(app)?.workers.iter().find(|before| before.pid == worker.pid)?;
         let took = worker.cpu_ms?.saturating_sub(before.cpu_ms?);

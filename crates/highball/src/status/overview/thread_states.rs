@@ -1,5 +1,4 @@
-//! What threads do at requests. All who look within half a second share one look, so that workers are asked no more often
-//! than that, however many look.
+//! What threads do at requests. All readers within half a second share one result, so that workers are asked no more often.
 
 use highball_config::AppId;
 use highball_link::{RequestStage, RunningRequest, RunningRequests};
@@ -12,11 +11,11 @@ use tokio::sync::{mpsc, oneshot, Mutex};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-/// How long a look counts.
+/// Time for which a result counts.
 const FRESH: Duration = Duration::from_millis(500);
-/// Requests that are younger are over before anybody has read about them.
+/// Requests younger than this end before anybody has read about them.
 const LEAST_AGE: Duration = Duration::from_millis(100);
-/// Workers that are looked at: those with the oldest requests.
+/// Largest number of workers to ask: those with the oldest requests.
 const MOST_WORKERS: usize = 32;
 /// Time for the supervisor to ask them.
 const ASKING_TIME: Duration = Duration::from_millis(300);
@@ -38,12 +37,12 @@ impl Key {
 /// What is known of requests.
 pub(crate) type States = HashMap<Key, ThreadState>;
 
-/// The last look.
+/// The last result.
 #[derive(Debug, Default)]
 pub(crate) struct ThreadStates(Mutex<Option<(Instant, Arc<States>)>>);
 
 impl ThreadStates {
-    /// What the threads do at these requests. Those of which nothing can be found out are left out.
+    /// Returns what the threads do at these requests, as far as the workers answer.
     pub(crate) async fn of(
         &self,
         supervisor: &mpsc::WeakSender<Order>,
@@ -84,7 +83,7 @@ async fn look(supervisor: &mpsc::WeakSender<Order>, requests: &[RunningRequests]
     Some(states)
 }
 
-/// The requests that workers are at, for those workers that have the oldest.
+/// Returns the requests of the workers that have the oldest.
 fn by_worker(requests: &[RunningRequests]) -> Vec<WorkersRequests> {
     let mut workers: BTreeMap<(AppId, u32), Vec<(Duration, u64)>> = BTreeMap::new();
     for RunningRequests { app, oldest, .. } in requests {
