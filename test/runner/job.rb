@@ -1,61 +1,86 @@
 # frozen_string_literal: true
 
-require_relative "tree"
+require "fileutils"
+require "yaml"
 
-# A step, or a file of one: what to run, how long it may take, and how it ended.
+# A step of bin/test, or a file of one: what to run, how long it may take, and how it ended.
 class Job
-  FILE_SECONDS = 900
-  STEP_SECONDS = 2400
-  # The exit code of timeout(1), and the one of a command that it has to kill.
-  OVERDUE = [124, 137].freeze
+  STEPS = YAML.load_file(File.join(__dir__, "steps.yml")).freeze
+  LEVEL = ENV.fetch("HIGHBALL_TEST_LEVEL")
+  LEFT_OUT = { "quick" => %w[long very_long], "default" => %w[very_long], "full" => [] }.fetch(LEVEL)
+  LOGS = FileUtils.mkdir_p(File.join(ENV.fetch("CARGO_TARGET_DIR"), "test-logs")).first
+  MARKS = %w[alone few long very_long root debian13].freeze # see CONTRIBUTING.md
+  DEFAULTS = { "needs" => [], "after" => [], "brings" => [], "marks" => [], "inside" => [], "environment" => {} }.freeze
 
-  attr_reader :step, :file, :kind, :seconds, :pid
-  attr_accessor :state # :waiting, :running, :passed, :failed or :left_out
+  # The step of this name, or its files; or the file of this name.
+  def self.named(name)
+    return [new(step_of(name), name)] if File.file?(name)
+
+    files = STEPS.fetch(name) { abort "bin/test: there is no step #{name}; bin/test --list" }["files"]
+    files ? Dir[*files].map { |file| new(name, file) }.select(&:of_this_level?) : [new(name)]
+  end
+
+  def self.step_of(file)
+    step, = STEPS.find { |_, row| row["files"]&.any? { |glob| File.fnmatch?(glob, file, File::FNM_PATHNAME) } }
+    step or abort "bin/test: #{file} belongs to no step"
+  end
+
+  attr_reader :step, :file, :marks, :seconds, :cpu_seconds
+  attr_accessor :state # waiting, running, passed, failed or left out
 
   def initialize(step, file = nil)
     @step = step
     @file = file
-    @marks = file ? Tree.marks_of(file) : step.marks
-    @kind = %w[alone few].find { |mark| @marks.include?(mark) } || "with others"
-    @state = :waiting
-    @seconds = 0
+    @row = DEFAULTS.merge(STEPS.fetch(step))
+    # The words in a line `# marks: few, long (why)` above a file's class.
+    @marks = file ? File.read(file, encoding: "UTF-8")[/^# marks: ([\w, ]+)/, 1].to_s.strip.split(", ") : @row["marks"]
+    unknown = (marks - MARKS).first and abort "bin/test: #{file}: there is no mark #{unknown}; see CONTRIBUTING.md"
+    @state = "waiting"
+    @seconds = @cpu_seconds = 0
   end
 
-  def name = [step.name, file].compact.join(" ")
-  def ended? = %i[passed failed left_out].include?(state)
-  def flaky? = state == :passed && File.exist?(first_log)
-  def log = File.join(Tree::LOGS, "#{name.gsub('test/', '').tr(' /', '-').delete_suffix('.rb')}.log")
+  def name = [step, file].compact.join(" ")
+  def kind = (%w[alone few] & marks).first || "with others"
+  def needs = @row["needs"]
+  def brings = @row["brings"]
+  def comes_after = needs + @row["after"]
+  def runs_again? = state == "failed" && (file || @row["again"])
+  def result = state == "passed" && File.exist?(first_log) ? "flaky" : state
+  def log = File.join(LOGS, "#{name.gsub('test/', '').tr(' /', '-').delete_suffix('.rb')}.log")
   def first_log = log.sub(/log\z/, "first.log")
 
-  # A file that takes long comes early. If no earlier run tells how long it takes, its mark and its size do.
-  def expected_seconds(last) = last.fetch(name) { (@marks.include?("long") ? 60 : 0) + (File.size(file) / 1000) }
-
-  # Starts it in a process group, which its time limit or a signal ends as a whole.
-  def start
-    FileUtils.mv(log, first_log) if state == :failed
-    @state = :running
-    @began = Process.clock_gettime(Process::CLOCK_MONOTONIC)
-    limit = (file ? FILE_SECONDS : STEP_SECONDS) * (Tree.full? ? 10 : 1)
-    command = ["timeout", "--kill-after=20", ENV.fetch("HIGHBALL_TEST_SECONDS", limit).to_s, *step.command(file)]
-    @pid = spawn(step.environment, *command, in: File::NULL, %i[out err] => log)
+  # Only root can run servers that do not run as root.
+  def of_this_level?
+    is_marked = [nil, *marks].include?(@row["mark"]) || LEVEL == "full"
+    is_marked && !marks.intersect?(LEFT_OUT) && (@row["mark"] != "root" || Process.uid.zero?)
   end
 
-  def finish(status)
+  # Starts it in a process group, which its time limit or a signal ends as a whole: the group's number.
+  def start
+    state == "failed" ? FileUtils.mv(log, first_log) : FileUtils.rm_f(first_log)
+    @state = "running"
+    @began = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+    limit = ENV.fetch("HIGHBALL_TEST_SECONDS", (file ? 900 : 2400) * (LEVEL == "full" ? 10 : 1)).to_s
+    words = file ? @row["inside"] + ["ruby", "-Ilib", "-Itest", file, "--verbose"] : ["bash", "-euxc", @row["run"]]
+    words = ["timeout", "--verbose", "--kill-after=20", limit, *words]
+    spawn(@row["environment"], *words, in: File::NULL, pgroup: true, %i[out err] => log)
+  end
+
+  def finish(status, cpu_seconds)
     @seconds = (Process.clock_gettime(Process::CLOCK_MONOTONIC) - @began).to_i
-    @state = status.success? ? :passed : :failed
-    File.write(log, "Error: ended by its time limit\n", mode: "a") if OVERDUE.include?(status.exitstatus)
+    @cpu_seconds = cpu_seconds.to_i
+    @state = status.success? ? "passed" : "failed"
   end
 
   # How many tests passed, failed and were skipped, as cargo and Minitest print it. A job without numbers is one test.
   def counts
-    output = File.read(log).scrub
-    rust = output.scan(/^test result: .* (\d+) passed; (\d+) failed;/).map { |found| [*found.map(&:to_i), 0] }
-    ruby = output.scan(/^(\d+) runs, .* (\d+) failures, (\d+) errors, (\d+) skips$/).map do |found|
-      runs, failures, errors, skips = found.map(&:to_i)
-      [runs - failures - errors - skips, failures + errors, skips]
-    end
-    passed, failed, skipped = [[0, 0, 0], *rust, *ruby].transpose.map(&:sum)
-    failed = 1 if state == :failed && failed.zero?
-    [[passed, failed, skipped].sum.zero? ? 1 : passed, failed, skipped]
+    return [0, 0, 0] if state == "left out"
+
+    sums = Hash.new(0)
+    lines = File.read(log).scrub.lines.grep(/^test result: |^\d+ runs, /)
+    lines.join.scan(/(\d+) (\w+)/) { |number, what| sums[what] += number.to_i }
+    passed = sums.values_at("passed", "runs").sum - sums.values_at("failures", "errors", "skips").sum
+    failed = [sums.values_at("failed", "failures", "errors").sum, state == "failed" ? 1 : 0].max
+    [sums.empty? && failed.zero? ? 1 : passed, failed, sums["skips"]]
   end
 end

@@ -1,50 +1,114 @@
 # frozen_string_literal: true
 
-require_relative "steps"
-require_relative "summary"
+require "etc"
+require_relative "job"
 
-# The command line of bin/test.
-module Main
-  LEVELS = { "--quick" => "quick", "--full" => "full" }.freeze
-  OF_FOLDER = { "test/e2e" => "e2e", "test/gems" => "gems" }.freeze
+# Runs jobs side by side, in the order of their steps, and what failed again at the end, alone.
+class Runner
+  # How many jobs of each kind run at a time, in the order in which the kinds have their turns. Most jobs wait much.
+  AT_A_TIME = { "with others" => Integer(ENV.fetch("HIGHBALL_TEST_JOBS", Etc.nprocessors * 3)),
+                "few" => Etc.nprocessors, "alone" => 1 }.freeze
+  # Tests of a failed build would only bury its message.
+  IN_VAIN = ["failed", "left out"].freeze
+  ENDED = ["passed", *IN_VAIN].freeze
+  # The seconds, and the seconds of a CPU, that each job has taken in the last run.
+  DURATIONS = File.join(Job::LOGS, "durations")
+  FAILURE = /^( +\d+\) )?(Failure|Error):|^---- .* stdout ----$|^timeout: /
 
-  module_function
-
-  def run(arguments)
-    ENV["HIGHBALL_TEST_LEVEL"] = LEVELS.fetch(arguments.shift) if LEVELS.key?(arguments.first)
-    Tree.enter
-    case arguments
-    in ["--list"] then puts Steps::LISTED.map(&:name)
-    in ["--step", name] then Steps.named(name).body.call
-    in [/\A-/ => option, *] then raise Mistake, "there is no option #{option}; see the head of this file"
-    else exit run_jobs(jobs(arguments))
-    end
-  rescue Mistake => e
-    warn "bin/test: #{e.message}"
-    exit 2
-  end
-
-  def run_jobs(jobs)
-    $stdout.sync = true
-    FileUtils.mkdir_p(Tree::LOGS)
-    FileUtils.rm_f(Dir[File.join(Tree::LOGS, "*.first.log")])
-    began = Process.clock_gettime(Process::CLOCK_MONOTONIC)
-    Runner.new(jobs).run
-    Summary.new(jobs, (Process.clock_gettime(Process::CLOCK_MONOTONIC) - began).to_i).print
-  end
-
-  # First the steps, and then files, of which those come first that are expected to take longest.
-  def jobs(names)
-    names = Steps::LISTED.select { |step| step.quick || Tree.level != "quick" }.map(&:name) if names.empty?
-    jobs = names.flat_map { |name| name.start_with?("test/") ? Job.new(step_of(name), name) : Steps.named(name).jobs }
-    # Tests of gems need those of these sources, whichever steps are named.
-    jobs += Steps.named("gems-build").jobs if jobs.any? { |job| job.step.name == "gems" }
-    last = Summary.last_durations
+  # First the steps, and then files, of which those come first that have taken longest.
+  def initialize(names)
+    names = Job::STEPS.keys.select { |name| Job::STEPS[name]["quick"] || Job::LEVEL != "quick" } if names.empty?
+    jobs = names.flat_map { |name| Job.named(name) }
+    jobs += jobs.flat_map(&:brings).flat_map { |name| Job.named(name) }
     files, steps = jobs.uniq(&:name).partition(&:file)
-    steps + files.sort_by { |job| [-job.expected_seconds(last), job.name] }
+    last = last_durations
+    @jobs = steps + files.sort_by { |job| [-last.fetch(job.name, job.marks.include?("long") ? 60 : 1).to_i, job.name] }
+    @of_step = @jobs.group_by(&:step)
+    @running = {} # by process group
+    @began = Time.now
   end
 
-  def step_of(file) = Steps.named(OF_FOLDER.fetch(file[%r{\Atest/\w+}], "ruby"))
+  def run
+    %w[INT TERM HUP].each { |signal| trap(signal) { stop } }
+    finish_one while start_jobs.any?
+    @jobs.select(&:runs_again?).each do |job|
+      puts "again, alone: #{job.name}"
+      @running[job.start] = job
+      finish_one
+    end
+    print_summary
+  end
+
+  private
+
+  def last_durations
+    lines = File.exist?(DURATIONS) ? File.readlines(DURATIONS, chomp: true) : []
+    lines.to_h { |line| line.split(" ", 3).values_at(2, 0) }
+  end
+
+  # Starts the jobs that can start now, of the first kind of which any are left. Returns all that run.
+  def start_jobs
+    @jobs.each { |job| job.state = "left out" if job.state == "waiting" && states(job.needs).intersect?(IN_VAIN) }
+    left = @jobs.reject { |job| ENDED.include?(job.state) }
+    kind = AT_A_TIME.keys.find { |one| left.map(&:kind).include?(one) }
+    left.select { |job| job.kind == kind && job.state == "waiting" }.each do |job|
+      @running[job.start] = job if @running.length < AT_A_TIME[kind] && (states(job.comes_after) - ENDED).empty?
+    end
+    @running
+  end
+
+  def states(steps) = @of_step.values_at(*steps).flatten.compact.map(&:state)
+
+  def finish_one
+    before = Process.times
+    pid, status = Process.wait2
+    used = Process.times.then { |after| after.cutime + after.cstime - before.cutime - before.cstime }
+    job = @running.delete(pid).tap { |one| one.finish(status, used) }
+    puts "#{Time.now.strftime('%T')}  #{job.state} #{figures(job)}"
+    print_failure(job) if job.state == "failed"
+  end
+
+  def figures(job) = "#{job.seconds.to_s.rjust(5)} s, #{job.cpu_seconds.to_s.rjust(4)} s of a CPU  #{job.name}"
+
+  # Its failures, or the end of its log, and what else the machine did: a process left by another test may be the cause.
+  def print_failure(job)
+    lines = File.readlines(job.log, chomp: true).map(&:scrub)
+    failures = lines.each_index.select { |at| lines[at].match?(FAILURE) }.flat_map { |at| lines[at, 12] }
+    processes = `uptime; ps -eo pid,ppid,user:12,stat,etimes,pcpu,args --sort -pcpu`.scrub.lines(chomp: true)
+    shown = [*failures.first(120), "the end of #{job.log}:", *lines.last(30), *processes.first(13)]
+    puts(shown.map { |line| "    #{line[0, 300]}" })
+  end
+
+  def stop
+    @running.each_key do |group|
+      Process.kill("TERM", -group)
+    rescue Errno::ESRCH
+      next # it has ended at this very moment
+    end
+    warn "bin/test: stopped"
+    exit! 130
+  end
+
+  # What took longest, a line for each step, and what failed. Returns whether all passed.
+  def print_summary
+    slowest = @jobs.sort_by { |job| [-job.seconds, job.name] }
+    File.write(DURATIONS, slowest.map { |job| "#{job.seconds} #{job.cpu_seconds} #{job.name}\n" }.join)
+    puts("\n== what took longest (all of it: #{DURATIONS})", slowest.first(10).map { |job| figures(job) })
+    puts "\n== summary, after #{(Time.now - @began).to_i} s"
+    (Job::STEPS.keys & @of_step.keys).each { |step| print_step(step, @of_step.fetch(step)) }
+    passed, failed, skipped = [[0, 0, 0], *@jobs.map(&:counts)].transpose.map(&:sum)
+    puts "#{skipped} skipped" unless skipped.zero?
+    puts "#{passed} passed, #{failed} failed"
+    failed.zero?
+  end
+
+  def print_step(step, jobs)
+    results = jobs.group_by(&:result)
+    counts = results.map { |result, ones| "#{ones.length} #{result}" }.join(", ")
+    puts "#{step.ljust(18)} #{jobs.sum(&:seconds).to_s.rjust(5)} s  #{counts}"
+    results.slice("flaky", "failed").each { |result, ones| puts(ones.map { |job| "  #{result}: #{job.name}" }) }
+  end
 end
 
-Main.run(ARGV)
+$stdout.sync = true
+ARGV == ["--list"] ? puts(Job::STEPS.keys) : exit(Runner.new(ARGV).run)

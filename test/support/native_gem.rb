@@ -4,13 +4,13 @@ require_relative "command_to_end"
 require_relative "highball_server"
 
 # The gems that need no compiler, as `rake gem:native` builds them. The step `gems-build` of bin/test builds them for
-# all tests that follow, and names the folder in HIGHBALL_TEST_GEMS.
+# all tests that follow, which HIGHBALL_TEST_GEMS tells them.
 module NativeGem
   class Failed < StandardError; end
 
   VERSION = "0.1.0"
   TARGET = ENV.fetch("CARGO_TARGET_DIR", File.join(HighballServer::ROOT, "target"))
-  FOLDER = ENV.fetch("HIGHBALL_TEST_GEMS", File.join(TARGET, "test-gems"))
+  FOLDER = File.join(TARGET, "test-gems")
   # Of tools and headers.
   CACHE = "/var/cache/highball/gems"
 

@@ -90,7 +90,7 @@ class SessionStoresTest < E2ETest
   end
 
   def serve_with_redis(store)
-    skip "redis-server is not installed: bin/test packages" unless RedisServer.program
+    skip "redis-server is not installed: bin/test ruby-packages" unless RedisServer.program
     needs_gem "redis"
     @redis = RedisServer.new
     serve_with(store, env: { "REDIS_URL" => @redis.url })
