@@ -13,6 +13,12 @@ module Highball
     MOST = 20
     DEVELOPMENT_GEMS = %w[web-console byebug pry listen spring better_errors bullet rack-mini-profiler].freeze
 
+    # Job runners that an application has (its gem, and a file that is there, too), and what starts each.
+    JOB_RUNNERS = [
+      ["Solid Queue", "solid_queue", "bin/jobs", 'jobs="bin/jobs"'],
+      ["Sidekiq", "sidekiq", nil, 'sidekiq="bundle exec sidekiq"']
+    ].freeze
+
     # `examine`: the number of serving threads, as text, for `highball doctor`; else nil.
     def initialize(root: Dir.pwd, examine: nil)
       @root = root
@@ -27,6 +33,20 @@ module Highball
       found.first(MOST).map(&:to_h)
     rescue StandardError => e # a check that fails is no reason not to serve
       [Finding.new(cause: :checkup, what: "Highball could not look for problems: #{ExceptionWords.summary(e)}").to_h]
+    end
+
+    # What Highball could do for it: job runners that it could start. In development, Procfile.dev usually does.
+    # `highball` leaves this out where a process is named.
+    def offers
+      return [] unless @production || @threads
+
+      JOB_RUNNERS.filter_map do |name, gem, file, process|
+        next unless Gem.loaded_specs.key?(gem) && (file.nil? || File.file?(File.join(@root, file)))
+
+        Finding.new(cause: :jobs_elsewhere, what: "#{name} is in the bundle, and Highball does not start it",
+                    remedy: "If nothing else does, have Highball run it beside the workers, and restart it with them.",
+                    command: "highball --with #{process}").to_h
+      end
     end
 
     private

@@ -121,8 +121,8 @@ module Highball
     end
 
     def say_booted
-      findings = Checkup.new(examine: ENV.fetch("HIGHBALL_EXAMINE", nil)).findings
-      @control.say(:booted, **@app.description, restartable: true, findings: findings)
+      checkup = Checkup.new(examine: ENV.fetch("HIGHBALL_EXAMINE", nil))
+      @control.say(:booted, **@app.description, restartable: true, findings: checkup.findings, offers: checkup.offers)
     end
 
     def load_highball

@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require_relative "message"
 require_relative "puma_statements"
 require_relative "spelling"
 
@@ -56,6 +57,7 @@ module Highball
       end
       @clusters.each { |block| @dsl.instance_eval(&block) }
       settle_addresses
+      settle_jobs
       @dsl.close
       self
     ensure
@@ -125,6 +127,12 @@ module Highball
       forgive_addresses
     end
 
+    # Runs Solid Queue beside the workers. Which file starts it, a later statement may say.
+    def run_jobs
+      @jobs ||= place
+      nil
+    end
+
     def load_later(path) = @waiting << File.expand_path(path, @folder)
     def run_later(block) = @clusters << block
 
@@ -186,6 +194,29 @@ module Highball
       what = "ssl://#{tls.address} is not bound: it names no `cert` and no `key`."
       @notes << Note.new(statement: statement, what: what, remedy: "#{TlsAddress::NO_FILES.capitalize}.",
                          file: bind[2], line: bind[3], narrows: "bind")
+    end
+
+    def settle_jobs
+      return unless @jobs
+
+      command = jobs_command or return note_missing_jobs
+      env = @options[:solid_queue_mode].to_s == "async" ? { "SOLID_QUEUE_SUPERVISOR_MODE" => "async" } : {}
+      add_setting("process", Message.encode(name: "jobs", command: command, env: env), [nil, nil, *@jobs])
+    end
+
+    # What starts Solid Queue, or nil.
+    def jobs_command
+      bin = File.join(home, "bin/jobs")
+      if File.executable?(bin) then ["bin/jobs"]
+      elsif File.file?(bin) then ["ruby", "bin/jobs"]
+      elsif Gem.loaded_specs.key?("solid_queue") then %w[bundle exec rake solid_queue:start]
+      end
+    end
+
+    def note_missing_jobs
+      @notes << Note.new(statement: "plugin :#{PumaStatements::JOBS}", file: @jobs[0], line: @jobs[1],
+                         what: "There is no bin/jobs, and no solid_queue in the bundle.",
+                         remedy: "Add the gem solid_queue, and run `bin/rails solid_queue:install`.")
     end
 
     # There are other addresses beside the unusable ones.

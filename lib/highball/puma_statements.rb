@@ -29,13 +29,15 @@ module Highball
     # Moments of hooks that are put around the application.
     AROUND = %i[lowlevel_error_handler rack_url_scheme supported_http_methods set_remote_address].freeze
 
+    # The plugin that PumaFile carries out.
+    JOBS = "solid_queue"
     # What replaces `plugin NAME`: nil where Highball has it built in, else what to do instead.
     PLUGINS = {
       "tmp_restart" => nil,
       "systemd" => nil,
-      "solid_queue" => "Run the jobs in a separate process: add `jobs: bin/jobs` to the Procfile, or start bin/jobs " \
-                       "with systemd or in a second container.",
-      "litestream" => "Run it as a separate process: add `litestream: bin/rails litestream:replicate` to the Procfile.",
+      JOBS => "Nothing: Highball runs `bin/jobs` beside the workers, and restarts it with them ([jobs](../jobs.md)). " \
+              "Without `bin/jobs`, it runs `bundle exec rake solid_queue:start`.",
+      "litestream" => "Run it beside the workers: `--with litestream=\"bin/rails litestream:replicate\"`.",
       "tailwindcss" => "Run it as a separate process: add `css: bin/rails tailwindcss:watch` to Procfile.dev (bin/dev).",
       "dartsass" => "Run it as a separate process: add `css: bin/rails dartsass:watch` to Procfile.dev (bin/dev).",
       "yabeda" => "Leave it out: it reports Puma's threads and queue. `highball status --json` has Highball's.",
@@ -148,8 +150,8 @@ module Highball
     FILE = [
       file("load", here: "Reads the file after this one."),
       file("_load_from", here: "Reads the file at once."),
-      file("plugin", here: "Has `:tmp_restart` and `:systemd` built in. Other plugins are written for Puma: Highball reports " \
-                           "them, with what to do instead."),
+      file("plugin", here: "Has `:tmp_restart` and `:systemd` built in, and runs Solid Queue for `:solid_queue`. Other " \
+                           "plugins are written for Puma: Highball reports them, with what to do instead."),
       file("rackup", here: "Uses the rackup file if it is in the application's folder, and reports it otherwise."),
       file("directory", "worker_directory",
            here: "Serves the application in this folder. A restart follows the links on its path. A folder on the command line " \
@@ -188,7 +190,7 @@ module Highball
       built_in("tag", here: "Processes are named after the application's folder."),
       built_in("allow_underscore_headers", here: "Highball always drops header fields with underscores in their names."),
       built_in("after_refork", here: "A worker that becomes the mold does not serve again."),
-      built_in("solid_queue_mode", here: "See `plugin :solid_queue`.")
+      built_in("solid_queue_mode", here: "`:fork`, or `:async`: the mode of the jobs that `plugin :solid_queue` runs.")
     ].freeze
 
     NAMED = [

@@ -1,6 +1,6 @@
 # Print an optspec for argparse to handle cmd's options that are independent of any subcommand.
 function __fish_highball_global_optspecs
-    string join \n p/port= b/bind= proxy-protocol= proxy-protocol-from= trusted-proxies= canonical-host= redirects= http2-cleartext= https= tls-certificate= tls-key= domain= domain-on-demand= domain-ask= acme-directory= acme-contact= acme-authorities= acme-eab-kid= acme-eab-key-file= acme-dns-hook= state-dir= redirect-https= hsts= e/environment= early-hints= c/config= puma-config= ruby= preload= jit= allocator= gc= boot-cache= w/workers= min-workers= max-workers= t/threads= refork-after= rest-mold-after= memory-limit= memory-budget= memory-max= cpu-max= pidfile= boot-timeout= drain-timeout= drain-grace= hijacked-drain-timeout= probe-path= warm-up= probe-timeout= max-boot-failures= head-timeout= tls-handshake-timeout= body-timeout= min-body-rate= idle-timeout= send-timeout= stream-idle-timeout= request-timeout= request-timeouts= request-timeout-header= timeout-interrupts= max-target= max-head= max-fields= max-body= body-memory= response-buffer= response-spool= max-buffers= max-connections= max-tls-handshakes= http2-streams= max-queue= max-streams= fibers= max-fibers= fiber-scheduler= spool-dir= max-spool= app-max-spool= max-cache= static-files= follow-symlinks= compress= cache= sendfile= max-held= max-held-streams= max-message= hub-history= hub-history-time= hub-heartbeat= max-hub= admin= admin-host= admin-actions= agent-check= stuck-after= maintenance-file= health-path= max-output= log-format= access-log= access-log-format= access-log-sample= request-start= server-timing= request-id= server-user= show-diagnosis= user= rate-limit= rate-limit-exempt= basic-auth= basic-auth-realm= no-new-privs= name= hosts= prefix= variables= pass-variables= prestart= sleep-after= h/help V/version
+    string join \n p/port= b/bind= proxy-protocol= proxy-protocol-from= trusted-proxies= canonical-host= redirects= http2-cleartext= https= tls-certificate= tls-key= domain= domain-on-demand= domain-ask= acme-directory= acme-contact= acme-authorities= acme-eab-kid= acme-eab-key-file= acme-dns-hook= state-dir= redirect-https= hsts= e/environment= early-hints= c/config= puma-config= ruby= preload= jit= allocator= gc= boot-cache= with= procfile= w/workers= min-workers= max-workers= t/threads= refork-after= rest-mold-after= memory-limit= memory-budget= memory-max= cpu-max= pidfile= boot-timeout= drain-timeout= drain-grace= hijacked-drain-timeout= probe-path= warm-up= probe-timeout= max-boot-failures= head-timeout= tls-handshake-timeout= body-timeout= min-body-rate= idle-timeout= send-timeout= stream-idle-timeout= request-timeout= request-timeouts= request-timeout-header= timeout-interrupts= max-target= max-head= max-fields= max-body= body-memory= response-buffer= response-spool= max-buffers= max-connections= max-tls-handshakes= http2-streams= max-queue= max-streams= fibers= max-fibers= fiber-scheduler= spool-dir= max-spool= app-max-spool= max-cache= static-files= follow-symlinks= compress= cache= sendfile= max-held= max-held-streams= max-message= hub-history= hub-history-time= hub-heartbeat= max-hub= admin= admin-host= admin-actions= agent-check= stuck-after= maintenance-file= health-path= max-output= log-format= access-log= access-log-format= access-log-sample= request-start= server-timing= request-id= server-user= show-diagnosis= user= rate-limit= rate-limit-exempt= basic-auth= basic-auth-realm= no-new-privs= name= hosts= prefix= variables= pass-variables= prestart= sleep-after= h/help V/version
 end
 
 function __fish_highball_needs_command
@@ -68,6 +68,8 @@ jemalloc\t''
 system\t''"
 complete -c highball -n "__fish_highball_needs_command" -l gc -d 'Tune Ruby\'s garbage collector in production [default: on]' -r
 complete -c highball -n "__fish_highball_needs_command" -l boot-cache -d 'Keep the application\'s Ruby files in compiled form, in production, so that the next boot is faster [default: on]' -r
+complete -c highball -n "__fish_highball_needs_command" -l with -d 'Process that runs beside the application\'s workers, such as background jobs: a name, and a command for the shell [default: none]' -r
+complete -c highball -n "__fish_highball_needs_command" -l procfile -d 'Processes of the application\'s `Procfile` that run beside its workers, as with `process` [default: none]' -r
 complete -c highball -n "__fish_highball_needs_command" -s w -l workers -d 'Number of worker processes [default: auto; in development 1] [env: WEB_CONCURRENCY]' -r
 complete -c highball -n "__fish_highball_needs_command" -l min-workers -d 'Smallest number of workers with `workers = auto` [default: 1]' -r
 complete -c highball -n "__fish_highball_needs_command" -l max-workers -d 'Largest number of workers with `workers = auto` [default: auto]' -r
@@ -224,6 +226,8 @@ jemalloc\t''
 system\t''"
 complete -c highball -n "__fish_highball_using_subcommand serve" -l gc -d 'Tune Ruby\'s garbage collector in production [default: on]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l boot-cache -d 'Keep the application\'s Ruby files in compiled form, in production, so that the next boot is faster [default: on]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -l with -d 'Process that runs beside the application\'s workers, such as background jobs: a name, and a command for the shell [default: none]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -l procfile -d 'Processes of the application\'s `Procfile` that run beside its workers, as with `process` [default: none]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -s w -l workers -d 'Number of worker processes [default: auto; in development 1] [env: WEB_CONCURRENCY]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l min-workers -d 'Smallest number of workers with `workers = auto` [default: 1]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l max-workers -d 'Largest number of workers with `workers = auto` [default: auto]' -r
@@ -365,6 +369,8 @@ jemalloc\t''
 system\t''"
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l gc -d 'Tune Ruby\'s garbage collector in production [default: on]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l boot-cache -d 'Keep the application\'s Ruby files in compiled form, in production, so that the next boot is faster [default: on]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l with -d 'Process that runs beside the application\'s workers, such as background jobs: a name, and a command for the shell [default: none]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l procfile -d 'Processes of the application\'s `Procfile` that run beside its workers, as with `process` [default: none]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -s w -l workers -d 'Number of worker processes [default: auto; in development 1] [env: WEB_CONCURRENCY]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l min-workers -d 'Smallest number of workers with `workers = auto` [default: 1]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l max-workers -d 'Largest number of workers with `workers = auto` [default: auto]' -r
@@ -507,6 +513,8 @@ jemalloc\t''
 system\t''"
 complete -c highball -n "__fish_highball_using_subcommand config" -l gc -d 'Tune Ruby\'s garbage collector in production [default: on]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l boot-cache -d 'Keep the application\'s Ruby files in compiled form, in production, so that the next boot is faster [default: on]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -l with -d 'Process that runs beside the application\'s workers, such as background jobs: a name, and a command for the shell [default: none]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -l procfile -d 'Processes of the application\'s `Procfile` that run beside its workers, as with `process` [default: none]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -s w -l workers -d 'Number of worker processes [default: auto; in development 1] [env: WEB_CONCURRENCY]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l min-workers -d 'Smallest number of workers with `workers = auto` [default: 1]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l max-workers -d 'Largest number of workers with `workers = auto` [default: auto]' -r

@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require "fileutils"
 require "minitest/autorun"
 require "tmpdir"
 require "highball/checkup"
@@ -19,7 +20,7 @@ class CheckupTest < Minitest::Test
   def teardown
     ENV["RACK_ENV"] = @environment
     $LOADED_FEATURES.replace(@features)
-    Gem.loaded_specs.delete("web-console")
+    %w[web-console sidekiq solid_queue].each { |gem| Gem.loaded_specs.delete(gem) }
   end
 
   def test_a_key_that_is_missing_when_the_application_has_booted
@@ -41,6 +42,20 @@ class CheckupTest < Minitest::Test
       $LOADED_FEATURES << "/gems/web-console-4.2.0/lib/#{file}.rb"
       assert_includes causes(examine: "3"), :development_gems
       $LOADED_FEATURES.pop
+    end
+  end
+
+  # Never started unasked: others may run them.
+  def test_job_runners_are_offered_in_production
+    %w[sidekiq solid_queue].each { |gem| Gem.loaded_specs[gem] = Gem::Specification.new(gem) }
+    Dir.mktmpdir do |root|
+      offers = -> { Highball::Checkup.new(root: root).offers.map { |offer| offer[:command] } }
+      assert_equal ['highball --with sidekiq="bundle exec sidekiq"'], offers.call
+      FileUtils.mkdir_p("#{root}/bin")
+      File.write("#{root}/bin/jobs", "")
+      assert_equal ['highball --with jobs="bin/jobs"', 'highball --with sidekiq="bundle exec sidekiq"'], offers.call
+      ENV["RACK_ENV"] = "development"
+      assert_empty offers.call
     end
   end
 

@@ -84,15 +84,37 @@ class PumaFileTest < Minitest::Test
     Highball::PumaStatements::OPTIONS.flat_map(&:target).each { |name| assert_includes known, name }
   end
 
+  # --- jobs
+
+  def test_solid_queue_runs_beside_the_workers
+    async = { "SOLID_QUEUE_SUPERVISOR_MODE" => "async" }
+    { "plugin :solid_queue" => {}, "plugin 'solid_queue'\nsolid_queue_mode :fork" => {},
+      "solid_queue_mode :async\nplugin :solid_queue\nplugin :solid_queue" => async }.each do |text, env|
+      file = read(text, "bin/jobs" => "")
+      entry = { "name" => "jobs", "command" => %w[ruby bin/jobs], "env" => env }
+      assert_equal [["process", entry, true]], (file.settings.map do |setting|
+        [setting.name, JSON.parse(setting.value), setting.file.end_with?("config/puma.rb")]
+      end)
+      assert_empty file.notes
+    end
+  end
+
+  def test_solid_queue_that_is_not_there_is_reported
+    file = read("threads 1\nplugin :solid_queue\n")
+    assert_equal [["plugin :solid_queue", 2]], (file.notes.map { |note| [note.statement, note.line] })
+    assert_includes file.notes.first.remedy, "solid_queue:install"
+    assert_equal %w[threads], file.settings.map(&:name)
+  end
+
   # --- what is reported
 
   def test_what_is_not_carried_out_has_file_line_and_remedy
-    file = read("threads 1\nstate_path 'tmp/state'\n\n\nplugin :solid_queue\nbind 'ssl://0.0.0.0:443?key=k'\n")
-    assert_equal [["state_path", 2], ["plugin :solid_queue", 5], ["bind", 6]], (file.notes.map do |note|
-                                                                                  [note.statement, note.line]
-                                                                                end)
+    file = read("threads 1\nstate_path 'tmp/state'\n\n\nplugin :litestream\nbind 'ssl://0.0.0.0:443?key=k'\n")
+    assert_equal [["state_path", 2], ["plugin :litestream", 5], ["bind", 6]], (file.notes.map do |note|
+                                                                                 [note.statement, note.line]
+                                                                               end)
     assert(file.notes.all? { |note| note.file.end_with?("config/puma.rb") && note.remedy.length > 10 })
-    assert_includes file.notes[1].remedy, "bin/jobs"
+    assert_includes file.notes[1].remedy, "litestream:replicate"
     refute_includes file.notes[2].what, "key"
   end
 

@@ -7,11 +7,13 @@ module ProcessFacts
   # Parents by process: {pid => ppid}.
   def parents
     Dir.children("/proc").grep(/\A\d+\z/).each_with_object({}) do |pid, parents|
-      parents[pid.to_i] = stat(pid).first(2).last.to_i
+      parents[pid.to_i] = parent(pid)
     rescue Errno::ENOENT, Errno::ESRCH
       next
     end
   end
+
+  def parent(pid) = stat(pid)[1].to_i
 
   # The process and everything below it.
   def tree(pid)

@@ -32,6 +32,8 @@ module PumaFixtures
         end
       end
     RUBY
+    "kamal_like" => { "bin/jobs" => "sleep" },
+    "rails80" => { "bin/jobs" => "sleep" },
     "own_names" => { "config/highball.rb" => <<~RUBY },
       class App
       end

@@ -209,6 +209,7 @@ mod tests {
         fs::set_permissions(place.path(), Permissions::from_mode(0o755)).unwrap();
         fs::create_dir_all(folder.join("config")).unwrap();
         fs::write(folder.join("config/puma.rb"), "").unwrap();
+        fs::write(folder.join("Procfile"), "worker: bin/jobs\n").unwrap();
         let is_possible = |option: &&Opt| option.in_file() && (!option.is_user() || may_change_users());
         for option in options().filter(is_possible) {
             let [old, new] = files(option).map(|text| read(&folder, &text));

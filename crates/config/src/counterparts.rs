@@ -61,7 +61,7 @@ static OPTIONS_OF_PUMA: [(&str, &str); 22] = [
     ("--redirect-stdout", "redirect it in the shell or the systemd unit"),
     ("--redirect-stderr", "redirect it in the shell or the systemd unit"),
     ("--restart-cmd", "leave it out: `highball upgrade` starts the program that the server was started from"),
-    ("--plugin", "leave it out: plugins of Puma do not run; see docs/migrating/puma-statements.md"),
+    ("--plugin", "leave it out: see the plugins in docs/migrating/puma-statements.md"),
 ];
 
 /// The command that does here what `word` does elsewhere.

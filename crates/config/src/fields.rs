@@ -60,6 +60,8 @@ pub(crate) struct Fields {
     pub(crate) user: Option<RunsAs>,
     pub(crate) basic_auth: Option<PathBuf>,
     pub(crate) basic_auth_realm: String,
+    /// The processes of its Procfile that run beside its workers.
+    pub(crate) procfile: Vec<String>,
     pub(crate) prestart: Option<bool>,
     pub(crate) puma_config: bool,
 }

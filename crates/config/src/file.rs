@@ -7,6 +7,7 @@ use highball_tenant::{Links, OpenError, TenantFolder};
 use highball_users::User;
 use toml::de::{DeTable, DeValue};
 
+use crate::companions;
 use crate::error::{reason, ConfigError, Origin};
 use crate::foreign;
 use crate::form::{Notation, Raw};
@@ -305,6 +306,9 @@ fn option(name: &str) -> Result<&'static Opt, String> {
 /// The texts of a value: several where the option may be given several times.
 fn texts(option: &Opt, value: &DeValue<'_>) -> Result<Vec<String>, String> {
     match value {
+        DeValue::Table(_) if option.value.form().notation() == Notation::Entries => {
+            Err(format!("each has its own entry: write [[{0}]] in the place of [{0}]", option.name))
+        }
         DeValue::Array(values) if option.repeats() && !values.is_empty() => {
             values.iter().map(|value| text(option, value.get_ref())).collect()
         }
@@ -322,6 +326,9 @@ fn text(option: &Opt, value: &DeValue<'_>) -> Result<String, String> {
         DeValue::Integer(number) => Ok(number.to_string()),
         DeValue::Float(number) => Ok(number.to_string()),
         DeValue::Boolean(switch) => Ok(switch.to_string()),
+        DeValue::Table(table) if option.value.form().notation() == Notation::Entries => {
+            Ok(companions::entry(table))
+        }
         DeValue::Datetime(_) | DeValue::Array(_) | DeValue::Table(_) => {
             Err(format!("{} takes one value, such as \"{}\"", option.name, option.example))
         }

@@ -8,13 +8,14 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use crate::access_format::{self, LineFormat};
+use crate::companions;
 use crate::error::{ConfigError, Origin};
 use crate::network::{networks, Network};
 use crate::ownership::Starter;
 use crate::rate_limit;
 use crate::redirects;
 use crate::settings::{
-    MemoryBound, PathPattern, PathTimeout, RateRule, Redirect, ReforkAfter, RunsAs, SentFolder,
+    Companion, MemoryBound, PathPattern, PathTimeout, RateRule, Redirect, ReforkAfter, RunsAs, SentFolder,
 };
 use crate::spelling::guess;
 use crate::threads::Threads;
@@ -77,6 +78,8 @@ pub(crate) enum Notation {
     List,
     /// The same, or as a table.
     Table,
+    /// As a list of texts or of tables: `[[name]]`.
+    Entries,
 }
 
 /// How values of a form are written.
@@ -169,6 +172,8 @@ impl<T> Form for Text<T> {
     }
 }
 
+/// Processes of a Procfile.
+pub(crate) const PROCFILE: Text<Vec<String>> = text("NAMES", companions::procfile_names);
 /// Free text without blanks.
 pub(crate) const WORD: Text<String> = text("NAME", value::word);
 /// A Rails environment. An application may have others.
@@ -537,5 +542,42 @@ impl<F: Form> Form for Several<F> {
         }
         let read = |raw: &Raw| self.form.read(raw, place).map_err(|problem| raw.wrong(problem));
         raws.iter().map(read).collect::<Result<_, _>>().map(Some)
+    }
+}
+
+/// The companions of an application.
+pub(crate) struct Companions;
+
+pub(crate) const COMPANIONS: Companions = Companions;
+
+impl Written for Companions {
+    fn metavar(&self) -> String {
+        "NAME=COMMAND".into()
+    }
+
+    fn range(&self) -> Option<String> {
+        Some("`NAME=COMMAND`; in a file also `[[process]]`".into())
+    }
+
+    fn notation(&self) -> Notation {
+        Notation::Entries
+    }
+}
+
+impl Form for Companions {
+    type Value = Vec<Companion>;
+
+    fn read(&self, raw: &Raw, _place: &Place<'_>) -> Result<Vec<Companion>, String> {
+        companions::companion(&raw.text).map(|companion| vec![companion])
+    }
+
+    fn read_all(&self, raws: &[Raw], _place: &Place<'_>) -> Result<Option<Vec<Companion>>, ConfigError> {
+        let mut all: Vec<Companion> = Vec::new();
+        for raw in raws {
+            let wrong = |problem| raw.wrong(problem);
+            all.push(companions::companion(&raw.text).map_err(wrong)?);
+            companions::check(&all).map_err(wrong)?;
+        }
+        Ok(Some(all))
     }
 }

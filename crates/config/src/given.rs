@@ -64,6 +64,11 @@ impl Given {
         self.values.get(name)?.first()
     }
 
+    /// The values of an option as they were written.
+    pub(crate) fn values_of(&self, name: &str) -> &[Raw] {
+        self.values.get(name).map_or(&[], Vec::as_slice)
+    }
+
     /// Where each value of an option was given, in words.
     pub(crate) fn places_of(&self, name: &str) -> Vec<String> {
         self.values.get(name).into_iter().flatten().map(|raw| raw.origin.to_string()).collect()
@@ -117,7 +122,10 @@ impl Given {
                 text: text.trim().to_owned(),
                 origin: Origin::Environment { variable: variable.clone() },
             };
-            let values = if option.repeats() { text.split(',').map(raw).collect() } else { vec![raw(text)] };
+            let values = match option.separator() {
+                Some(separator) => text.trim().split(separator).map(raw).collect(),
+                None => vec![raw(text)],
+            };
             self.add(option, values);
         }
         Ok(())

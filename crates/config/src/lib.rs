@@ -11,6 +11,7 @@
 //!   comes from; `foreign`: those of other programs, of which [`programs`] has names and pages;
 //! - `restriction`: what happens where an option that narrows something cannot be kept;
 //! - `environments`: environments that a Rails application does not have;
+//! - `companions`: processes beside an application's workers;
 //! - `value`: sizes, durations, addresses and other values as people write them; `access_format`: forms of log lines;
 //!   `network`: addresses that are trusted; `pool`: a range of workers; `given_path`: paths with their links;
 //! - `ownership`: the user that an application runs as;
@@ -26,6 +27,7 @@ mod access_format;
 mod callbacks;
 mod changes;
 mod command_line;
+mod companions;
 mod counterparts;
 mod deployment;
 mod environments;
@@ -81,9 +83,10 @@ pub use restriction::{check_variables, restrictions};
 pub use root_table::{asks_to_serve, root_table, RootTable, TableApp};
 pub use settings::{
     AccessLog, AcmeSettings, AdminSettings, Allocator, App, AppId, AppLimits, BasicAuth, Bind, BindAddress,
-    BindProtocol, CertificateFiles, ExternalAccount, HubLimits, Jit, Limits, Log, LogFormat, MemoryBound,
-    MemoryLimits, Named, NamesOnDemand, Process, ProxyProtocol, PumaNote, RateRule, Redirect, Redirects,
-    ReforkAfter, RunsAs, SentFolder, Settings, ShowDiagnosis, StaticFiles, TlsSettings,
+    BindProtocol, CertificateFiles, Companion, CompanionCommand, ExternalAccount, HubLimits, Jit, Limits,
+    Log, LogFormat, MemoryBound, MemoryLimits, Named, NamesOnDemand, Process, ProxyProtocol, PumaNote,
+    RateRule, Redirect, Redirects, ReforkAfter, RestartRule, RunsAs, SentFolder, Settings, ShowDiagnosis,
+    StaticFiles, TlsSettings,
 };
 pub use spelling::did_you_mean;
 pub use threads::{Threads, MOST_THREADS};

@@ -168,7 +168,7 @@ fn example_file() -> String {
 pub(crate) fn toml_value(option: &Opt) -> String {
     match option.value.form().notation() {
         Notation::Number => option.example.to_owned(),
-        Notation::List | Notation::Table => format!("[\"{}\"]", option.example),
+        Notation::List | Notation::Table | Notation::Entries => format!("[\"{}\"]", option.example),
         Notation::Switch | Notation::Flag => (option.example == "on").to_string(),
         Notation::Text => format!("\"{}\"", option.example),
     }

@@ -5,17 +5,17 @@ use std::time::Duration;
 
 use crate::fields::{Stored, Value};
 use crate::form::{
-    at_most, several, table, Count, Notation, OneOf, OrAuto, OrNone, Size, Time, CLASS, CPUS, DOMAIN, EMAIL,
-    ENVIRONMENT, FLAG, HEADER, HOST, LINE_FORMAT, LISTEN, LOG_FILE, MAINTENANCE_FILE, MEMORY, MEMORY_OR_AUTO,
-    NETWORKS, ONE_HOST, PATH, PATH_PATTERN, PATH_TIMEOUT, PREFIX, PROGRAM, QUOTABLE, RATE_LIMIT, REDIRECT,
-    REFORK, SENT_FOLDER, SHARE, SWITCH, THREADS, URL_PATH, USER, VARIABLE, VARIABLE_NAME, WORD,
-    WRITABLE_FOLDER,
+    at_most, several, table, Count, Notation, OneOf, OrAuto, OrNone, Size, Time, CLASS, COMPANIONS, CPUS,
+    DOMAIN, EMAIL, ENVIRONMENT, FLAG, HEADER, HOST, LINE_FORMAT, LISTEN, LOG_FILE, MAINTENANCE_FILE, MEMORY,
+    MEMORY_OR_AUTO, NETWORKS, ONE_HOST, PATH, PATH_PATTERN, PATH_TIMEOUT, PREFIX, PROCFILE, PROGRAM,
+    QUOTABLE, RATE_LIMIT, REDIRECT, REFORK, SENT_FOLDER, SHARE, SWITCH, THREADS, URL_PATH, USER, VARIABLE,
+    VARIABLE_NAME, WORD, WRITABLE_FOLDER,
 };
 use crate::rate_limit;
 use crate::redirects;
 use crate::settings::{Allocator, Jit, LogFormat, ShowDiagnosis};
 use crate::value::{PATHS, SENT_FOLDERS};
-use OtherName::{Letter, Variable};
+use OtherName::{Letter, Long, Variable};
 
 /// One option of `highball serve`.
 pub(crate) struct Opt {
@@ -40,6 +40,8 @@ enum OtherName {
     Letter(char),
     /// A variable that platforms and frameworks set for it.
     Variable(&'static str),
+    /// The long name on the command line, where that is not the option's own.
+    Long(&'static str),
 }
 
 /// The options that have other names. Of variables, the first counts.
@@ -55,6 +57,7 @@ const OTHER_NAMES: &[(&str, &[OtherName])] = &[
     ("config", &[Letter('c')]),
     ("pidfile", &[Variable("PIDFILE")]),
     ("idle_timeout", &[Variable("PUMA_PERSISTENT_TIMEOUT")]),
+    ("process", &[Long("with")]),
 ];
 
 /// Whose option it is.
@@ -147,7 +150,11 @@ pub(crate) enum Default {
 impl Opt {
     /// Its long name on the command line, without the dashes before it: `head-timeout`.
     pub(crate) fn long(&self) -> String {
-        self.name.replace('_', "-")
+        let other = self.other_names().iter().find_map(|name| match name {
+            Long(name) => Some((*name).to_owned()),
+            Letter(_) | Variable(_) => None,
+        });
+        other.unwrap_or_else(|| self.name.replace('_', "-"))
     }
 
     /// Its own environment variable: `HIGHBALL_HEAD_TIMEOUT`.
@@ -163,7 +170,7 @@ impl Opt {
     pub(crate) fn variables(&self) -> impl Iterator<Item = String> {
         let others = self.other_names().iter().filter_map(|name| match name {
             Variable(name) => Some((*name).to_owned()),
-            Letter(_) => None,
+            Letter(_) | Long(_) => None,
         });
         std::iter::once(self.own_variable()).chain(others)
     }
@@ -172,7 +179,7 @@ impl Opt {
     pub(crate) fn letter(&self) -> Option<char> {
         self.other_names().iter().find_map(|name| match name {
             Letter(letter) => Some(*letter),
-            Variable(_) => None,
+            Variable(_) | Long(_) => None,
         })
     }
 
@@ -208,7 +215,16 @@ impl Opt {
 
     /// Whether it may be given several times.
     pub(crate) fn repeats(&self) -> bool {
-        matches!(self.value.form().notation(), Notation::List | Notation::Table)
+        self.separator().is_some()
+    }
+
+    /// What separates several values in a variable, if there may be several.
+    pub(crate) fn separator(&self) -> Option<char> {
+        match self.value.form().notation() {
+            Notation::List | Notation::Table => Some(','),
+            Notation::Entries => Some('\n'), // a command may have commas
+            Notation::Text | Notation::Number | Notation::Switch | Notation::Flag => None,
+        }
     }
 
     /// The option with its value, as the help has it.
@@ -624,6 +640,26 @@ static APPLICATION: &[Opt] = &[
         doc: "Keep the application's Ruby files in compiled form, in production, so that the next boot is faster. The folder is \
               `highball/boot` in `CACHE_DIRECTORY`, in `XDG_CACHE_HOME`, or in `~/.cache` of the application's user, and has at \
               most 256 MiB. If the application has Bootsnap, Highball leaves this to it. See [ruby-speed.md](ruby-speed.md).",
+    },
+    Opt {
+        name: "process",
+        scope: Scope::OneApp(Applies::AtOnce),
+        value: &Value(COMPANIONS, |f| &mut f.app.companions),
+        default: Default::Without("none"),
+        example: "jobs=bin/jobs",
+        doc: "Process that runs beside the application's workers, such as background jobs: a name, and a command for the shell. You \
+              can repeat it. In a file, write a `[[process]]` for each, with `name` and `command`, and if you like `count`, `env`, \
+              `directory`, `restart` and `stop_timeout`. Highball starts it when the application serves, restarts it with the \
+              application, and ends it with TERM. The environment variable has one in each line. See [jobs.md](jobs.md).",
+    },
+    Opt {
+        name: "procfile",
+        scope: Scope::OneApp(Applies::AtOnce),
+        value: &Value(PROCFILE, |f| &mut f.procfile),
+        default: Default::Without("none"),
+        example: "web,worker",
+        doc: "Processes of the application's `Procfile` that run beside its workers, as with `process`. `web` is Highball itself. See \
+              [jobs.md](jobs.md#procfile).",
     },
 ];
 

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use highball_tenant::{Links, TenantFolder};
 use serde::Deserialize;
 
+use crate::companions::companion;
 use crate::error::{ConfigError, Origin};
 use crate::file::{self, is_there, not_foreign};
 use crate::foreign;
@@ -18,7 +19,7 @@ use crate::given_path::absolute;
 use crate::options::{named, Opt, Scope};
 use crate::origins::{Origins, Outweighed};
 use crate::ownership::Starter;
-use crate::settings::{App, PumaNote};
+use crate::settings::{App, Companion, PumaNote};
 use crate::value;
 use highball_users::trust::Author;
 
@@ -27,6 +28,9 @@ const USUAL: &str = "config/puma.rb";
 
 /// The largest that is looked into without Ruby, in bytes.
 const FILE_BYTES: u64 = 1 << 20;
+
+/// The option by which a file starts processes beside the workers.
+const PROCESS: &str = "process";
 
 /// Options of the server by which a file narrows what is served, so that they may not get lost.
 const NARROWING: [&str; 2] = ["bind", "proxy_protocol"];
@@ -164,6 +168,25 @@ impl Weightier<'_> {
         let together = TOGETHER.iter().filter(|(_, yielding)| yielding.contains(&name));
         let mut names = std::iter::once(name).chain(together.flat_map(|(names, _)| names.iter().copied()));
         names.find_map(|name| self.given(name))
+    }
+
+    /// A process that the file starts does not start, as the processes were named otherwise, and it is not among them.
+    fn not_started(&self, setting: &Setting, by: &Origin) -> Option<PumaNote> {
+        let Companion { name, command, .. } =
+            Some(setting).filter(|setting| setting.name == PROCESS).map(|one| companion(&one.value))?.ok()?;
+        let given = [self.start, self.file].into_iter().flat_map(|given| given.values_of(PROCESS));
+        let names = given.filter_map(|raw| companion(&raw.text).ok()).map(|companion| companion.name);
+        if names.into_iter().any(|other| other == name) {
+            return None;
+        }
+        Some(PumaNote {
+            statement: "plugin :solid_queue".into(),
+            what: format!("Its jobs do not run: {by} names the processes."),
+            remedy: format!("Name them there, too: --with {name}=\"{command}\", or [[process]] in a file."),
+            file: setting.file.clone(),
+            line: setting.line,
+            narrows: None,
+        })
     }
 }
 
@@ -453,7 +476,11 @@ impl Layer {
             settings = others;
             let counts_nowhere = is_of_server(option) && matches!(standing, Standing::App(_));
             match weightier.origin(option.name).filter(|_| !counts_nowhere) {
-                Some(by) => layer.outweighed.push(Outweighed { name: option.name, by: by.clone() }),
+                Some(by) => {
+                    let notes = of_option.iter().filter_map(|setting| weightier.not_started(setting, by));
+                    layer.notes.extend(notes.collect::<Vec<_>>());
+                    layer.outweighed.push(Outweighed { name: option.name, by: by.clone() });
+                }
                 None => layer.add(option, of_option, &app.link, &standing),
             }
         }

@@ -4,11 +4,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use highball_cgroups::{available_memory, Cpus};
+use highball_tenant::{Links, TenantFolder};
 use highball_text::visible_name;
 use highball_users::{with_rights_of, User};
 
 use crate::access_format::LineFormat;
 use crate::callbacks::Callbacks;
+use crate::companions::{check as check_companions, of_procfile};
 use crate::counterparts::misspelt_command;
 use crate::environments;
 use crate::error::{reason, ConfigError, Fault, Origin};
@@ -25,14 +27,19 @@ use crate::puma::{check_notes, is_puma, Layer, Source, Weightier};
 use crate::redirects::check;
 use crate::settings::{
     AccessLog, AcmeSettings, AdminSettings, App, AppId, BasicAuth, Bind, BindAddress, BindProtocol,
-    CertificateFiles, ExternalAccount, Limits, Log, Named, NamesOnDemand, Redirects, ReforkAfter, RunsAs,
-    Settings, TlsSettings,
+    CertificateFiles, Companion, ExternalAccount, Limits, Log, Named, NamesOnDemand, Redirects, ReforkAfter,
+    RunsAs, Settings, TlsSettings,
 };
 use crate::threads::Threads;
 use crate::value::{self, Address};
 
 /// No buffers are fewer bytes than this by default.
 const LEAST_BUFFER_BYTES: u64 = 16 << 20;
+
+/// Where an application lists its processes.
+const PROCFILE: &str = "Procfile";
+/// The largest that is read, in bytes.
+const PROCFILE_BYTES: u64 = 64 << 10;
 
 /// Adds environment and file to what the command line gave, and makes settings of it all.
 pub(crate) fn resolve(
@@ -504,6 +511,8 @@ impl Shared<'_> {
         redirects_end(&fields.app.redirects, &hosts, &given)?;
         let pool = fields.workers.is_none().then(|| range_of_pool(&fields));
         let runs_unasked = || Starter::now().runs_unasked(app.owner.user.clone());
+        let runs_as = fields.user.clone().unwrap_or_else(runs_unasked);
+        let companions = processes(&fields, &given, &app.folder, &runs_as)?;
         Ok(App {
             id: AppId::next(),
             hosts,
@@ -514,7 +523,8 @@ impl Shared<'_> {
                 false => Threads::of_production(fields.workers.or(pool.map(|pool| pool.max)).unwrap_or(1)),
             }),
             prestart: fields.prestart.unwrap_or(!(many && fields.app.is_development())),
-            runs_as: fields.user.unwrap_or_else(runs_unasked),
+            runs_as,
+            companions,
             basic_auth: fields.basic_auth.map(|file| BasicAuth { file, realm: fields.basic_auth_realm }),
             access_log,
             access_log_rules,
@@ -547,6 +557,29 @@ fn file_notes(app: &App, puma: &Source, layer: &Layer, origins: &Origins<'_>) ->
     let mut notes: Vec<String> = origins.of_own_file(of_puma.is_some()).into_iter().chain(of_puma).collect();
     notes.extend(puma.left_out(app, layer, origins));
     notes
+}
+
+/// The processes beside its workers: the named ones, and the processes of its Procfile.
+fn processes(
+    fields: &Fields,
+    given: &Given,
+    folder: &Path,
+    runs_as: &RunsAs,
+) -> Result<Vec<Companion>, ConfigError> {
+    let mut all = fields.app.companions.clone();
+    let Some(raw) = given.first_of("procfile").filter(|_| !fields.procfile.is_empty()) else {
+        return Ok(all);
+    };
+    // A folder that cannot be opened is reported where the application boots.
+    let Ok(folder) = TenantFolder::open(folder, runs_as.another()) else { return Ok(all) };
+    let text = folder.read_text(PROCFILE, Links::Anywhere, PROCFILE_BYTES);
+    let text =
+        text.map_err(|error| raw.wrong(format!("the application's Procfile cannot be read: {error}")))?;
+    let named = of_procfile(&text, &fields.procfile).and_then(|named| {
+        all.extend(named);
+        check_companions(&all)
+    });
+    named.map(|()| all).map_err(|problem| raw.wrong(problem))
 }
 
 /// # Errors

@@ -291,6 +291,8 @@ pub struct App {
     pub basic_auth: Option<BasicAuth>,
     /// How processes are started and replaced.
     pub process: Process,
+    /// The processes that run beside its workers.
+    pub companions: Vec<Companion>,
     /// Whether it boots at once, or when it is asked for first.
     pub prestart: bool,
     /// Its processes end after this time without a request, until there is one; `None`: never.
@@ -357,6 +359,55 @@ impl App {
     pub fn kernel_limits(&self) -> KernelLimits {
         KernelLimits { cpu: self.cpu_max, memory: self.memory.max }
     }
+}
+
+/// A process that runs beside an application's workers, as it is configured.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Companion {
+    /// Small letters, digits, `-` and `_`.
+    pub name: String,
+    /// What is run.
+    pub command: CompanionCommand,
+    /// The number of copies; at least 1.
+    pub count: u16,
+    /// Its own variables, beside the application's.
+    pub env: BTreeMap<String, String>,
+    /// Its working folder, below the application's folder or absolute; `None`: the application's folder.
+    #[serde(with = "highball_text::exact")]
+    pub directory: Option<PathBuf>,
+    /// Whether it is started again after it has ended unasked.
+    pub restart: RestartRule,
+    /// Time to end after TERM; then it is killed.
+    pub stop_timeout: Duration,
+}
+
+/// What a companion runs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum CompanionCommand {
+    /// A line for `/bin/sh`.
+    Shell(String),
+    /// A program and its arguments; never empty.
+    Program(Vec<String>),
+}
+
+impl fmt::Display for CompanionCommand {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            CompanionCommand::Shell(line) => f.write_str(line),
+            CompanionCommand::Program(words) => f.write_str(&words.join(" ")),
+        }
+    }
+}
+
+/// Whether a companion is started again after it has ended unasked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum RestartRule {
+    /// However it has ended.
+    Always,
+    /// Unless its exit code was 0.
+    OnFailure,
+    /// Only with the next version of the application.
+    Never,
 }
 
 /// Names and passwords for an application.

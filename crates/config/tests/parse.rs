@@ -275,7 +275,8 @@ fn the_example_file_of_the_manual_works() {
     let text = text.replace("/opt/ruby/bin/ruby", "ruby");
     // Every user may name themselves.
     let text = text.replace("user = \"blog\"", &format!("user = {}", rustix::process::getuid()));
-    let changed = App::new().file("highball.toml", &text).settings(&[]);
+    let app = App::new().file("highball.toml", &text).file("Procfile", "worker: bin/worker\n");
+    let changed = app.settings(&[]);
     let default = App::new().settings(&["--environment", "production"]);
     assert_eq!(changed.log.format, LogFormat::Json);
     let (changed, default) = (&changed.apps[0], &default.apps[0]);

@@ -93,6 +93,29 @@ fn a_highball_toml_of_comments_changes_nothing() {
 }
 
 #[test]
+fn jobs_that_it_starts_run_unless_others_are_named() {
+    let jobs = r#"{"name":"jobs","command":["bin/jobs"],"env":{}}"#;
+    let app = App::with(&[("process", jobs)]);
+    let names = |settings: &Settings| -> Vec<String> {
+        settings.apps[0].companions.iter().map(|companion| companion.name.clone()).collect()
+    };
+    let notes = |settings: &Settings| -> Vec<String> {
+        settings.apps[0].puma_notes.iter().map(highball_config::PumaNote::text).collect()
+    };
+    let settings = app.settings(&[]);
+    assert_eq!((names(&settings), notes(&settings)), (vec!["jobs".to_owned()], Vec::new()));
+    let settings = app.settings(&["--with", "jobs=bin/other"]);
+    assert_eq!((names(&settings), notes(&settings)), (vec!["jobs".to_owned()], Vec::new()));
+    let settings = app.settings(&["--with", "css=bin/css"]);
+    assert_eq!(names(&settings), ["css"]);
+    assert!(notes(&settings)[0].contains("option --with names the processes"), "{:?}", notes(&settings));
+    assert!(settings.apps[0].puma_notes[0].remedy.contains("--with jobs=\"bin/jobs\""));
+    let app = app.file_with("config/highball.toml", "[[process]]\nname = 'css'\ncommand = 'bin/css'\n");
+    assert_eq!(names(&app.settings(&[])), ["css"]);
+    assert_eq!(notes(&app.settings(&[])).len(), 1);
+}
+
+#[test]
 fn what_the_server_says_does_not_become_the_applications() {
     let app = App::with(&[("workers", "4")]);
     let text = "bind = 'tls://0.0.0.0:443'\ntls_certificate = 'site.pem'\nhosts = 'blog.example.org'\n";

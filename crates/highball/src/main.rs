@@ -30,7 +30,7 @@ use apps::cgroups;
 use deploy::{config, init};
 use highball_config::Invocation;
 use highball_spawner::{exec, Role, READER, TABLE, WATCHER};
-use highball_supervisor::{become_mold, Client, Launcher, Predecessor};
+use highball_supervisor::{become_mold, run_companion, Client, Launcher, Predecessor};
 use output::{complain, print};
 use root::{certificate_watch, openers, policy, reading};
 use std::error::Error;
@@ -108,6 +108,9 @@ fn main() -> ExitCode {
 fn serve_the_spawner() -> Option<ExitCode> {
     let socket = |role: Role| exec::take(role.variable());
     let [reader, table, watcher] = [READER, TABLE, WATCHER].map(exec::take);
+    if let Some(companion) = socket(Role::Companion).transpose() {
+        return Some(companion.map_or(ExitCode::FAILURE, run_companion));
+    }
     match (socket(Role::Mold), socket(Role::Opener), reader, table, watcher) {
         (Ok(None), Ok(None), Ok(None), Ok(None), Ok(None)) => None,
         (Ok(Some(socket)), ..) => Some(become_mold(socket)),

@@ -95,6 +95,9 @@ pub struct Booted {
     /// What it does that will make trouble later.
     #[serde(default)]
     pub findings: Vec<Finding>,
+    /// What Highball could do for it, and has not been asked to.
+    #[serde(default)]
+    pub offers: Vec<Finding>,
 }
 
 /// What an application reports about its assets.
@@ -146,7 +149,7 @@ pub struct PlainAsset {
     pub unless: Vec<String>,
 }
 
-/// Something that did not keep the application from booting, and that will make trouble later.
+/// Something that did not keep the application from booting, and that somebody should know.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
     /// Its short name, which never changes.

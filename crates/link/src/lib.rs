@@ -38,11 +38,11 @@ pub use hub_address::{HubAddress, HUB_SECRET_BYTES};
 pub use kernel_limits::{KernelLimitsReport, CPU_MAX, MEMORY_MAX};
 pub use maintenance::{MaintenanceNotice, NOTICE_BYTES};
 pub use report::{
-    AppProcesses, AppReport, AppRequests, Availability, CacheReport, CertificateReport, CrashLoopReport,
-    DomainReport, FrontReport, HubReport, MachineMemory, MaintenanceReport, MemoryReport, MoldReport,
-    OverrunReport, ReforkReport, RequestTimesReport, RestartCount, RestartReport, ServerProcesses,
-    ServerReport, ServerRequests, SizingReport, SupervisorReport, TlsReport, UpgradeReport, WorkerProcess,
-    WorkerReport, WorkerRequests,
+    AppProcesses, AppReport, AppRequests, Availability, CacheReport, CertificateReport, CompanionProcess,
+    CrashLoopReport, DomainReport, FrontReport, HubReport, MachineMemory, MaintenanceReport, MemoryReport,
+    MoldReport, OverrunReport, ReforkReport, RequestTimesReport, RestartCount, RestartReport,
+    ServerProcesses, ServerReport, ServerRequests, SizingReport, SupervisorReport, TlsReport, UpgradeReport,
+    WorkerProcess, WorkerReport, WorkerRequests,
 };
 pub use request_failure::{FailureCause, QueueLoad, RawRequest, RequestFailure};
 pub use ruby::{Call, RubyError, RubyHeap, ThreadPlace};

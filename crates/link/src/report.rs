@@ -271,6 +271,9 @@ pub struct AppProcesses {
     /// Its workers, by number.
     #[serde(skip)]
     pub workers: Vec<WorkerProcess>,
+    /// The processes that run beside the workers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty", rename = "processes")]
+    pub companions: Vec<CompanionProcess>,
     /// Workers that were replaced for a cause that lies in them, by cause: `timeout`, `unresponsive`, `memory`, `operator`.
     #[serde(skip)]
     pub replaced: Vec<(&'static str, u64)>,
@@ -312,6 +315,43 @@ pub struct WorkerProcess {
     /// Why it is replaced, if it is: `timeout`, `unresponsive`, `memory` or `operator`.
     #[serde(skip)]
     pub replaced_for: Option<&'static str>,
+}
+
+/// A process that runs beside the workers of an application (`[[process]]`).
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct CompanionProcess {
+    /// Its name in the configuration; where there are several copies, with the number of the copy: `jobs.2`.
+    pub name: String,
+    /// `starting`, `running`, `stopping`, `halted`, `waiting` (until it starts) or `ended` (until the next version starts it).
+    pub state: String,
+    /// The version of the application that it belongs to, while there is a process.
+    pub generation: Option<u32>,
+    /// Process id, once it runs.
+    pub pid: Option<i32>,
+    /// Time since it was started, in seconds, while there is a process.
+    pub uptime_seconds: Option<u64>,
+    /// The memory of it and of the processes that it has started, in bytes, once measured.
+    pub memory_bytes: Option<u64>,
+    /// How often it was started again after it had ended unasked.
+    pub restarts: u64,
+    /// Ends in a row soon after it was started, if it is in a crash loop.
+    pub crash_loop: Option<u32>,
+    /// How it ended last unasked, if it did.
+    pub last_end: Option<String>,
+    /// Time since then, in seconds.
+    pub last_end_seconds_ago: Option<u64>,
+}
+
+impl CompanionProcess {
+    /// What to do about a crash loop.
+    pub const REMEDY: &'static str =
+        "Look at what it printed in the log. Fix it, and restart: highball restart.";
+
+    /// What has happened, if it is in a crash loop.
+    pub fn failure(&self) -> Option<String> {
+        let (ends, last) = (self.crash_loop?, self.last_end.as_deref()?);
+        Some(format!("{} ended {ends} times soon after it was started; last it {last}", self.name))
+    }
 }
 
 /// The requests of a worker.

@@ -3,7 +3,7 @@
 #![allow(unsafe_code)]
 
 use rustix::io::{fcntl_setfd, FdFlags};
-use rustix::process::getpid;
+use rustix::process::{getpid, getppid, set_parent_process_death_signal, Signal};
 use std::io;
 use std::mem::zeroed;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
@@ -42,6 +42,20 @@ pub fn inherits(command: &mut Command, variable: &str, descriptor: OwnedFd) {
 /// Has the new process enter a cgroup before it runs the program, by this file (`cgroup.procs`).
 pub fn enters(command: &mut Command, cgroup: OwnedFd) {
     before(command, move || Ok(rustix::io::write(&cgroup, b"0").map(drop)?));
+}
+
+/// Has the kernel kill the new process when the thread that starts it has ended.
+pub fn dies_with_this_process(command: &mut Command) {
+    let parent = getpid();
+    before(command, move || {
+        set_parent_process_death_signal(Some(Signal::KILL))?;
+        // It may have ended before that.
+        if getppid() == Some(parent) {
+            Ok(())
+        } else {
+            Err(rustix::io::Errno::SRCH.into())
+        }
+    });
 }
 
 /// Does something in the new process before it runs the program. It makes system calls, and takes no lock and allocates

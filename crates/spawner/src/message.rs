@@ -35,6 +35,8 @@ pub enum Role {
     Mold,
     /// It opens files for the server.
     Opener,
+    /// It runs a companion of the application, and ends what is left of it.
+    Companion,
 }
 
 /// What the spawner reports to systemd.
@@ -301,7 +303,7 @@ impl<'a> Reader<'a> {
 
     fn role(&mut self) -> Option<Role> {
         let number = self.byte()?;
-        [Role::Mold, Role::Opener].into_iter().find(|role| *role as u8 == number)
+        [Role::Mold, Role::Opener, Role::Companion].into_iter().find(|role| *role as u8 == number)
     }
 
     fn text(&mut self) -> Option<String> {
@@ -337,6 +339,7 @@ mod tests {
             Order::OpenControlSocket,
             Order::Start { app: app(), uid: 1000, role: Role::Mold },
             Order::Start { app: app(), uid: 0, role: Role::Opener },
+            Order::Start { app: app(), uid: 1000, role: Role::Companion },
             Order::Signal(Signal::KILL),
             Order::StartSuccessor,
             Order::Tell(ServiceState::Ready),

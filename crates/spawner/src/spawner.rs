@@ -263,8 +263,7 @@ impl<P: Policy> Spawner<P> {
                     return Err(Refusal::because("the application belongs to another user by now"));
                 }
                 let user = runner.user().cloned();
-                // An opener runs no code of the application.
-                let cgroup = if role == Role::Mold { self.policy.cgroup(&app)? } else { None };
+                let cgroup = if role.runs_code_of_application() { self.policy.cgroup(&app)? } else { None };
                 self.start_as(user.as_ref(), role, with.ok_or_else(missing)?, cgroup).map(started)
             }
             Order::Signal(signal) => send_signal(with.ok_or_else(missing)?.as_fd(), signal).map(done),
@@ -389,7 +388,7 @@ impl<P: Policy> Spawner<P> {
         match self.role(pid) {
             _ if self.is_roots(pid) => true,
             Some(Role::Opener) => true,
-            Some(Role::Mold) => has_crashed,
+            Some(Role::Mold | Role::Companion) => has_crashed,
             None => has_crashed && descent::is_of_another_user(pid),
         }
     }

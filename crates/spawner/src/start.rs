@@ -39,15 +39,24 @@ pub const SERVER_TITLE: &str = "highball: server";
 const USER: &str = "HIGHBALL_BECOMES_USER";
 /// This process's own program.
 const OWN_PROGRAM: &str = "/proc/self/exe";
-/// What a mold has more in `oom_score_adj` than the server.
-const OOM_SCORE_OF_MOLDS: i32 = 100;
+/// What a mold or a companion has more in `oom_score_adj` than the server.
+const OOM_SCORE_OF_APPLICATIONS: i32 = 100;
 
 impl Role {
+    /// Whether such a process runs what the application says: it is in the application's cgroup, and killed before the server.
+    pub(crate) fn runs_code_of_application(self) -> bool {
+        match self {
+            Role::Mold | Role::Companion => true,
+            Role::Opener => false,
+        }
+    }
+
     /// The variable in which the new process finds its socket.
     pub fn variable(self) -> &'static str {
         match self {
             Role::Mold => "HIGHBALL_MOLD_FD",
             Role::Opener => "HIGHBALL_OPENER_FD",
+            Role::Companion => "HIGHBALL_COMPANION_FD",
         }
     }
 
@@ -56,6 +65,7 @@ impl Role {
         match self {
             Role::Mold => "highball: mold",
             Role::Opener => "highball: opener",
+            Role::Companion => "highball: companion",
         }
     }
 }
@@ -135,7 +145,7 @@ pub fn as_user(
     }
     exec::inherits(&mut command, role.variable(), socket);
     let started = held(&mut command)?;
-    if matches!(role, Role::Mold) {
+    if role.runs_code_of_application() {
         kill_before_server(started.0);
     }
     Ok(started)
@@ -148,7 +158,7 @@ fn kill_before_server(pid: Pid) {
         .ok()
         .and_then(|text| text.trim().parse::<i32>().ok());
     let file = format!("/proc/{}/oom_score_adj", pid.as_raw_pid());
-    let more = own.unwrap_or(0).saturating_add(OOM_SCORE_OF_MOLDS).min(1000);
+    let more = own.unwrap_or(0).saturating_add(OOM_SCORE_OF_APPLICATIONS).min(1000);
     let _ = std::fs::write(file, more.to_string()); // a container may forbid it
 }
 

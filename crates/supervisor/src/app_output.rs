@@ -14,7 +14,7 @@ use relay::OutputSource;
 use rustix::fs::{fchmod, fchown, open, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::pipe::{pipe_with, PipeFlags};
-use rustix::process::{Gid, Uid};
+use rustix::process::{getegid, geteuid, Gid, Uid};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
@@ -48,19 +48,37 @@ impl AppOutput {
         AppOutput { relay, source: Arc::new(OutputSource::new(&app.name, app.max_output_bytes)), pipe: None }
     }
 
+    /// The output of an application's companion, with its name and a limit for itself.
+    pub(crate) fn of_companion(app: &App, name: &str, relay: Relay) -> AppOutput {
+        let source = OutputSource::new(&companion_name(app, name), app.max_output_bytes);
+        AppOutput { relay, source: Arc::new(source), pipe: None }
+    }
+
+    /// Applies a changed name and limit of the application.
+    pub(crate) fn change_of_companion(&self, app: &App, name: &str) {
+        self.source.change(&companion_name(app, name), app.max_output_bytes);
+    }
+
+    /// What reads and writes it.
+    pub(crate) fn relay(&self) -> Relay {
+        self.relay.clone()
+    }
+
     /// Applies a changed name and limit.
     pub(crate) fn change(&self, app: &App) {
         self.source.change(&app.name, app.max_output_bytes);
     }
 
-    /// The pipe that a process of this user prints into.
+    /// The pipe that a process of this user prints into; `None`: Highball's own.
     ///
     /// # Errors
     /// The system has no pipe for it.
     #[allow(clippy::disallowed_methods)] // it is a descriptor of this process
-    pub(crate) fn pipe(&mut self, user: &User) -> io::Result<OwnedFd> {
-        if self.pipe.as_ref().is_none_or(|pipe| pipe.uid != user.uid) {
-            self.pipe = Some(self.open(user)?);
+    pub(crate) fn pipe(&mut self, user: Option<&User>) -> io::Result<OwnedFd> {
+        let (uid, gid) =
+            user.map_or_else(|| (geteuid().as_raw(), getegid().as_raw()), |user| (user.uid, user.gid));
+        if self.pipe.as_ref().is_none_or(|pipe| pipe.uid != uid) {
+            self.pipe = Some(self.open(uid, gid)?);
         }
         let pipe = self.pipe.as_ref().expect("it is open by now");
         // Opened separately: flags that one process sets, such as O_NONBLOCK, do not affect the next.
@@ -68,16 +86,16 @@ impl AppOutput {
         Ok(open(path, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())?)
     }
 
-    fn open(&self, user: &User) -> io::Result<AppPipe> {
+    fn open(&self, uid: u32, gid: u32) -> io::Result<AppPipe> {
         let (out, end) = pipe_with(PipeFlags::CLOEXEC)?;
         // So that the user may open /dev/stdout.
-        match fchown(&end, Some(Uid::from_raw(user.uid)), Some(Gid::from_raw(user.gid))) {
+        match fchown(&end, Some(Uid::from_raw(uid)), Some(Gid::from_raw(gid))) {
             // This process is not root then, and other users cannot reach the pipe by its number.
             Err(Errno::PERM) => fchmod(&end, Mode::from_raw_mode(0o666))?,
             changed => changed?,
         }
         let reader = self.relay.read(out, Arc::clone(&self.source))?;
-        Ok(AppPipe { uid: user.uid, end, reader })
+        Ok(AppPipe { uid, end, reader })
     }
 
     /// Returns when what was printed so far is in the log; or after a while, if that cannot be written.
@@ -91,6 +109,10 @@ impl AppOutput {
         };
         let _ = timeout(SETTLE_TIME, ask).await;
     }
+}
+
+fn companion_name(app: &App, name: &str) -> String {
+    format!("{} {name}", app.name)
 }
 
 #[cfg(test)]
@@ -116,7 +138,7 @@ mod tests {
     #[tokio::test]
     async fn what_is_printed_is_there_when_it_has_settled() {
         let (mut output, lines) = output();
-        let mut pipe = File::from(output.pipe(&myself()).unwrap());
+        let mut pipe = File::from(output.pipe(Some(&myself())).unwrap());
         write!(pipe, "one\n\x1b[31mtwo").unwrap();
         output.settle().await;
         assert_eq!(*lines.lock().unwrap(), ["blog: one", "blog: \\x1b[31mtwo"]);

@@ -41,6 +41,7 @@ mod watch;
 
 pub use app_output::OutputSink;
 pub use asked_heap::AskedHeap;
+pub use core::companions::COMPANION_STATES;
 pub use core::config::Purpose;
 pub use core::crash_loop::PROBATION;
 pub use core::mold::longest_boot;
@@ -49,6 +50,7 @@ pub use diagnosis::in_brief;
 pub use diagnosis::thread_states::{AskedThreads, ThreadState, WorkersRequests};
 pub use probe::{Probe, ProbeFailure};
 pub use process::child::{ruby_command, withheld_variables};
+pub use process::companion_process::run_companion;
 pub use process::launcher::Launcher;
 pub use process::mold::MoldSource;
 pub use process::mold_process::become_mold;
@@ -95,6 +97,8 @@ pub enum Order {
     RemoveApp(AppId),
     /// From now on another process may take over: this one serves, and no other in its place.
     MayUpgrade(Box<UpgradeContext>),
+    /// The process that this one has succeeded has no companions any more: this one may start its own.
+    PredecessorWithoutCompanions,
     /// Start a new `highball` in the place of this one. The answer is the number of this upgrade, or why it cannot be
     /// done.
     Upgrade(oneshot::Sender<Result<u32, String>>),

@@ -2,6 +2,7 @@
 //! times. Pure: the time is an argument.
 
 use crate::control::message::{FromMold, FromWorker};
+use crate::process::companion_process::FromCompanion;
 use crate::process::watcher::SocketEvent;
 use crate::rate_limit::RateLimit;
 use std::time::{Duration, Instant};
@@ -60,6 +61,7 @@ fn is_logged(event: &SocketEvent) -> bool {
             message,
             FromWorker::Hello { .. } | FromWorker::Heap { .. } | FromWorker::Threads { .. }
         ),
+        SocketEvent::Companion { message, .. } => matches!(message, FromCompanion::LeftBehind { .. }),
         SocketEvent::Successor(..)
         | SocketEvent::Succeeded { .. }
         | SocketEvent::ProtocolError(..)

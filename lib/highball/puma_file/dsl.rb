@@ -182,6 +182,8 @@ module Highball
       def _offer_plugins = nil
 
       def plugin(name)
+        return @file.run_jobs if name.to_s == PumaStatements::JOBS
+
         remedy = PumaStatements::PLUGINS.fetch(name.to_s, PumaStatements::OTHER_PLUGIN)
         return @file.skip("plugin :#{name}") unless remedy
 

@@ -246,11 +246,11 @@ class PumaConfigTest < E2ETest
   end
 
   def test_doctor_lists_what_is_not_carried_out
-    folder = app("port 0\nworkers 2\nplugin :solid_queue\nssl_bind '0.0.0.0', 443\n")
+    folder = app("port 0\nworkers 2\nplugin :litestream\nssl_bind '0.0.0.0', 443\n")
     output = highball("doctor", "--user", Process.uid.to_s, folder, within: 60)
     assert_match(%r{^ok +puma: config/puma\.rb is read}, output)
     assert_match(
-      %r{^warning +puma_statement: `plugin :solid_queue`: The plugin does not run\.\n +at: \S+puma.rb:3\n.*bin/jobs},
+      /^warning +puma_statement: `plugin :litestream`: The plugin does not run\.\n +at: \S+puma.rb:3\n.*--with lite/,
       output
     )
     assert_match(/^warning +puma_statement: `ssl_bind`/, output)

@@ -28,7 +28,8 @@ class ReportFieldsTest < E2ETest
   # With as much to report as one server has at a time.
   def serve_all
     folder = folder_with("config.ru" => 'run ->(env) { [200, { "cache-control" => "public, max-age=60" }, ["hello"]] }')
-    @server = serve(folder, "--cache", "8m", "--memory-limit", "400m", *admin, workers: 2)
+    @server = serve(folder, "--cache", "8m", "--memory-limit", "400m", "--with", "jobs=sleep 600", *admin, workers: 2)
+    wait_for("its process") { @server.status["processes"].first["memory_bytes"] }
     3.times { @server.get("/") }
     %w[restart refork].each { |command| command_output(@server, command) }
   end

@@ -53,6 +53,7 @@ pub(super) async fn metrics(sources: &Sources) -> Response {
     load(&mut text, &front, &apps);
     hubs(&mut text, &apps);
     workers(&mut text, &apps);
+    companions(&mut text, &apps);
     memory(&mut text, &apps, &taken);
     let kept = kernel_limits::of(&settings).await;
     let limited = apps.iter().filter_map(|app| Some((&*app.name, kept.get(&app.load.app)?)));
@@ -264,6 +265,28 @@ fn workers(text: &mut Exposition, apps: &[App<'_>]) {
         let Figures { workers_retired, workers_killed, workers_crashed, .. } = load.figures;
         let causes = [("retired", workers_retired), ("killed", workers_killed), ("crashed", workers_crashed)];
         causes.iter().for_each(|(cause, count)| family.sample(&[("app", name), ("cause", cause)], count));
+    }
+}
+
+fn companions(text: &mut Exposition, apps: &[App<'_>]) {
+    let all = || {
+        let reports = apps.iter().filter_map(|app| Some((&*app.name, app.report?)));
+        reports.flat_map(|(name, report)| report.companions.iter().map(move |one| (name, one)))
+    };
+    let help = "1 while the process beside the workers runs, otherwise 0.";
+    let mut family = text.family("highball_process_up", "gauge", help);
+    all().for_each(|(app, one)| {
+        family.sample(&[("app", app), ("process", &one.name)], u8::from(one.state == "running"));
+    });
+    let help = "Processes beside the workers that were started again after they had ended unasked.";
+    let mut family = text.family("highball_process_restarts_total", "counter", help);
+    all().for_each(|(app, one)| family.sample(&[("app", app), ("process", &one.name)], one.restarts));
+    let help = "Memory of the process beside the workers, and of those that it has started.";
+    let mut family = text.family("highball_process_memory_bytes", "gauge", help);
+    for (app, one) in all() {
+        if let Some(bytes) = one.memory_bytes {
+            family.sample(&[("app", app), ("process", &one.name)], bytes);
+        }
     }
 }
 

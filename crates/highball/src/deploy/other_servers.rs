@@ -28,8 +28,8 @@ enum Kind {
     Server(Program),
     /// It has commands, in lines with one of these words; they may start another server than Highball. What to do then.
     Commands(&'static [&'static str], &'static str),
-    /// It has this variable or setting, which only another server obeys; what to do.
-    Setting(&'static str, &'static str),
+    /// It sets this variable, which has an effect only if the Puma configuration asks for it; what to do.
+    Variable(&'static str, &'static str),
     /// The configuration of this program, which goes on in front of Highball.
     InFront(Program),
 }
@@ -48,7 +48,9 @@ const DOCKER: &str =
     "End it with CMD [\"./bin/rails\", \"server\"], or [\"bundle\", \"exec\", \"highball\"]: \
                       docs/deploying/docker.md.";
 const KAMAL: &str = "Leave out `cmd`, so that the image's command starts Highball: docs/deploying/kamal.md.";
-const JOBS: &str = "Run bin/jobs as a separate role or process: docs/deploying/kamal.md.";
+const JOBS: &str = "Run the jobs by config/highball.toml: docs/jobs.md.";
+/// The Puma configuration that Highball reads.
+const PUMA_FILE: &str = "config/puma.rb";
 
 const COMPOSE: Kind = Kind::Commands(&["command", "entrypoint"], DOCKER);
 
@@ -78,7 +80,7 @@ static KNOWN: &[Known] = &[
     known("docker-compose.yml", COMPOSE),
     known("docker-compose.yaml", COMPOSE),
     known("config/deploy.yml", Kind::Commands(&["cmd:"], KAMAL)),
-    known("config/deploy.yml", Kind::Setting("SOLID_QUEUE_IN_PUMA", JOBS)),
+    known("config/deploy.yml", Kind::Variable("SOLID_QUEUE_IN_PUMA", JOBS)),
     known(
         "render.yaml",
         Kind::Commands(&["startCommand:"], "docs/deploying/render.md has the line that starts Highball."),
@@ -139,9 +141,13 @@ impl Known {
                     if name == THRUSTER { "Leave it out: docs/migrating/thruster.md." } else { remedy };
                 (format!("starts {name}, and not Highball"), remedy.into(), true)
             }
-            Kind::Setting(name, remedy) => {
+            Kind::Variable(name, remedy) => {
                 lines(&text()).find(|line| line.contains(name))?;
-                let what = format!("sets {name}, which has no effect: plugins of Puma do not run");
+                let puma = folder.read_text(PUMA_FILE, Links::Anywhere, READ_BYTES).unwrap_or_default();
+                if lines(&puma).any(|line| line.contains(name)) {
+                    return None;
+                }
+                let what = format!("sets {name}, which has no effect: no config/puma.rb reads it");
                 (what, remedy.into(), true)
             }
             Kind::InFront(Program { name, .. }) => {
@@ -239,6 +245,9 @@ mod tests {
                 "public/.htaccess is Apache's, and Highball does not read it",
             ]
         );
-        assert!(found(&[("config/deploy.yml", "  SOLID_QUEUE_IN_PUMA: true\n")])[0].contains("no effect"));
+        let deploy = ("config/deploy.yml", "  SOLID_QUEUE_IN_PUMA: true\n");
+        assert!(found(&[deploy])[0].contains("no effect"));
+        let puma = ("config/puma.rb", "plugin :solid_queue if ENV[\"SOLID_QUEUE_IN_PUMA\"]\n");
+        assert!(found(&[deploy, puma]).is_empty());
     }
 }

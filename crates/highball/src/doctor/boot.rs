@@ -112,7 +112,9 @@ pub(super) fn application(booted: &Booted, settings: &Settings, app: &App) -> Ve
     let cache = booted.runtime.boot_cache.as_ref().filter(|_| !app.is_development());
     let cache = cache.map(|cache| Check::ok("boot_cache", cache.of_boot_cache()));
     let tuned = compiler.into_iter().chain(collector).chain(allocator).chain(cache);
-    std::iter::once(Check::ok("application", what)).chain(tuned).chain(findings).collect()
+    let offers = booted.offers.iter().filter(|_| app.companions.is_empty());
+    let offers = offers.map(|offer| Check::of(offer, CheckState::Ok));
+    std::iter::once(Check::ok("application", what)).chain(tuned).chain(findings).chain(offers).collect()
 }
 
 /// Ruby's compiler. It is no fault if it is off.

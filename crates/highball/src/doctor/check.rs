@@ -35,9 +35,13 @@ impl Check {
     }
 
     pub(crate) fn warning(finding: &Finding) -> Check {
+        Check::of(finding, CheckState::Warning)
+    }
+
+    pub(crate) fn of(finding: &Finding, state: CheckState) -> Check {
         Check {
             name: finding.cause.clone(),
-            state: CheckState::Warning,
+            state,
             what: finding.what.clone(),
             at: finding.place(),
             remedy: finding.remedy.clone(),

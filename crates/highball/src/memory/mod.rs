@@ -19,7 +19,7 @@ use crate::control::selection::selected;
 use crate::output::print;
 use crate::process::owner::user_name;
 use highball_config::Selector;
-use highball_link::{AppReport, ServerReport};
+use highball_link::{AppReport, CompanionProcess, ServerReport};
 use highball_proc::ProcessMemory;
 use highball_spawner::{Role, SERVER_TITLE};
 use processes::{Process, ProcessList};
@@ -108,6 +108,13 @@ fn instance_report(status: ServerReport, ruby: Vec<RubyProcess>, processes: &Pro
         }
         reports.push(report);
     }
+    for (app, companion, role, pid) in companions(&status, processes) {
+        known.insert(pid);
+        let mut report = process_report(role, Some(pid), processes, &mut total);
+        (report.process, report.state) = (Some(companion.name.clone()), Some(companion.state.clone()));
+        report.app = Some(app.name.clone()).filter(|_| status.apps.len() > 1);
+        reports.push(report);
+    }
     // What the application has started.
     for pid in processes.trees(known.iter().copied()).difference(&known) {
         reports.push(process_report("child", Some(*pid), processes, &mut total));
@@ -140,6 +147,25 @@ fn own_processes(
     let mut own: Vec<_> = children.filter_map(role).collect();
     own.sort_by_key(|(role, pid)| (*role != "server", *pid));
     own
+}
+
+/// The processes beside workers, each behind its guardian.
+fn companions<'a>(
+    status: &'a ServerReport,
+    processes: &ProcessList,
+) -> Vec<(&'a AppReport, &'a CompanionProcess, &'static str, i32)> {
+    let guardian = |pid: i32| {
+        let parent = processes.get(processes.get(pid)?.parent)?;
+        (parent.arguments.first()? == Role::Companion.title()).then_some(parent.pid)
+    };
+    let of_app = |app: &'a AppReport| {
+        let pids = app.processes.companions.iter().filter_map(|one| Some((one, one.pid?)));
+        pids.flat_map(move |(one, pid)| {
+            let guardian = guardian(pid).map(|guardian| (app, one, "guardian", guardian));
+            guardian.into_iter().chain([(app, one, "process", pid)])
+        })
+    };
+    status.apps.iter().flat_map(of_app).collect()
 }
 
 fn app_report(app: AppReport) -> MeasuredApp {
@@ -182,6 +208,7 @@ fn process_report(
         role: role.into(),
         app: None,
         worker: None,
+        process: None,
         state: None,
         pid,
         command: process.map(|process| process.command()).unwrap_or_default(),

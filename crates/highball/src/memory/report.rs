@@ -57,13 +57,16 @@ pub(crate) struct OtherServerReport {
 /// A process.
 #[derive(Debug, Serialize)]
 pub(crate) struct ProcessReport {
-    /// `highball`, `server` or `opener` (where root has started it for others), `mold`, `worker` or `child`; of other servers also `master`, `server` or `helper`.
+    /// `highball`, `server` or `opener` (where root has started it for others), `mold`, `worker`, `process` (beside the workers), `guardian` (watches over
+    /// one) or `child`; of other servers also `master`, `server` or `helper`.
     pub(crate) role: String,
-    /// The name of the application, for a mold or worker of a Highball that has several.
+    /// The name of the application, for a mold, worker or process of a Highball that has several.
     pub(crate) app: Option<String>,
     /// The number of a worker of Highball.
     pub(crate) worker: Option<u32>,
-    /// The state of a mold or worker of Highball, in the words of `highball status`.
+    /// The name of a process beside the workers, as in `highball status`.
+    pub(crate) process: Option<String>,
+    /// The state of a mold, worker or process of Highball, in the words of `highball status`.
     pub(crate) state: Option<String>,
     pub(crate) pid: Option<i32>,
     pub(crate) user: String,

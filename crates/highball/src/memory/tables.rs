@@ -153,9 +153,10 @@ fn width_of_names(processes: &[ProcessReport]) -> usize {
 
 /// `worker 3`, `mold blog`, `opener www-data`.
 fn name(process: &ProcessReport) -> String {
-    let role = match process.worker {
-        Some(number) => format!("{} {number}", process.role),
-        None => process.role.clone(),
+    let role = match (process.worker, &process.process) {
+        (Some(number), _) => format!("{} {number}", process.role),
+        (None, Some(name)) => format!("{} {name}", process.role),
+        (None, None) => process.role.clone(),
     };
     match &process.app {
         Some(app) => format!("{role} {app}"),
@@ -226,6 +227,7 @@ mod tests {
             role: role.into(),
             app: None,
             worker,
+            process: None,
             state: None,
             pid: Some(4_194_304),
             user: "www-data".into(),

@@ -229,6 +229,11 @@ impl Handover {
             // as above
         }
         self.serving.send_replace(true);
+        if let Some(old) = predecessor {
+            old.has_no_companions().await;
+            let _ = self.supervisor.send(Order::PredecessorWithoutCompanions).await;
+            // as above
+        }
         pending().await
     }
 

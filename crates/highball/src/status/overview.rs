@@ -207,6 +207,7 @@ fn app_overview(
             .or_else(|| load.maintenance.as_ref().map(|_| "maintenance: visitors get 503".into())),
         workers_wanted: report.map_or(0, |report| report.workers_wanted),
         workers: report.map_or_else(Vec::new, |report| report.workers.iter().map(worker).collect()),
+        companions: report.map_or_else(Vec::new, |report| report.companions.clone()),
         kernel_limits: None, // the same
         queue: load.queue,
         answered: load.figures.requests.iter().map(|(_, _, count)| count).sum(),

@@ -2,9 +2,10 @@
 
 use super::page::{duration, Page, View};
 use highball_link::{
-    AppProcesses, AppReport, CacheReport, CrashLoopReport, DomainReport, HubReport, KernelLimitsReport,
-    MaintenanceReport, MemoryReport, MoldReport, OverrunReport, ReforkReport, RestartReport, ServerReport,
-    ServerRequests, SizingReport, TlsReport, UpgradeReport, WorkerReport, WorkerRequests,
+    AppProcesses, AppReport, CacheReport, CompanionProcess, CrashLoopReport, DomainReport, HubReport,
+    KernelLimitsReport, MaintenanceReport, MemoryReport, MoldReport, OverrunReport, ReforkReport,
+    RestartReport, ServerReport, ServerRequests, SizingReport, TlsReport, UpgradeReport, WorkerReport,
+    WorkerRequests,
 };
 use highball_text::counted;
 use std::fmt::Write as _;
@@ -211,6 +212,40 @@ fn app_facts(page: &mut Page, app: &AppReport) {
         "worker", "gen", "pid", "state", "threads", "busy", "served", "memory", "up"
     ));
     app.workers.iter().for_each(|worker| page.line(&row(worker)));
+    companion_rows(page, &app.processes.companions);
+}
+
+/// The processes that run beside the workers.
+fn companion_rows(page: &mut Page, companions: &[CompanionProcess]) {
+    if companions.is_empty() {
+        return;
+    }
+    page.line(&format!(
+        "\n  {:<16}  {:>3}  {:>7}  {:<9}  {:>8}  {:>9}  {:>7}",
+        "process", "gen", "pid", "state", "restarts", "memory", "up"
+    ));
+    for one in companions {
+        let number = |number: Option<String>| number.unwrap_or("-".into());
+        page.line(&format!(
+            "  {:<16}  {:>3}  {:>7}  {:<9}  {:>8}  {:>9}  {:>7}",
+            one.name,
+            number(one.generation.map(|generation| generation.to_string())),
+            number(one.pid.map(|pid| pid.to_string())),
+            one.state,
+            one.restarts,
+            number(one.memory_bytes.map(mib)),
+            number(one.uptime_seconds.map(duration)),
+        ));
+    }
+}
+
+/// Processes beside the workers that end soon after they were started, again and again.
+fn companion_failures(page: &mut Page, companions: &[CompanionProcess]) {
+    for one in companions {
+        let Some(what) = one.failure() else { continue };
+        let text = format!("{what}\n{}", CompanionProcess::REMEDY);
+        page.failure("crash loop", one.last_end_seconds_ago, &text);
+    }
 }
 
 fn maintenance_line(maintenance: &MaintenanceReport) -> String {
@@ -264,6 +299,7 @@ fn failure_facts(page: &mut Page, app: &AppReport) {
     if let Some(CrashLoopReport { what, remedy, .. }) = &app.processes.crash_loop {
         page.fact("crash loop", &format!("{what}\n{remedy}"));
     }
+    companion_failures(page, &app.processes.companions);
     let is_shown = |page: &Page, age| page.view.has_details || !is_history(app, age);
     let overruns = &app.processes.overruns;
     if let Some(last) = overruns.last().filter(|last| is_shown(page, Some(last.seconds_ago))) {

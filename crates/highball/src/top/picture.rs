@@ -10,8 +10,9 @@ use crate::status::overview::report::{
     AppOverview, DiagnosisOverview, Overview, RequestOverview, WorkerOverview,
 };
 use crate::status::overview::words::{age, at_most, duration, number, or_dash};
-use highball_link::{KernelLimitsReport, CPU_MAX};
+use highball_link::{CompanionProcess, KernelLimitsReport, CPU_MAX};
 use highball_text::{counted, visible};
+use std::fmt::Display;
 
 const APPS: &[Column] = &[
     left("APPLICATION", 20, 0),
@@ -36,6 +37,15 @@ const WORKERS: &[Column] = &[
     right("SERVED", 9, 3),
     right("UP", 7, 5),
 ];
+const COMPANIONS: &[Column] = &[
+    left("PROCESS", 24, 0),
+    right("PID", 8, 2),
+    left("STATE", 10, 0),
+    right("GEN", 4, 5),
+    right("RESTARTS", 8, 3),
+    right("MEMORY", 9, 1),
+    right("UP", 7, 4),
+];
 const LIMITS: &[Column] = &[
     left("LIMITS", 20, 0),
     right("MEMORY", 18, 1),
@@ -57,6 +67,11 @@ pub(super) fn text(history: &History, backtraces: bool) -> String {
     }
     lines.extend(worker_table(history, now, usize::MAX).0.text());
     lines.push(String::new());
+    let companions = companion_table(now, usize::MAX).0;
+    if !companions.rows.is_empty() {
+        lines.extend(companions.text());
+        lines.push(String::new());
+    }
     let all = requests(now);
     lines.push(format!("  {:>9} {:<16} {:<10} {}", "AGE", "WORKER", "STATE", heading(now, all.len())));
     for (app, request) in all {
@@ -163,7 +178,7 @@ pub(super) fn worker_table(history: &History, now: &Overview, room: usize) -> (T
     }
     let row = |(app, worker): &(&AppOverview, &WorkerOverview)| Row {
         cells: vec![
-            name_of(now, app, worker.worker),
+            name_of(now, app, &worker.worker),
             or_dash(worker.pid),
             worker.state.clone(),
             worker.generation.to_string(),
@@ -176,6 +191,28 @@ pub(super) fn worker_table(history: &History, now: &Overview, room: usize) -> (T
         note: worker.replaced_for.as_ref().map(|why| format!("is replaced: {why}")).unwrap_or_default(),
     };
     (Table { columns: WORKERS, rows: all.iter().map(row).collect() }, left_out)
+}
+
+/// One row for each process beside the workers, those first that are in a crash loop; and how many are left out.
+pub(super) fn companion_table(now: &Overview, room: usize) -> (Table, usize) {
+    let mut all: Vec<(&AppOverview, &CompanionProcess)> =
+        now.apps.iter().flat_map(|app| app.companions.iter().map(move |one| (app, one))).collect();
+    all.sort_by_key(|(_, one)| one.crash_loop.is_none());
+    let left_out = all.len().saturating_sub(room);
+    all.truncate(room);
+    let row = |(app, one): &(&AppOverview, &CompanionProcess)| Row {
+        cells: vec![
+            name_of(now, app, &one.name),
+            or_dash(one.pid),
+            one.state.clone(),
+            or_dash(one.generation),
+            one.restarts.to_string(),
+            mib(one.memory_bytes),
+            or_dash(one.uptime_seconds.map(duration)),
+        ],
+        note: one.crash_loop.map(|ends| format!("crash loop: ended {ends} times")).unwrap_or_default(),
+    };
+    (Table { columns: COMPANIONS, rows: all.iter().map(row).collect() }, left_out)
 }
 
 fn mib(bytes: Option<u64>) -> String {
@@ -192,16 +229,16 @@ pub(super) fn heading(now: &Overview, listed: usize) -> String {
 /// Returns the worker of a request, or its application if it has none yet.
 pub(super) fn at(now: &Overview, app: &AppOverview, request: &RequestOverview) -> String {
     match (request.worker, &now.apps[..]) {
-        (Some(worker), _) => name_of(now, app, worker),
+        (Some(worker), _) => name_of(now, app, &worker),
         (None, [_]) => "–".into(),
         (None, _) => app.name.clone(),
     }
 }
 
 /// Returns `shop 3`, or `3` with a single application.
-fn name_of(now: &Overview, app: &AppOverview, worker: u32) -> String {
+fn name_of(now: &Overview, app: &AppOverview, process: &impl Display) -> String {
     match &now.apps[..] {
-        [_] => worker.to_string(),
-        _ => format!("{} {worker}", app.name),
+        [_] => process.to_string(),
+        _ => format!("{} {process}", app.name),
     }
 }

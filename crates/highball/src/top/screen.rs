@@ -1,6 +1,6 @@
 //! The layout of a live screen: what matters comes first, and fits at 80×24. Failures are red, with their cause below.
 
-use super::picture::{app_table, at, cause, facts, heading, limits_table, worker_table};
+use super::picture::{app_table, at, cause, companion_table, facts, heading, limits_table, worker_table};
 use super::table::{cut, width, wrap, Row, Table};
 use super::view::{id, requests, Confirmation, Panel, View};
 use crate::log::has_colours;
@@ -178,12 +178,19 @@ fn lists(shown: &Shown<'_>, view: &View, room: usize) -> Vec<Line<'static>> {
         lines.extend(shown.table(&limits, |_| Tone::Plain));
         lines.push(Line::default());
     }
-    let (workers, left_out) = worker_table(shown.history, shown.now, (room / PART).saturating_sub(2).max(1));
-    lines.extend(shown.table(&workers, |row| if row.note.is_empty() { Tone::Plain } else { Tone::Warning }));
-    if left_out > 0 {
-        lines.push(shown.look.line(format!("  and {left_out} more"), Tone::Soft));
+    let room_for_processes = (room / PART).saturating_sub(2).max(1);
+    let companions = companion_table(shown.now, (room_for_processes / 2).max(1));
+    let room_for_workers = room_for_processes.saturating_sub(companions.0.rows.len()).max(1);
+    let workers = worker_table(shown.history, shown.now, room_for_workers);
+    let companions = Some(companions).filter(|(table, _)| !table.rows.is_empty());
+    for (table, left_out) in std::iter::once(workers).chain(companions) {
+        lines
+            .extend(shown.table(&table, |row| if row.note.is_empty() { Tone::Plain } else { Tone::Warning }));
+        if left_out > 0 {
+            lines.push(shown.look.line(format!("  and {left_out} more"), Tone::Soft));
+        }
+        lines.push(Line::default());
     }
-    lines.push(Line::default());
     lines.extend(request_lines(shown, view, room.saturating_sub(lines.len())));
     lines
 }
@@ -430,6 +437,7 @@ mod tests {
     use crate::control::actions::AppAction;
     use crate::status::overview::report::WorkerOverview;
     use crate::top::view::confirmation;
+    use highball_link::CompanionProcess;
 
     const PLAIN: Look = Look { is_coloured: false };
 
@@ -526,6 +534,28 @@ mod tests {
         ] {
             assert!(text.contains(part), "{part} is missing in\n{text}");
         }
+    }
+
+    #[test]
+    fn processes_beside_the_workers_are_there_and_those_that_fail_first() {
+        let companion = |number: u64| CompanionProcess {
+            name: format!("jobs.{number}"),
+            state: "running".into(),
+            pid: Some(4711),
+            memory_bytes: Some(98 << 20),
+            restarts: number,
+            crash_loop: (number == 9).then_some(4),
+            ..CompanionProcess::default()
+        };
+        let mut now = overview(3);
+        now.apps[0].companions = (1..=9).map(companion).collect();
+        let text = shown(now, &mut View::default(), 80, 24).to_string();
+        let lines: Vec<&str> = text.lines().collect();
+        let title = lines.iter().position(|line| line.starts_with("  PROCESS ")).unwrap();
+        assert!(lines[title + 1].starts_with("  jobs.9 ") && lines[title + 1].contains("98 MiB"), "{text}");
+        assert!(text.contains("crash loop: ended 4 times"), "{text}");
+        assert!(lines[title..].iter().any(|line| line.trim_start().starts_with("and 7 more")), "{text}");
+        assert!(text.contains("GET /2"), "requests have room, too\n{text}");
     }
 
     #[test]

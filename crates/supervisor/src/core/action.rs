@@ -6,9 +6,10 @@ use super::log::{AppLog, ServerLog};
 use crate::core::event::ReceivedSignal;
 use crate::facts::boot_failure::BootFailure;
 use crate::facts::ending::Ending;
-use highball_config::AppId;
+use highball_config::{AppId, Companion};
 use highball_link::AppCommand;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// An action for the server, or for one of its applications.
 #[derive(Debug, Clone)]
@@ -36,6 +37,8 @@ pub(crate) enum Action {
     HandOver { upgrade: u32, kept: Vec<String>, restart: bool },
     /// Close the sockets that a successor would inherit.
     DropUpgradeContext,
+    /// No companion of this process is left: the process that has taken its place may start its own.
+    ReportNoCompanions,
     /// Pass the signal on to the process that has taken over.
     PassOn(ReceivedSignal),
     /// Answer an order: the number of what it leads to, or why it is refused.
@@ -66,6 +69,10 @@ pub(crate) enum AppAction {
     SpawnMold { boot: u32, folder: Option<PathBuf> },
     /// Make a ring and sockets for a worker, and order this mold to fork it.
     Fork { boot: u32, worker: u32 },
+    /// Start a companion, as this copy of it, in this folder.
+    SpawnCompanion { number: u32, companion: Arc<Companion>, copy: u16, folder: PathBuf },
+    /// Ask a companion to end. It answers by ending.
+    EndCompanion { number: u32 },
     /// Send an order to a worker.
     Tell { worker: u32, order: WorkerOrder },
     /// Ask a process that hangs for the backtraces of its threads.

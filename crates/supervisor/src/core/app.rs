@@ -1,6 +1,7 @@
 //! The state of one application. [`super::step`] has everything that changes it.
 
 use super::boots::Boots;
+use super::companions::Companions;
 use super::condition::{Condition, Phase};
 use super::config::{AppConfig, Purpose, Source, Surroundings};
 use super::molds::Molds;
@@ -42,6 +43,7 @@ pub(crate) struct App {
     pub(crate) staff: Staff,
     pub(crate) restarts: Restarts,
     pub(crate) reforks: Reforks,
+    pub(crate) companions: Companions,
     pub(crate) trouble: Trouble,
     /// The time of the step.
     pub(super) now: Instant,
@@ -66,6 +68,7 @@ impl App {
             boots: Boots::new(config.max_boot_failures, now),
             staff: Staff::new(&config, now),
             reforks: Reforks::new(&config.refork_after, now),
+            companions: Companions::new(&config.companions, now),
             trouble: Trouble::default(),
             now,
             out: Outbox::default(),
@@ -96,7 +99,8 @@ impl App {
     /// Whether it has ended, or what is left of it is left to itself.
     pub(crate) fn has_ended(&self, now: Instant) -> bool {
         let Phase::Ending(until, _) = self.phase else { return false };
-        (self.staff.workers().is_empty() && self.molds.is_empty()) || now >= until
+        let are_gone = self.staff.workers().is_empty() && self.molds.is_empty() && self.companions.are_gone();
+        are_gone || now >= until
     }
 
     /// The word for it in `highball status`.

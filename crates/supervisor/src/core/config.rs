@@ -1,8 +1,9 @@
 //! What the core knows of the configuration, and what an application has to know of the server around it.
 
 use crate::probe::Probe;
-use highball_config::{PoolRange, ReforkAfter};
+use highball_config::{Companion, PoolRange, ReforkAfter};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// What applications are booted for.
@@ -72,6 +73,8 @@ pub(crate) struct AppConfig {
     pub(crate) rest_mold_after: Option<Duration>,
     /// See [`crate::AppBlueprint::may_fail`].
     pub(crate) may_fail: bool,
+    /// The processes beside its workers.
+    pub(crate) companions: Vec<Arc<Companion>>,
 }
 
 impl AppConfig {
@@ -123,6 +126,8 @@ pub(crate) struct Surroundings {
     pub(crate) hot_restart: HotRestart,
     /// Whether it is its turn to boot, among others.
     pub(crate) may_boot: bool,
+    /// Whether the process that this one has succeeded, if there is one, has no companions any more.
+    pub(crate) is_alone_with_companions: bool,
     pub(crate) purpose: Purpose,
 }
 

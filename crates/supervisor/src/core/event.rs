@@ -56,6 +56,8 @@ pub(crate) enum Event {
     AddApp(AppId, Box<AppConfig>),
     /// The front has nothing in flight and accepts nothing.
     FrontDrained,
+    /// The process that this one has succeeded has no companions any more.
+    PredecessorWithoutCompanions,
     /// This process serves now, and another may take its place.
     MayUpgrade,
     /// An operator asks for a hot restart.
@@ -112,6 +114,11 @@ pub(crate) enum AppEvent {
     FolderSeen { ticket: Ticket, files: Option<FolderState>, took: Duration },
     /// Answers [`super::AppAction::MeasureMemory`]; `None`: a process has not answered.
     MemoryMeasured { ticket: Ticket, memory: Option<AppMemory> },
+
+    /// Answers [`super::AppAction::SpawnCompanion`]: it runs.
+    CompanionStarted { number: u32 },
+    /// Answers [`super::AppAction::SpawnCompanion`].
+    CompanionNotStarted { number: u32, why: String },
 
     // --- from molds
     /// A step of the spawn journey begins.

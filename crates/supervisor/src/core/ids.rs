@@ -7,6 +7,8 @@ pub(crate) enum Process {
     Mold(u32),
     /// The worker with this number, from 1.
     Worker(u32),
+    /// The process of a companion with this number, from 1.
+    Companion(u32),
 }
 
 /// Connects an order or an action with its answer. Each is used once.

@@ -1,5 +1,6 @@
 //! What the core logs: facts. The shell has the words for them (`shell/log_lines.rs`).
 
+use super::companions::Next;
 use super::ids::Process;
 use crate::core::crash_loop::Crashes;
 use crate::core::memory::OverMemory;
@@ -58,6 +59,14 @@ pub(crate) enum AppLog {
     Resized(Decision),
     // or would, if nothing kept it from growing.
     NotResized(Hindrance),
+    // companions
+    CompanionStarted { number: u32, label: String },
+    // `how`: or why it could not be started.
+    CompanionEnded { label: String, how: Result<Ending, String>, next: Next, is_usual: bool },
+    CompanionCrashLoop { label: String, ends: u32 },
+    CompanionSteady { label: String },
+    CompanionOverdue { label: String, was_asked: bool },
+    CompanionUnkillable { label: String },
     // any process
     Misbehaved { process: Process, error: String },
     OutOfTurn { process: Process, message: &'static str },

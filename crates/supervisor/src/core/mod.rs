@@ -20,12 +20,14 @@
 //! - [`rolling`], [`restart_policy`], [`crash_loop`], [`replacement`], [`auto_refork`]: what comes next, and when, as pure
 //!   functions;
 //! - [`memory`]: which worker has too much of it; [`sizing`]: how many workers the load needs;
+//! - [`companions`]: processes beside the workers;
 //! - [`departure`]: the end of a process;
 
 pub(crate) mod action;
 pub(crate) mod app;
 pub(crate) mod auto_refork;
 mod boots;
+pub(crate) mod companions;
 pub(crate) mod condition;
 pub(crate) mod config;
 pub(crate) mod crash_loop;

@@ -2,9 +2,11 @@
 
 use super::worker::StartFailure;
 use crate::facts::boot_failure::{Account, BootFailure};
+use highball_config::{Companion, CompanionCommand, RestartRule};
 use highball_link::{Booted, Diagnosis, RubyError, Step};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::time::Duration;
 
 pub(super) fn booted(restartable: bool) -> Booted {
     Booted { pid: 1, framework: "Rack".into(), restartable, ..Booted::default() }
@@ -43,5 +45,17 @@ pub(super) fn diagnosis() -> Diagnosis {
         versions: BTreeMap::new(),
         environment: BTreeMap::new(),
         log_tail: Vec::new(),
+    }
+}
+
+pub(super) fn companion(name: &str, count: u16) -> Companion {
+    Companion {
+        name: name.into(),
+        command: CompanionCommand::Shell("true".into()),
+        count,
+        env: BTreeMap::new(),
+        directory: None,
+        restart: RestartRule::Always,
+        stop_timeout: Duration::from_secs(30),
     }
 }

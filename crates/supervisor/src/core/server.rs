@@ -53,6 +53,10 @@ pub(crate) struct Server {
     /// When the server stops waiting for a process that was to take its place.
     left_at: Option<Instant>,
     pub(crate) upgrades: Upgrades,
+    /// Whether companions of the process that this one succeeds may still run.
+    predecessor_has_companions: bool,
+    /// Companions of this process may still run, for which the one waits that has taken its place.
+    pub(super) is_waited_for: bool,
     /// When each application has something to do next; `None` in the map's value: it waits for events.
     due: BTreeMap<AppId, Option<Instant>>,
     pub(super) now: Instant,
@@ -62,6 +66,8 @@ pub(crate) struct Server {
 impl Server {
     pub(crate) fn new(config: ServerConfig, now: Instant) -> Server {
         Server {
+            predecessor_has_companions: config.purpose == Purpose::Succeed,
+            is_waited_for: false,
             config,
             apps: BTreeMap::new(),
             phase: ServerPhase::Running,
@@ -98,6 +104,7 @@ impl Server {
                 self.add(id, *config);
             }
             Event::FrontDrained => self.tell_all(|app| app.drained()),
+            Event::PredecessorWithoutCompanions => self.predecessor_has_companions = false,
             Event::MayUpgrade => {
                 self.config.purpose = Purpose::Serve;
                 self.upgrades.may_be_asked = self.phase == ServerPhase::Running && self.grace_until.is_none();
@@ -284,6 +291,7 @@ impl Server {
         self.advance_upgrade();
         let settled = self.settle_apps();
         self.forget_removed();
+        self.release_successor();
         self.end_with_its_apps();
         self.notice_the_end();
         settled || self.actions.len() > before || self.phase != phase
@@ -294,6 +302,7 @@ impl Server {
             alone: self.apps.len() <= 1,
             hot_restart: self.upgrades.progress(),
             may_boot,
+            is_alone_with_companions: !self.predecessor_has_companions,
             purpose: self.config.purpose,
         }
     }
@@ -330,6 +339,14 @@ impl Server {
             self.apps.remove(&id);
             self.due.remove(&id);
             self.act(Action::ForgetApp(id));
+        }
+    }
+
+    /// The process that has taken this one's place starts its companions when none of this one's is left.
+    fn release_successor(&mut self) {
+        if self.is_waited_for && self.apps.values().all(|app| app.companions.are_gone()) {
+            self.is_waited_for = false;
+            self.act(Action::ReportNoCompanions);
         }
     }
 

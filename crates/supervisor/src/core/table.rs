@@ -406,5 +406,6 @@ fn app() -> AppConfig {
         refork_after: ReforkAfter::Never,
         rest_mold_after: None,
         may_fail: true,
+        companions: Vec::new(),
     }
 }

@@ -1,4 +1,4 @@
-//! Where and how an application is booted: what its path leads to by now, and which Ruby is for it, or that it is a static
+//! Where and how an application is booted, and where its companions run: what its path leads to by now, and which Ruby is for it, or that it is a static
 //! site. All of that is in files that are the application's.
 
 use crate::process::child;
@@ -48,6 +48,16 @@ pub(crate) enum NotStarted {
     /// The system refused it.
     #[error(transparent)]
     Refused(#[from] io::Error),
+}
+
+/// Opens the folder of a version, in which one of its companions is to run, with the rights of its user.
+pub(crate) fn opened_folder(app: &App, folder: &Path) -> Result<Box<TenantFolder>, NotStarted> {
+    let user = app.runs_as.another();
+    if let Some(user) = user {
+        highball_tenant::reaches(user, folder)?;
+    }
+    let opened = TenantFolder::open(folder, user);
+    opened.map(Box::new).map_err(|error| NotStarted::NoFolder(error.into()))
 }
 
 impl BootPlan {

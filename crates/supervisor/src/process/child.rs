@@ -6,7 +6,7 @@ mod tuning;
 
 use crate::process::interpreter::Interpreter;
 use environment::Environment;
-use highball_config::{App, User};
+use highball_config::{App, Companion, CompanionCommand, User};
 use highball_spawner::exec::{enters, inherits};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -18,6 +18,16 @@ use std::process::{Command, Stdio};
 
 /// Names a mold the Puma configuration whose hooks it runs.
 const PUMA_FILE: &str = "HIGHBALL_PUMA_FILE";
+
+/// Tells a companion its name and the number of its copy: `jobs.1`.
+const COMPANION: &str = "HIGHBALL_COMPANION";
+/// What a line may begin with that is no program.
+const OF_SHELL: [&str; 14] = [
+    ".", "case", "cd", "eval", "exec", "export", "for", "if", "set", "trap", "ulimit", "umask", "until",
+    "while",
+];
+/// What runs a command that is a line.
+const SHELL: &str = "/bin/sh";
 
 /// The description of a process.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -101,6 +111,29 @@ impl Child {
         }
     }
 
+    /// A companion; `copy` is the number of its copy.
+    pub(crate) fn companion(app: &App, folder: &Path, companion: &Companion, copy: u16) -> Child {
+        let mut environment = environment::of_app(app, folder, own_environment());
+        environment::prefer_ruby(&mut environment, app);
+        environment.insert(COMPANION.into(), format!("{}.{copy}", companion.name).into());
+        environment.extend(companion.env.iter().map(|(name, value)| (name.into(), value.into())));
+        let (program, arguments) = match &companion.command {
+            CompanionCommand::Shell(line) => (SHELL, vec!["-c".into(), shell_line(line).into()]),
+            CompanionCommand::Program(words) => {
+                let (program, arguments) = words.split_first().map_or(("", &[][..]), |(one, all)| (one, all));
+                (program, arguments.iter().map(OsString::from).collect())
+            }
+        };
+        Child {
+            program: program.into(),
+            arguments,
+            user: app.runs_as.another().cloned(),
+            environment,
+            output: Output::Pipe,
+            no_new_privs: app.process.no_new_privs,
+        }
+    }
+
     /// Starts it in its folder, which is entered by this path, with the other end of its control socket, and of the
     /// pipe for its [`Output`], if it is to have one; in this cgroup, if there is one.
     ///
@@ -113,7 +146,7 @@ impl Child {
         pipe: Option<OwnedFd>,
         cgroup: Option<OwnedFd>,
     ) -> io::Result<std::process::Child> {
-        let mut command = self.command(Some(folder), control, pipe)?;
+        let mut command = self.command(Some(folder), Some(control), pipe)?;
         if let Some(cgroup) = cgroup {
             enters(&mut command, cgroup);
         }
@@ -128,14 +161,16 @@ impl Child {
     pub(crate) fn command(
         &self,
         folder: Option<&Path>,
-        control: OwnedFd,
+        control: Option<OwnedFd>,
         pipe: Option<OwnedFd>,
     ) -> io::Result<Command> {
         let mut command = Command::new(&self.program);
         command.args(&self.arguments);
         folder.map(|folder| command.current_dir(folder));
         command.env_clear().envs(&self.environment);
-        inherits(&mut command, "HIGHBALL_CONTROL_FD", control);
+        if let Some(control) = control {
+            inherits(&mut command, "HIGHBALL_CONTROL_FD", control);
+        }
         if self.no_new_privs {
             highball_users::without_new_privileges(&mut command);
         }
@@ -150,6 +185,18 @@ impl Child {
             }
         }
         Ok(command)
+    }
+}
+
+/// The line for the shell. Where it is one program, the shell becomes that: signals are for the program then.
+fn shell_line(line: &str) -> String {
+    let first = line.split_whitespace().next().unwrap_or_default();
+    let is_program = first.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_./-".contains(&byte));
+    let is_one = !line.contains([';', '&', '|', '(', ')', '{', '}', '!', '\n']);
+    if is_one && is_program && !OF_SHELL.contains(&first) {
+        format!("exec {line}")
+    } else {
+        line.into()
     }
 }
 
@@ -187,4 +234,19 @@ pub fn withheld_variables(app: &App) -> Vec<String> {
 
 fn own_environment() -> Environment {
     std::env::vars_os().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::shell_line;
+
+    #[test]
+    fn the_shell_becomes_a_program_that_stands_alone() {
+        for alone in ["bin/jobs", "bundle exec sidekiq -c $N > 'log file'"] {
+            assert_eq!(shell_line(alone), format!("exec {alone}"));
+        }
+        for other in ["A=1 bin/jobs", "cd jobs && ./run", "bin/a; bin/b", "cd x", "exec bin/jobs"] {
+            assert_eq!(shell_line(other), other);
+        }
+    }
 }

@@ -5,6 +5,7 @@ use crate::control::handover::VARIABLE;
 use crate::control::watched_fd::watched;
 use crate::facts::ending::Ending;
 use crate::process::child::Child;
+use crate::process::companion_process::{self, CompanionOrder};
 use crate::process::mold_process;
 use crate::process::reaper::{self, Reaped};
 use crate::process::spawner_client::Client;
@@ -44,6 +45,8 @@ pub(crate) enum Who {
     Mold(u32),
     /// The worker with this number, from 1.
     Worker(u32),
+    /// The companion with this number, from 1.
+    Companion(u32),
     /// The process that is to take our place, or has.
     Successor(Pid),
     /// The predecessors of the serving process, while this process is their PID proxy.
@@ -59,7 +62,7 @@ pub enum Launcher {
     Spawner(Arc<Client>),
 }
 
-/// A mold that has to be started.
+/// A process that has to be started.
 #[derive(Debug)]
 pub(crate) struct Launching {
     /// The application, by which the spawner knows it.
@@ -68,52 +71,74 @@ pub(crate) struct Launching {
     pub(crate) limits: KernelLimits,
     pub(crate) child: Child,
     pub(crate) folder: Box<TenantFolder>,
-    /// Its end of the control socket.
-    pub(crate) control: OwnedFd,
     /// The pipe for its output, if it is to have one.
     pub(crate) pipe: Option<OwnedFd>,
+    pub(crate) becomes: Becomes,
+}
+
+/// What such a process becomes.
+#[derive(Debug)]
+pub(crate) enum Becomes {
+    /// A mold, with this end of its control socket.
+    Mold { control: OwnedFd },
+    /// A process that runs a companion, and watches over it.
+    Companion(CompanionOrder),
+}
+
+impl Becomes {
+    fn role(&self) -> Role {
+        match self {
+            Becomes::Mold { .. } => Role::Mold,
+            Becomes::Companion(_) => Role::Companion,
+        }
+    }
 }
 
 impl Launching {
     fn here(self) -> io::Result<Launched> {
         let entrance = |cgroups: &Cgroups| cgroups.entrance(&self.app, self.limits);
         let cgroup = highball_cgroups::current().map(entrance).transpose()?;
-        if self.child.user.is_some() {
-            let start =
-                |user: Option<&User>, theirs| highball_spawner::as_user(user, Role::Mold, theirs, cgroup);
-            return self.start_with_order(start);
+        match self.becomes {
+            Becomes::Mold { control } if self.child.user.is_none() => {
+                let child = self.child.start(&self.folder.working_folder(), control, self.pipe, cgroup)?;
+                let pid = Pid::from_child(&child);
+                Ok(Launched { pid, pidfd: pidfd_open(pid, PidfdFlags::empty())?, socket: None })
+            }
+            _ => self
+                .start_with_order(|user, role, theirs| highball_spawner::as_user(user, role, theirs, cgroup)),
         }
-        let child = self.child.start(&self.folder.working_folder(), self.control, self.pipe, cgroup)?;
-        let pid = Pid::from_child(&child);
-        Ok(Launched { pid, pidfd: pidfd_open(pid, PidfdFlags::empty())?, trouble: None })
     }
 
     fn by(self, spawner: &Client) -> io::Result<Launched> {
         let app = self.app.clone();
-        self.start_with_order(|user, theirs| {
-            spawner.start(&app, user.map_or(0, |user| user.uid), Role::Mold, theirs.as_fd())
+        self.start_with_order(|user, role, theirs| {
+            spawner.start(&app, user.map_or(0, |user| user.uid), role, theirs.as_fd())
         })
     }
 
     /// Starts a process that is this program at first, and gets the order what to become.
     fn start_with_order(
         self,
-        start: impl FnOnce(Option<&User>, OwnedFd) -> io::Result<(Pid, OwnedFd)>,
+        start: impl FnOnce(Option<&User>, Role, OwnedFd) -> io::Result<(Pid, OwnedFd)>,
     ) -> io::Result<Launched> {
         let (ours, theirs) = highball_spawner::channel::pair()?;
-        mold_process::order(&ours, &self.child, self.folder.as_fd(), &self.control, self.pipe.as_ref())?;
-        let (pid, pidfd) = start(self.child.user.as_ref(), theirs)?;
-        Ok(Launched { pid, pidfd, trouble: Some(ours) })
+        let (child, folder, pipe) = (&self.child, self.folder.as_fd(), self.pipe.as_ref());
+        match &self.becomes {
+            Becomes::Mold { control } => mold_process::order(&ours, child, folder, control, pipe)?,
+            Becomes::Companion(order) => companion_process::order(&ours, child, folder, pipe, order)?,
+        }
+        let (pid, pidfd) = start(child.user.as_ref(), self.becomes.role(), theirs)?;
+        Ok(Launched { pid, pidfd, socket: Some(ours) })
     }
 }
 
-/// A Ruby process that was started.
+/// A process that was started.
 #[derive(Debug)]
 pub(crate) struct Launched {
     pub(crate) pid: Pid,
     pub(crate) pidfd: OwnedFd,
-    /// Where it reports why it could not begin, if it does not report that at once.
-    pub(crate) trouble: Option<OwnedFd>,
+    /// The socket over which it got an order, if it did. A mold reports there why it could not begin, a companion all it has to.
+    pub(crate) socket: Option<OwnedFd>,
 }
 
 impl Launcher {
@@ -125,8 +150,8 @@ impl Launcher {
         }
     }
 
-    /// Starts a mold. What comes of it is known at once, or when the spawner has replied.
-    pub(crate) fn start_mold(
+    /// Starts a process. What comes of it is known at once, or when the spawner has replied.
+    pub(crate) fn start(
         &self,
         launching: Launching,
     ) -> Result<io::Result<Launched>, impl Future<Output = io::Result<Launched>> + Send + 'static> {

@@ -8,7 +8,7 @@ use crate::facts::boot_failure::BootFailure;
 use crate::process::child::{Child, Errand, Output};
 use crate::process::interpreter::Interpreter;
 use crate::process::launcher::Who;
-use crate::process::launcher::{Launched, Launching};
+use crate::process::launcher::{Becomes, Launched, Launching};
 use crate::process::watcher::{HeldProcess, StartReport, Watch, Watcher};
 use highball_config::{App, LogFormat, User};
 use highball_link::RubyHeap;
@@ -69,10 +69,13 @@ impl MoldHandle {
     ) -> io::Result<(ControlSocket, Launching)> {
         let child = Child::mold(app, folder, (ruby, boot_file), errand);
         let (control, theirs) = ControlSocket::pair()?;
-        let piped = child.user.as_ref().filter(|_| child.output == Output::Pipe);
-        let pipe = piped.map(|user| output.pipe(user)).transpose()?;
+        let pipe = match child.output {
+            Output::Pipe => Some(output.pipe(child.user.as_ref())?),
+            Output::Inherited | Output::StandardError => None,
+        };
         let (app, limits) = (app.path(), app.kernel_limits());
-        Ok((control, Launching { app, limits, child, folder: opened, control: theirs, pipe }))
+        let becomes = Becomes::Mold { control: theirs };
+        Ok((control, Launching { app, limits, child, folder: opened, pipe, becomes }))
     }
 
     /// It was started. From here on the mold reports by messages; `failure` words why it could not begin.
@@ -83,9 +86,9 @@ impl MoldHandle {
         failure: impl Fn(io::Error) -> BootFailure + Send + Sync + 'static,
         watcher: &Watcher,
     ) -> io::Result<MoldHandle> {
-        let Launched { pid, pidfd, trouble } = launched;
+        let Launched { pid, pidfd, socket } = launched;
         let process = watcher.hold(pidfd, Who::Mold(boot))?;
-        let start = trouble.map(|socket| StartReport::on(socket, failure)).transpose()?;
+        let start = socket.map(|socket| StartReport::on(socket, failure)).transpose()?;
         Ok(MoldHandle::over(Arc::new(control), boot, (Some(pid), user), Some(process), start, watcher))
     }
 

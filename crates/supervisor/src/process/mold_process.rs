@@ -6,6 +6,7 @@ use crate::control::control_socket::{receive_packet, send_packet};
 use crate::process::child::{Child, Output};
 use rustix::fs::{memfd_create, MemfdFlags};
 use rustix::process::fchdir;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::convert::Infallible;
 use std::ffi::OsString;
@@ -18,9 +19,9 @@ use std::process::ExitCode;
 /// The longest order.
 const ORDER_BYTES: u64 = 16 << 20;
 
-/// The Ruby that the process is to become.
+/// What the process is to run.
 #[derive(Debug, Serialize, Deserialize)]
-struct MoldOrder {
+pub(super) struct ProcessOrder {
     program: OsString,
     arguments: Vec<OsString>,
     /// Names and values.
@@ -29,7 +30,60 @@ struct MoldOrder {
     no_new_privs: bool,
 }
 
-/// Why that Ruby could not be run.
+impl ProcessOrder {
+    pub(super) fn of(child: &Child) -> ProcessOrder {
+        ProcessOrder {
+            program: child.program.clone().into(),
+            arguments: child.arguments.clone(),
+            environment: child.environment.clone().into_iter().collect(),
+            output: child.output,
+            no_new_privs: child.no_new_privs,
+        }
+    }
+
+    /// The same, for a process that is the user's already.
+    pub(super) fn into_child(self) -> Child {
+        Child {
+            program: self.program.into(),
+            arguments: self.arguments,
+            user: None,
+            environment: self.environment.into_iter().collect(),
+            output: self.output,
+            no_new_privs: self.no_new_privs,
+        }
+    }
+}
+
+/// Sends an order, which may be long, and descriptors with it.
+pub(super) fn send_order(
+    socket: &OwnedFd,
+    order: &impl Serialize,
+    descriptors: &[BorrowedFd<'_>],
+) -> io::Result<()> {
+    let mut file = File::from(memfd_create(c"highball-order", MemfdFlags::CLOEXEC)?);
+    file.write_all(&serde_json::to_vec(order)?)?;
+    let all: Vec<BorrowedFd<'_>> = [file.as_fd()].into_iter().chain(descriptors.iter().copied()).collect();
+    send_packet(socket, &(), &all)
+}
+
+/// Receives an order, and the descriptors that have come with it.
+pub(super) fn receive_order<T: DeserializeOwned>(
+    socket: &OwnedFd,
+) -> io::Result<(T, impl Iterator<Item = OwnedFd>)> {
+    let (_, descriptors) = receive_packet(socket)?.ok_or(io::ErrorKind::UnexpectedEof)?;
+    let mut descriptors = descriptors.into_iter();
+    let mut order = File::from(descriptors.next().ok_or_else(no_order)?);
+    order.rewind()?;
+    let mut text = Vec::new();
+    order.take(ORDER_BYTES).read_to_end(&mut text)?;
+    Ok((serde_json::from_slice(&text)?, descriptors))
+}
+
+pub(super) fn no_order() -> io::Error {
+    io::Error::other("the server has sent no order")
+}
+
+/// Why it could not be run.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Trouble {
     errno: i32,
@@ -60,18 +114,9 @@ pub(crate) fn order(
     control: &OwnedFd,
     pipe: Option<&OwnedFd>,
 ) -> io::Result<()> {
-    let order = MoldOrder {
-        program: child.program.clone().into(),
-        arguments: child.arguments.clone(),
-        environment: child.environment.clone().into_iter().collect(),
-        output: child.output,
-        no_new_privs: child.no_new_privs,
-    };
-    let mut file = File::from(memfd_create(c"highball-order", MemfdFlags::CLOEXEC)?);
-    file.write_all(&serde_json::to_vec(&order)?)?;
-    let mut descriptors = vec![file.as_fd(), folder, control.as_fd()];
+    let mut descriptors = vec![folder, control.as_fd()];
     descriptors.extend(pipe.map(OwnedFd::as_fd));
-    send_packet(socket, &(), &descriptors)
+    send_order(socket, &ProcessOrder::of(child), &descriptors)
 }
 
 /// Becomes a mold: receives the order from the server, and follows it.
@@ -85,34 +130,20 @@ pub fn become_mold(socket: OwnedFd) -> ExitCode {
 }
 
 /// What the server has sent: the order, the folder, the control socket, and the pipe.
-type ReceivedOrder = (MoldOrder, OwnedFd, OwnedFd, Option<OwnedFd>);
+type ReceivedOrder = (ProcessOrder, OwnedFd, OwnedFd, Option<OwnedFd>);
 
 fn receive(socket: &OwnedFd) -> io::Result<ReceivedOrder> {
-    let (_, descriptors) = receive_packet(socket)?.ok_or(io::ErrorKind::UnexpectedEof)?;
-    let mut descriptors = descriptors.into_iter();
-    let (Some(order), Some(folder), Some(control)) =
-        (descriptors.next(), descriptors.next(), descriptors.next())
-    else {
-        return Err(io::Error::other("the server has sent no order"));
+    let (order, mut descriptors) = receive_order(socket)?;
+    let (Some(folder), Some(control)) = (descriptors.next(), descriptors.next()) else {
+        return Err(no_order());
     };
-    let mut order = File::from(order);
-    order.rewind()?;
-    let mut text = Vec::new();
-    order.take(ORDER_BYTES).read_to_end(&mut text)?;
-    Ok((serde_json::from_slice(&text)?, folder, control, descriptors.next()))
+    let pipe = descriptors.next();
+    Ok((order, folder, control, pipe))
 }
 
 fn run((order, folder, control, pipe): ReceivedOrder) -> io::Result<Infallible> {
     fchdir(folder)?;
-    let child = Child {
-        program: order.program.into(),
-        arguments: order.arguments,
-        user: None, // this process is the user's already
-        environment: order.environment.into_iter().collect(),
-        output: order.output,
-        no_new_privs: order.no_new_privs,
-    };
-    Err(child.command(None, control, pipe)?.exec())
+    Err(order.into_child().command(None, Some(control), pipe)?.exec())
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use crate::control::message::{FromMold, FromWorker};
 use crate::control::watched_fd::watched;
 use crate::facts::boot_failure::BootFailure;
 use crate::inbox::{Inbox, Received};
+use crate::process::companion_process::FromCompanion;
 use crate::process::launcher::{Launcher, Who};
 use crate::process::mold_process::Trouble;
 use crate::rate_limit::RateLimit;
@@ -74,6 +75,12 @@ impl Watcher {
         Watch(tokio::spawn(read_all(socket, Who::Worker(worker), self.inbox.clone(), to_event)))
     }
 
+    /// Reads the control socket of the process that watches over a companion until it closes.
+    pub(crate) fn companion(&self, socket: Arc<ControlSocket>, companion: u32) -> Watch {
+        let to_event = move |message, _descriptors| SocketEvent::Companion { companion, message };
+        Watch(tokio::spawn(read_all(socket, Who::Companion(companion), self.inbox.clone(), to_event)))
+    }
+
     /// Reads the control socket of the process that is to take our place until it closes.
     pub(crate) fn successor(&self, socket: Arc<ControlSocket>, pid: Pid) -> Watch {
         let to_event = move |message, _descriptors| SocketEvent::Successor(pid, message);
@@ -117,6 +124,8 @@ pub(crate) enum SocketEvent {
     Mold { boot: u32, message: FromMold },
     /// From a worker.
     Worker { worker: u32, message: FromWorker, descriptors: Vec<OwnedFd> },
+    /// From the process that watches over a companion.
+    Companion { companion: u32, message: FromCompanion },
     /// From the process that is to take the place of this one.
     Successor(Pid, FromSuccessor),
     /// A process for which this one is the PID proxy has been succeeded by another, whose pidfd comes with it.

@@ -17,27 +17,31 @@ use crate::facts::ending::Ending;
 use crate::facts::folder_state::FolderState;
 use crate::inbox::Inbox;
 use crate::message_log::MessageLog;
-use crate::process::boot_plan::{BootPlan, NotStarted, Start};
+use crate::process::boot_plan::{opened_folder, BootPlan, NotStarted, Start};
 use crate::process::child::Errand;
+use crate::process::companion_handle::CompanionHandle;
+use crate::process::companion_process::ToCompanion;
 use crate::process::interpreter::Interpreter;
 use crate::process::mold::{MoldHandle, MoldSource};
 use crate::process::watcher::Watcher;
 use crate::process::worker_handle::WorkerHandle;
 use crate::rate_limit::RateLimit;
 use crate::shell::app_files::AppFiles;
-use crate::shell::event::{Discovery, Found, Launch, Plan, Planned};
+use crate::shell::event::{CompanionLaunch, CompanionPlan, Discovery, Found, Launch, Plan, Planned};
 use crate::watch::restart_file::{RestartFiles, Watched};
 use crate::{checkpoint, Notice};
-use highball_config::{App, Settings};
+use highball_config::{App, Companion, Settings};
 use highball_link::{AppCommand, FrontCommand, HubAddress, DETAIL};
 use highball_ring::Geometry;
 use highball_tenant::TenantFolder;
 use highball_text::visible_path;
 use rustix::process::{Pid, Signal};
 use std::collections::{BTreeMap, VecDeque};
+use std::fmt::Display;
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
@@ -62,6 +66,11 @@ pub(super) struct AppSupervisor {
     span: Option<Span>,
     pub(super) molds: BTreeMap<u32, MoldHandle>,
     pub(super) workers: BTreeMap<u32, WorkerHandle>,
+    pub(super) companions: BTreeMap<u32, CompanionHandle>,
+    /// What they print, by their names.
+    outputs: BTreeMap<String, AppOutput>,
+    /// What Highball could do for the application is in the log.
+    has_offered: AtomicBool,
     pub(super) deaths: Deaths,
     /// Requests that have exceeded their time limits.
     pub(super) overruns: LastOverruns,
@@ -105,6 +114,9 @@ impl AppSupervisor {
             span: None,
             molds: BTreeMap::new(),
             workers: BTreeMap::new(),
+            companions: BTreeMap::new(),
+            outputs: BTreeMap::new(),
+            has_offered: AtomicBool::new(false),
             deaths: Deaths::default(),
             overruns: LastOverruns::default(),
             load: LoadProbe::default(),
@@ -134,6 +146,7 @@ impl AppSupervisor {
         match process {
             Process::Mold(boot) => self.molds.contains_key(&boot),
             Process::Worker(worker) => self.workers.contains_key(&worker),
+            Process::Companion(number) => self.companions.contains_key(&number),
         }
     }
 
@@ -141,9 +154,11 @@ impl AppSupervisor {
     pub(super) fn owner_of(&self, pid: Pid) -> Option<Process> {
         let worker = self.workers.iter().find(|(_, worker)| worker.pid == Some(pid));
         let mold = || self.molds.iter().find(|(_, mold)| mold.pid == Some(pid));
+        let companion = || self.companions.iter().find(|(_, companion)| companion.pid == pid);
         worker
             .map(|(worker, _)| Process::Worker(*worker))
             .or_else(|| mold().map(|(boot, _)| Process::Mold(*boot)))
+            .or_else(|| companion().map(|(number, _)| Process::Companion(*number)))
     }
 
     pub(super) fn pid_of_mold(&self, boot: u32) -> Option<i32> {
@@ -181,6 +196,11 @@ impl AppSupervisor {
                     happens(AppEvent::Unreachable { worker });
                 }
             }
+            AppAction::SpawnCompanion { number, companion, copy, folder } => {
+                self.plan_companion(number, companion, copy, folder);
+            }
+            AppAction::EndCompanion { number } => self.tell_companion(number, ToCompanion::End),
+            AppAction::Kill(Process::Companion(number)) => self.tell_companion(number, ToCompanion::Kill),
             AppAction::DumpThreads(process) => self.signal(process, Signal::USR2),
             AppAction::Kill(process) => self.signal(process, Signal::KILL),
             AppAction::BecomeMold { worker, boot } => self.become_mold(worker, boot),
@@ -333,7 +353,7 @@ impl AppSupervisor {
         let (app, folder) = (Arc::clone(&self.app), folder.to_owned());
         let launched =
             move |launched| Found::Launch(Box::new(Launch { boot, app, folder, control, launched }));
-        Ok(match self.watcher.launcher.start_mold(launching) {
+        Ok(match self.watcher.launcher.start(launching) {
             Ok(outcome) => Some(launched(outcome)),
             Err(outcome) => {
                 let inbox = self.inbox.clone();
@@ -403,7 +423,93 @@ impl AppSupervisor {
                     worker.signal(signal);
                 }
             }
+            Process::Companion(_) => {} // it gets messages instead
         }
+    }
+
+    /// Whether to log that Highball could start job runners: once, and not if some processes are named.
+    pub(super) fn may_offer(&self) -> bool {
+        self.app.companions.is_empty() && !self.has_offered.swap(true, Ordering::Relaxed)
+    }
+
+    /// Sends a message; a process that it cannot be sent to is killed.
+    fn tell_companion(&self, number: u32, message: ToCompanion) {
+        if let Some(handle) = self.companions.get(&number) {
+            if handle.tell(message).is_err() {
+                handle.kill();
+            }
+        }
+    }
+
+    /// Opens the folder in which a companion is to run, beside the loop.
+    fn plan_companion(&self, number: u32, companion: Arc<Companion>, copy: u16, folder: PathBuf) {
+        let app = Arc::clone(&self.app);
+        let act = move || {
+            let opened = opened_folder(&app, &folder);
+            Found::Companion(Box::new(CompanionPlan { number, companion, copy, folder, opened }))
+        };
+        let why = "could not be started: looking at its folder failed; see the log".into();
+        let otherwise = move || Found::Event(Box::new(AppEvent::CompanionNotStarted { number, why }));
+        self.files.begin(None, act, otherwise);
+    }
+
+    /// Starts a companion in its folder. What comes of it is an event, at once or later.
+    fn companion_planned(&mut self, plan: CompanionPlan, core: &Core) -> Option<AppEvent> {
+        let CompanionPlan { number, companion, copy, folder, opened } = plan;
+        let label = core.companions.label(number)?; // else it is not waited for
+        let not_started = |why: &dyn Display| {
+            let why = format!("could not be started: {why}");
+            Some(AppEvent::CompanionNotStarted { number, why })
+        };
+        let opened = match opened {
+            Ok(opened) => opened,
+            Err(why) => return not_started(&why),
+        };
+        let pipe = match self.output_of(&companion.name) {
+            Ok(pipe) => pipe,
+            Err(why) => return not_started(&why),
+        };
+        let launching = CompanionHandle::launching(&self.app, (&folder, opened), (&companion, copy), pipe);
+        let name = companion.name.clone();
+        let launched = move |launched| {
+            Found::CompanionLaunch(Box::new(CompanionLaunch { number, name, label, launched }))
+        };
+        match self.watcher.launcher.start(launching) {
+            Ok(outcome) => self.found(launched(outcome), core),
+            Err(outcome) => {
+                let inbox = self.inbox.clone();
+                tokio::spawn(async move { inbox.put(Discovery::Found(launched(outcome.await))).await });
+                None
+            }
+        }
+    }
+
+    /// The pipe for what companions of this name print.
+    fn output_of(&mut self, name: &str) -> io::Result<OwnedFd> {
+        let (app, relay) = (&self.app, self.output.relay());
+        let named = || AppOutput::of_companion(app, name, relay);
+        let output = self.outputs.entry(name.to_owned()).or_insert_with(named);
+        output.pipe(self.app.runs_as.another())
+    }
+
+    /// A companion was started, or could not be. If it was given up meanwhile, it is killed.
+    fn companion_launched(&mut self, launch: CompanionLaunch, core: &Core) -> Option<AppEvent> {
+        let CompanionLaunch { number, name, label, launched } = launch;
+        let is_awaited = core.companions.get(number).is_some();
+        let handle = launched
+            .and_then(|launched| CompanionHandle::started(launched, number, (name, label), &self.watcher));
+        match handle {
+            Ok(handle) if is_awaited => {
+                self.companions.insert(number, handle);
+            }
+            Ok(handle) => handle.kill(),
+            Err(why) if is_awaited => {
+                let why = format!("could not be started: {why}");
+                return Some(AppEvent::CompanionNotStarted { number, why });
+            }
+            Err(_) => {}
+        }
+        None
     }
 
     fn become_mold(&mut self, worker: u32, boot: u32) {
@@ -421,6 +527,13 @@ impl AppSupervisor {
                 if let (Some(handle), Some(ending)) = (handle, ending) {
                     self.deaths.ended(worker, handle.pid.map(Pid::as_raw_pid), ending);
                 }
+            }
+            // Its control socket closes, and what is left of it is killed.
+            Process::Companion(number) => {
+                let handle = self.companions.remove(&number);
+                // The application's user could have stopped what watches over it, or have it report what is not so.
+                let may_go_on = matches!(ending, None | Some(Ending::Unknown));
+                handle.filter(|_| may_go_on).iter().for_each(CompanionHandle::kill);
             }
         }
     }
@@ -481,7 +594,12 @@ impl AppSupervisor {
         }
         if (&app.name, app.max_output_bytes) != (&self.app.name, self.app.max_output_bytes) {
             self.output.change(&app);
+            self.outputs.iter().for_each(|(name, output)| output.change_of_companion(&app, name));
         }
+        let still_printing =
+            |name: &String| self.companions.values().any(|companion| companion.name == *name);
+        self.outputs
+            .retain(|name, _| app.companions.iter().any(|one| one.name == *name) || still_printing(name));
         (self.app, self.geometry) = (app, geometry);
         let config = Box::new(config(&self.app, &self.source, self.may_fail, &self.settings));
         AppEvent::Configure { config, replaces }
@@ -516,6 +634,8 @@ impl AppSupervisor {
             }
             Found::Plan(plan) => self.planned(*plan, core),
             Found::Launch(launch) => self.launched(*launch, core),
+            Found::Companion(plan) => self.companion_planned(*plan, core),
+            Found::CompanionLaunch(launch) => self.companion_launched(*launch, core),
             Found::Event(event) => Some(*event),
         }
     }

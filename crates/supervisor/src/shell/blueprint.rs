@@ -97,5 +97,6 @@ pub(super) fn config(app: &App, source: &MoldSource, may_fail: bool, settings: &
         refork_after: app.process.refork_after.clone(),
         rest_mold_after: app.rest_mold_after(),
         may_fail,
+        companions: app.companions.iter().cloned().map(Arc::new).collect(),
     }
 }

@@ -9,8 +9,9 @@ use crate::process::launcher::Launched;
 use crate::process::watcher::News;
 use crate::watch::restart_file::Look;
 use crate::Order;
-use highball_config::{App, AppId};
+use highball_config::{App, AppId, Companion};
 use highball_link::ReportedLoad;
+use highball_tenant::TenantFolder;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
@@ -52,6 +53,10 @@ pub(crate) enum Found {
     Plan(Box<Plan>),
     /// A mold was started, or could not be.
     Launch(Box<Launch>),
+    /// The folder in which a companion is to run.
+    Companion(Box<CompanionPlan>),
+    /// A companion was started, or could not be.
+    CompanionLaunch(Box<CompanionLaunch>),
     /// What the core has asked for.
     Event(Box<AppEvent>),
 }
@@ -78,6 +83,27 @@ pub(crate) struct Launch {
     /// Its folder, without links.
     pub(crate) folder: PathBuf,
     pub(crate) control: ControlSocket,
+    pub(crate) launched: io::Result<Launched>,
+}
+
+/// The folder in which a companion is to run.
+#[derive(Debug)]
+pub(crate) struct CompanionPlan {
+    pub(crate) number: u32,
+    pub(crate) companion: Arc<Companion>,
+    pub(crate) copy: u16,
+    pub(crate) folder: PathBuf,
+    pub(crate) opened: Result<Box<TenantFolder>, NotStarted>,
+}
+
+/// A companion that was started, or could not be.
+#[derive(Debug)]
+pub(crate) struct CompanionLaunch {
+    pub(crate) number: u32,
+    /// Its name in the configuration.
+    pub(crate) name: String,
+    /// What people call it.
+    pub(crate) label: String,
     pub(crate) launched: io::Result<Launched>,
 }
 

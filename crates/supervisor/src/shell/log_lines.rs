@@ -2,11 +2,13 @@
 
 use super::app::AppSupervisor;
 use super::upgrading::{log_handed_over, Upgrading};
+use crate::core::companions::Next;
 use crate::core::crash_loop::Crashes;
 use crate::core::memory::OverMemory;
 use crate::core::restart::{Failure, BACKTRACE_LINES};
 use crate::core::{AppLog, Process, ServerLog};
-use highball_link::{Booted, Diagnosis, Tuning, DETAIL};
+use crate::facts::ending::Ending;
+use highball_link::{Booted, Diagnosis, Finding, Tuning, DETAIL};
 use std::time::Duration;
 use tracing::{debug, error, info, warn};
 
@@ -77,6 +79,12 @@ pub(super) fn of_app(log: &AppLog, app: &AppSupervisor) {
         | AppLog::WorkerDied { .. }
         | AppLog::CrashLoop(_)
         | AppLog::CrashLoopOver => of_death(log, app),
+        AppLog::CompanionStarted { .. }
+        | AppLog::CompanionEnded { .. }
+        | AppLog::CompanionCrashLoop { .. }
+        | AppLog::CompanionSteady { .. }
+        | AppLog::CompanionOverdue { .. }
+        | AppLog::CompanionUnkillable { .. } => of_companion(log, app),
         AppLog::NoRestart { .. }
         | AppLog::RestartWaits { .. }
         | AppLog::Restarting { .. }
@@ -147,7 +155,12 @@ fn of_life(log: &AppLog, app: &AppSupervisor) {
 fn of_mold(log: &AppLog, app: &AppSupervisor) {
     match log {
         AppLog::StepDone { step, took } => debug!(%step, took_ms = ms(*took), "boot step done"),
-        AppLog::Booted { app, took } => booted(app, *took),
+        AppLog::Booted { app: booted, took } => {
+            self::booted(booted, *took);
+            if app.may_offer() {
+                booted.offers.iter().for_each(offer);
+            }
+        }
         AppLog::Bare { boot, took } => {
             info!(
                 pid = app.pid_of_mold(*boot),
@@ -194,6 +207,12 @@ fn booted(app: &Booted, took: Duration) {
         took_ms = ms(took),
         "booted"
     );
+}
+
+/// Something that Highball could do.
+fn offer(offer: &Finding) {
+    let Finding { cause, what, remedy, command, .. } = offer;
+    info!(cause, remedy, command, "{what}");
 }
 
 fn boot_failed(diagnosis: &Diagnosis) {
@@ -325,6 +344,75 @@ fn of_death(log: &AppLog, app: &AppSupervisor) {
             error!(worker, "the worker cannot be killed: leaving it behind");
         }
         _ => {}
+    }
+}
+
+/// A process that runs beside the workers.
+fn of_companion(log: &AppLog, app: &AppSupervisor) {
+    match log {
+        AppLog::CompanionStarted { number, label } => {
+            let pid = app.companions.get(number).and_then(|companion| companion.program);
+            info!(process = label, pid, "process started");
+        }
+        AppLog::CompanionEnded { label, how, next, is_usual } => {
+            companion_ended(label, how, *next, *is_usual);
+        }
+        AppLog::CompanionCrashLoop { label, ends } => {
+            let remedy = "Look at what it printed above. Fix it, and restart: highball restart.";
+            error!(
+                process = label,
+                ends,
+                remedy,
+                "crash loop: the process ends soon after it was started; Highball starts it ever more slowly and stops logging each end"
+            );
+        }
+        AppLog::CompanionSteady { label } => {
+            info!(process = label, "crash loop over: the process has run for a minute");
+        }
+        AppLog::CompanionOverdue { label, was_asked: true } => {
+            warn!(process = label, "killing the process: it did not end within stop_timeout");
+        }
+        AppLog::CompanionOverdue { label, was_asked: false } => {
+            warn!(process = label, "killing the process: what watched over it does not answer");
+        }
+        AppLog::CompanionUnkillable { label } => {
+            error!(process = label, "the process cannot be killed: leaving it behind");
+        }
+        _ => {}
+    }
+}
+
+fn companion_ended(label: &str, how: &Result<Ending, String>, next: Next, is_usual: bool) {
+    let ending = how.as_ref().map_or_else(String::clone, |ending| ending.to_string());
+    // What a shell reports.
+    let remedy = match how {
+        Ok(Ending::Exited(127)) | Err(_) => {
+            Some("Look at its command, and at what it printed above: is there such a program?")
+        }
+        Ok(Ending::Exited(126)) => {
+            Some("Make its command a program that the application's user may run (chmod +x).")
+        }
+        Ok(_) => None,
+    };
+    match next {
+        Next::Ordered => info!(process = label, ending, "process ended"),
+        Next::After(_) if is_usual => debug!(process = label, ending, "the process ended unasked"),
+        Next::After(wait) => {
+            let again_in_seconds = wait.as_secs();
+            warn!(
+                process = label,
+                ending, again_in_seconds, remedy, "the process ended unasked: starting it again"
+            );
+        }
+        Next::Nothing if *how == Ok(Ending::Exited(0)) => {
+            info!(process = label, ending, "the process is done: it starts again with the next version");
+        }
+        Next::Nothing => {
+            warn!(
+                process = label,
+                ending, remedy, "the process ended unasked: it starts again with the next version"
+            );
+        }
     }
 }
 

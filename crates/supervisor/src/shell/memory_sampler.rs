@@ -137,11 +137,12 @@ impl MemorySampler {
         });
         let molds =
             app.molds.keys().filter_map(|boot| Some((Process::Mold(*boot), app.pid_of_mold(*boot)?, false)));
-        let processes = workers.chain(molds).map(|(process, pid, is_serving)| WantedProcess {
-            process,
-            pid,
-            is_serving,
-            is_exact: self.watch.asks_exactly(id, process, now),
+        let companions = app
+            .companions
+            .iter()
+            .map(|(number, companion)| (Process::Companion(*number), companion.pid.as_raw_pid(), false));
+        let processes = workers.chain(molds).chain(companions).map(|(process, pid, is_serving)| {
+            WantedProcess { process, pid, is_serving, is_exact: self.watch.asks_exactly(id, process, now) }
         });
         Wanted {
             app: id,
@@ -184,6 +185,10 @@ impl MemorySampler {
 
     pub(super) fn bytes_of_worker(&self, app: AppId, worker: u32) -> Option<u64> {
         self.watch.bytes_of(app, Process::Worker(worker))
+    }
+
+    pub(super) fn bytes_of_companion(&self, app: AppId, number: u32) -> Option<u64> {
+        self.watch.bytes_of(app, Process::Companion(number))
     }
 
     /// What all applications may have, and what they have.
@@ -275,8 +280,10 @@ fn quickly(wanted: Wanted) -> (Wanted, Vec<Quick>) {
         let family = match wanted.process {
             Process::Worker(_) => family(wanted.pid),
             Process::Mold(_) => vec![wanted.pid], // what it has started becomes workers
+            // Without the process that watches over it, into which its user cannot look.
+            Process::Companion(_) => family(wanted.pid).split_off(1),
         };
-        let own = glance(wanted.pid).ok()?;
+        let own = glance(*family.first()?).ok()?;
         let others = family.iter().skip(1).filter_map(|pid| own_bytes_at_most(*pid).ok());
         let at_most = own.own_bytes_at_most + others.sum::<u64>();
         Some(Quick { wanted: *wanted, family, at_most, is_stopped: own.is_stopped })

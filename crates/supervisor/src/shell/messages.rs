@@ -12,6 +12,7 @@ use crate::core::{App as Core, AppEvent, Process};
 use crate::diagnosis::overrun::{describe, look, of_unresponsive};
 use crate::diagnosis::thread_states::{AskedThreads, WorkersRequests};
 use crate::diagnosis::{self, start_failure_without_secrets};
+use crate::process::companion_process::FromCompanion;
 use crate::process::launcher::Who;
 use crate::process::watcher::SocketEvent;
 use crate::shell::app_files::in_turn;
@@ -47,6 +48,7 @@ impl Supervisor {
             SocketEvent::Worker { worker, message, descriptors } => {
                 app.worker_sent(worker, message, descriptors)
             }
+            SocketEvent::Companion { companion, message } => app.companion_sent(companion, message),
             SocketEvent::ProtocolError(who, error) => {
                 Some(AppEvent::Misbehaved { process: process(who)?, error: error.to_string() })
             }
@@ -98,6 +100,7 @@ fn process(who: Who) -> Option<Process> {
     match who {
         Who::Mold(boot) => Some(Process::Mold(boot)),
         Who::Worker(worker) => Some(Process::Worker(worker)),
+        Who::Companion(number) => Some(Process::Companion(number)),
         Who::Successor(_) | Who::Succeeded => None,
     }
 }
@@ -183,6 +186,29 @@ impl AppSupervisor {
                 return (!was_asked).then(|| unasked(process));
             }
         })
+    }
+
+    fn companion_sent(&mut self, number: u32, message: FromCompanion) -> Option<AppEvent> {
+        let handle = self.companions.get_mut(&number)?;
+        match message {
+            FromCompanion::Started { pid } => {
+                handle.runs_as(pid);
+                Some(AppEvent::CompanionStarted { number })
+            }
+            FromCompanion::Failed { trouble } => {
+                let why = format!("could not be run: {}", io::Error::from(trouble));
+                Some(AppEvent::CompanionNotStarted { number, why })
+            }
+            FromCompanion::LeftBehind { processes } => {
+                let remedy = "Have it run in the foreground, and end with all that it has started.";
+                let (process, left) = (&handle.label, processes);
+                warn!(
+                    process,
+                    left, remedy, "the process ended and left others behind: ending these as well"
+                );
+                None
+            }
+        }
     }
 
     /// An event of the front, as one for the core, if it is.

@@ -29,6 +29,7 @@ pub use blueprint::{time_for_turns, AppBlueprint, Blueprint};
 pub use outcome::Outcome;
 
 use crate::app_output::{AppOutput, Relay};
+use crate::core::companions::CompanionState;
 use crate::core::event::ReceivedSignal;
 use crate::core::mold::MoldState;
 use crate::core::refork::ReforkCause;
@@ -209,6 +210,9 @@ impl Supervisor {
                     (Some(app), Who::Worker(worker)) => {
                         self.ended(app, Process::Worker(worker), Ending::Unknown);
                     }
+                    (Some(app), Who::Companion(number)) => {
+                        self.ended(app, Process::Companion(number), Ending::Unknown);
+                    }
                     (_, Who::Successor(pid)) => self.successor_gone(pid),
                     (_, Who::Succeeded) | (None, _) => {}
                 }
@@ -297,6 +301,7 @@ impl Supervisor {
             Action::SignalSuccessor { upgrade, signal } => self.upgrading.signal(upgrade, signal),
             Action::ForgetSuccessor { upgrade } => self.upgrading.forget(upgrade),
             Action::DropUpgradeContext => self.upgrading.context = None,
+            Action::ReportNoCompanions => self.upgrading.no_companions(),
             Action::PassOn(signal) => self.upgrading.pass_on(signal),
             Action::Log(log) => log_lines::of_server(&log, &self.upgrading),
             Action::Checkpoint(step) => checkpoint::pass(step).await,
@@ -337,6 +342,10 @@ impl Supervisor {
             Process::Mold(boot) => {
                 let mold = core.molds.get(boot);
                 mold.is_none_or(|mold| matches!(mold.state, MoldState::Halted))
+            }
+            Process::Companion(number) => {
+                let companion = core.companions.get(number);
+                companion.is_none_or(|one| one.state == CompanionState::Halted)
             }
         })
     }
@@ -410,6 +419,9 @@ impl Supervisor {
                     self.upgrading.context = Some(*context);
                 }
                 self.happened.push_back(Event::MayUpgrade);
+            }
+            Order::PredecessorWithoutCompanions => {
+                self.happened.push_back(Event::PredecessorWithoutCompanions);
             }
             Order::Upgrade(to) => {
                 let ticket = self.ticket_for(to);

@@ -4,14 +4,15 @@ use super::app::AppSupervisor;
 use super::memory_sampler::MemorySampler;
 use super::Supervisor;
 use crate::core::app::App as Core;
+use crate::core::companions::Place;
 use crate::core::crash_loop::Crashes;
 use crate::core::mold::Mold;
 use crate::core::restart::{Stage, Wish};
 use crate::core::restarts::Restart;
 use crate::core::sizing::Sizing;
 use highball_link::{
-    AppProcesses, CrashLoopReport, MoldReport, ReforkReport, RestartReport, ServerProcesses, SizingReport,
-    SupervisorReport, UpgradeReport, WorkerProcess,
+    AppProcesses, CompanionProcess, CrashLoopReport, MoldReport, ReforkReport, RestartReport,
+    ServerProcesses, SizingReport, SupervisorReport, UpgradeReport, WorkerProcess,
 };
 use std::time::{Duration, Instant};
 
@@ -62,6 +63,11 @@ impl AppSupervisor {
             workers_wanted: core.staff.wanted(),
             sizing: core.staff.sizing().map(|sizing| sizing_report(sizing, memory.available(), now)),
             workers: workers.collect(),
+            companions: core
+                .companions
+                .places()
+                .map(|place| self.companion_report(place, memory, now))
+                .collect(),
             crash_loop: core.staff.crashes(now).map(crash_loop_report),
             replaced: core.staff.replacements().counts().by_name(),
             memory: memory.report(self, core),
@@ -81,6 +87,24 @@ impl AppSupervisor {
             pid: self.pid_of_mold(mold.boot),
             state: mold.state.name().into(),
             promoted_from: mold.promoted_from,
+        }
+    }
+
+    fn companion_report(&self, place: &Place, memory: &MemorySampler, now: Instant) -> CompanionProcess {
+        let occupant = place.occupant.as_ref();
+        let last = place.last_end.as_ref();
+        CompanionProcess {
+            name: place.label(),
+            state: place.state().into(),
+            generation: occupant.map(|occupant| occupant.generation),
+            pid: occupant.and_then(|occupant| self.companions.get(&occupant.number)?.program),
+            uptime_seconds: occupant.map(|occupant| (now - occupant.since).as_secs()),
+            memory_bytes: occupant
+                .and_then(|occupant| memory.bytes_of_companion(self.app.id, occupant.number)),
+            restarts: place.restarts,
+            crash_loop: place.crash_loop(),
+            last_end: last.map(|(how, _)| how.clone()),
+            last_end_seconds_ago: last.map(|(_, at)| (now - *at).as_secs()),
         }
     }
 

@@ -17,6 +17,7 @@ use rustix::process::{Pid, Signal};
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use std::time::Duration;
 use tracing::info;
 
@@ -30,6 +31,8 @@ pub(super) struct Upgrading {
     pid_proxy: Option<(ControlSocket, OwnedFd)>,
     /// New processes, by the number of the hot restart.
     successors: BTreeMap<u32, Successor>,
+    /// The control socket of the process that has taken over. It closes when no companion of this one is left.
+    waits_for_companions: Option<Arc<ControlSocket>>,
     /// The process that has taken over.
     pub(super) serving: Option<ServingProcess>,
     /// Its process id, and the number of the hot restart.
@@ -69,6 +72,11 @@ impl Upgrading {
     pub(super) fn forget(&mut self, upgrade: u32) {
         self.successors.remove(&upgrade);
         self.pid_proxy = None; // the next process gets another pair
+    }
+
+    /// The process that has taken over may start its companions.
+    pub(super) fn no_companions(&mut self) {
+        self.waits_for_companions = None;
     }
 
     pub(super) fn pass_on(&self, signal: ReceivedSignal) {
@@ -126,7 +134,9 @@ impl Supervisor {
         }
         let reports = self.upgrading.pid_proxy.take().map(|(ours, _)| ours);
         self.upgrading.taken_over = Some((upgrade, pid));
-        self.upgrading.serving = Some(ServingProcess::new(successor.into_process(), reports, &self.watcher));
+        let (process, control) = successor.into_process();
+        self.upgrading.waits_for_companions = Some(control);
+        self.upgrading.serving = Some(ServingProcess::new((pid, process), reports, &self.watcher));
         self.notify(Notice::HandOver { pid: pid.as_raw_pid(), kept }).await;
     }
 
@@ -148,7 +158,8 @@ impl Supervisor {
             SocketEvent::ProtocolError(..)
             | SocketEvent::Closed(_)
             | SocketEvent::Mold { .. }
-            | SocketEvent::Worker { .. } => return,
+            | SocketEvent::Worker { .. }
+            | SocketEvent::Companion { .. } => return,
         };
         if let Some(upgrade) = self.upgrading.upgrade_of(pid) {
             self.successor_happens(upgrade, event);

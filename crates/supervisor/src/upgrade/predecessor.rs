@@ -100,6 +100,12 @@ impl Predecessor {
         }
     }
 
+    /// Waits until the old process, which this one has succeeded, has no companions any more, or is gone.
+    pub async fn has_no_companions(&self) {
+        let Ok(socket) = self.control.try_clone().and_then(ControlSocket::over) else { return };
+        while let Ok(Some(_)) = socket.receive::<ToSuccessor>().await {}
+    }
+
     /// Waits until the old process orders this one to take over. `false`: it has gone instead, or has given up.
     pub async fn yields(&self) -> bool {
         let heard = async {

@@ -98,8 +98,8 @@ impl Successor {
         self.process.signal(signal);
     }
 
-    /// Only the process; its messages are not read any more.
-    pub(crate) fn into_process(self) -> (Pid, HeldProcess) {
-        (self.pid, self.process)
+    /// Only the process, and its control socket: messages are not read any more.
+    pub(crate) fn into_process(self) -> (HeldProcess, Arc<ControlSocket>) {
+        (self.process, self.control)
     }
 }

@@ -12,7 +12,7 @@ use crate::status::overview::report::{
 use crate::status::overview::words::{age, at_most, duration, number, or_dash};
 use highball_config::AppId;
 use highball_front::refusals::page::Escaped;
-use highball_link::{KernelLimitsReport, CPU_MAX};
+use highball_link::{CompanionProcess, KernelLimitsReport, CPU_MAX};
 use highball_text::counted;
 use std::fmt::Write;
 
@@ -323,6 +323,7 @@ impl Scene<'_> {
             let _ = write!(html, "<p class=\"notice\">{}</p>", text(&what));
         }
         self.workers(html, app);
+        companions(html, app);
         html.push_str("</section>");
     }
 
@@ -447,6 +448,36 @@ impl Scene<'_> {
             })
         })
     }
+}
+
+/// The processes beside an application's workers, if it has some.
+fn companions(html: &mut String, app: &AppOverview) {
+    if app.companions.is_empty() {
+        return;
+    }
+    let name = text(&app.name);
+    let _ = write!(
+        html,
+        "<div class=\"table\" role=\"region\" aria-label=\"Processes of {name}\" tabindex=\"0\"><table class=\"figures-table\">\
+         <thead><tr><th scope=\"col\">Process</th><th scope=\"col\">State</th><th scope=\"col\">Restarts</th>\
+         <th scope=\"col\">Memory</th><th scope=\"col\" class=\"extra\">Up</th><th scope=\"col\" class=\"extra\">PID</th></tr></thead><tbody>"
+    );
+    for companion in &app.companions {
+        let CompanionProcess { name, state, restarts, memory_bytes, uptime_seconds, pid, .. } = companion;
+        let ends = companion.crash_loop.map(|ends| format!(", ended {ends} times")).unwrap_or_default();
+        let _ = write!(
+            html,
+            "<tr data-key=\"{}-{name}\"><th scope=\"row\">{name}</th><td>{}{ends}</td><td>{restarts}</td><td>{}</td>\
+             <td class=\"extra\">{}</td><td class=\"extra\">{}</td></tr>",
+            app.id,
+            text(state),
+            mib(*memory_bytes),
+            or_dash(uptime_seconds.map(duration)),
+            or_dash(*pid),
+            name = text(name),
+        );
+    }
+    html.push_str("</tbody></table></div>");
 }
 
 /// The class of an application's state.

@@ -1,8 +1,13 @@
 //! The report, as it is sent: in JSON.
 
-use highball_link::{AppProcesses, CrashLoopReport, Diagnosis, KernelLimitsReport, RestartReport, Times};
+use highball_link::{
+    AppProcesses, CompanionProcess, CrashLoopReport, Diagnosis, KernelLimitsReport, RestartReport, Times,
+};
 use highball_text::{cut, LONGEST};
 use serde::{Deserialize, Serialize};
+
+/// The cause of a failure, where processes end soon after they were started.
+const CRASH_LOOP: &str = "crash_loop";
 
 /// How a server is doing.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -35,6 +40,9 @@ pub(crate) struct AppOverview {
     pub(crate) under_way: Option<String>,
     pub(crate) workers_wanted: u16,
     pub(crate) workers: Vec<WorkerOverview>,
+    /// The processes that run beside them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty", rename = "processes")]
+    pub(crate) companions: Vec<CompanionProcess>,
     /// Its hard limits, if it has any.
     #[serde(default)]
     pub(crate) kernel_limits: Option<KernelLimitsReport>,
@@ -71,7 +79,14 @@ impl Overview {
         let failed = self.apps.iter().filter(|app| app.has_failed()).count();
         match (failed, self.apps.len()) {
             (0, _) => (self.phase.clone(), false),
-            (_, 1) if self.phase == "serving" => ("serving, but the last restart failed".into(), true),
+            (_, 1) if self.phase == "serving" => {
+                let diagnosis = self.apps[0].diagnosis.as_ref();
+                // Its workers serve, so it is a process beside them.
+                let is_crash_loop = diagnosis.is_some_and(|diagnosis| diagnosis.cause == CRASH_LOOP);
+                let what =
+                    if is_crash_loop { "a process is in a crash loop" } else { "the last restart failed" };
+                (format!("serving, but {what}"), true)
+            }
             (_, 1) => (self.phase.clone(), true),
             (failed, all) => (format!("{failed} of {all} applications failing"), true),
         }
@@ -96,18 +111,14 @@ pub(crate) struct DiagnosisOverview {
 }
 
 impl DiagnosisOverview {
-    /// What is wrong with an application at this moment: it did not boot, its workers die, or its last restart failed.
+    /// What is wrong with an application at this moment: it did not boot, its workers die, its last restart
+    /// failed, or a process beside its workers is in a crash loop.
     pub(crate) fn of_app(report: &AppProcesses) -> Option<DiagnosisOverview> {
         let restart = report.restarts.last().filter(|restart| restart.state == "failed");
         let diagnosis = report.diagnosis.as_ref().map(DiagnosisOverview::of);
         if let Some(CrashLoopReport { what, remedy, .. }) = &report.crash_loop {
             let (summary, remedy) = (what.clone(), Some(remedy.clone()));
-            return Some(DiagnosisOverview {
-                cause: "crash_loop".into(),
-                summary,
-                remedy,
-                ..Self::default()
-            });
+            return Some(DiagnosisOverview { cause: CRASH_LOOP.into(), summary, remedy, ..Self::default() });
         }
         match (&*report.phase, restart) {
             ("failed", _) => diagnosis,
@@ -118,8 +129,15 @@ impl DiagnosisOverview {
                 let is_of_it = |diagnosis: &Self| failure.contains(&*diagnosis.summary);
                 Some(Self { summary, ..diagnosis.filter(is_of_it).unwrap_or_default() })
             }
-            _ => None,
+            _ => Self::of_companions(&report.companions),
         }
+    }
+
+    /// The first crash loop of a process beside the workers.
+    fn of_companions(companions: &[CompanionProcess]) -> Option<DiagnosisOverview> {
+        let summary = companions.iter().find_map(CompanionProcess::failure)?;
+        let remedy = Some(CompanionProcess::REMEDY.into());
+        Some(DiagnosisOverview { cause: CRASH_LOOP.into(), summary, remedy, ..Self::default() })
     }
 
     fn of(diagnosis: &Diagnosis) -> DiagnosisOverview {

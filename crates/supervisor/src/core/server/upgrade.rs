@@ -327,6 +327,7 @@ impl Server {
         self.phase = ServerPhase::Succeeded;
         // It was asked for while the new process was booting.
         let restart = self.apps.values().any(|app| app.restarts.waits_for_signalled());
+        self.is_waited_for = true;
         self.tell_all(App::hand_over);
         self.act(Action::HandOver { upgrade: number, kept: upgrade.kept, restart });
         self.act(Action::Checkpoint("upgrade.handed_over"));

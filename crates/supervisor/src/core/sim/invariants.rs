@@ -3,6 +3,7 @@
 use super::books::{ensure, Checked};
 use super::world::World;
 use crate::core::app::App;
+use crate::core::companions::CompanionState;
 use crate::core::condition::Condition;
 use crate::core::mold::{Mold, MoldState};
 use crate::core::refork::ReforkStage;
@@ -14,6 +15,8 @@ use crate::core::sizing::Sizing;
 use crate::core::worker::WorkerState;
 use crate::core::{Process, Source, Ticket};
 use highball_config::AppId;
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The longest time that a worker is missing because others have died.
@@ -31,6 +34,7 @@ pub(super) fn check(world: &World) -> Checked {
         check_changes(world, *id, app)?;
         check_staff(app)?;
         check_known(world, *id, app)?;
+        check_companions(app)?;
         world.books.check_replacements(*id, app)?;
     }
     let boots = server
@@ -164,16 +168,36 @@ fn boot_is_coming(app: &App) -> bool {
     is_there || is_due || app.boots.explaining().is_some() || is_changing
 }
 
+/// Companions of a name are of one version; a companion that waits for something has a deadline.
+fn check_companions(app: &App) -> Checked {
+    let mut versions = BTreeMap::new();
+    for place in app.companions.places() {
+        let Some(occupant) = &place.occupant else { continue };
+        let waits = occupant.state != CompanionState::Running;
+        ensure(!waits || occupant.deadline.is_some(), || {
+            format!("companion {} is {:?} without a deadline", occupant.number, occupant.state)
+        })?;
+        let version = (occupant.generation, Arc::as_ptr(&place.companion));
+        let known = versions.entry(&place.companion.name).or_insert(version);
+        ensure(*known == version, || format!("two versions of {} run", place.companion.name))?;
+        let is_old = occupant.generation != app.current.number() && !waits;
+        ensure(!is_old, || format!("companion {} of an old version runs", occupant.number))?;
+        ensure(waits || app.phase.is_running(), || "a companion runs at the end".into())?;
+    }
+    Ok(())
+}
+
 /// The processes that exist are known.
 fn check_known(world: &World, id: AppId, app: &App) -> Checked {
     for ((_, process), life) in
-        world.processes.range((id, Process::Mold(0))..=(id, Process::Worker(u32::MAX)))
+        world.processes.range((id, Process::Mold(0))..=(id, Process::Companion(u32::MAX)))
     {
         let is_known = match process {
             Process::Mold(boot) => {
                 app.molds.iter().any(|mold| mold.boot == *boot) || world.books.spawning.contains(&(id, *boot))
             }
             Process::Worker(worker) => app.staff.get(*worker).is_some(),
+            Process::Companion(number) => app.companions.get(*number).is_some(),
         };
         ensure(is_known || life.died_at.is_some() || life.is_orphan, || {
             format!("{process:?} lives, and is in no books")
@@ -193,6 +217,7 @@ pub(super) fn check_at_rest(world: &World) -> Checked {
         ensure(app.molds.iter().all(|mold| mold.line.is_some()), || "molds are still leaving".into())?;
         if app.phase.is_running() && app.condition.is_serving() {
             check_serves(app)?;
+            check_companions_run(app)?;
         }
         if app.condition.is_asleep() {
             ensure(app.molds.iter().next().is_none() && app.staff.workers().is_empty(), || {
@@ -207,6 +232,18 @@ pub(super) fn check_at_rest(world: &World) -> Checked {
     }
     let queued = world.server.upgrades.going.is_some() || world.server.upgrades.is_leaving();
     ensure(!queued, || "a hot restart does not end".into())
+}
+
+/// Each companion runs, or is not to be started again; or it is of a time before a restart that failed.
+fn check_companions_run(app: &App) -> Checked {
+    if app.config.source != Source::Folder {
+        return Ok(());
+    }
+    for place in app.companions.places() {
+        let state = place.state();
+        ensure(matches!(state, "running" | "ended"), || format!("companion {} is {state}", place.label()))?;
+    }
+    Ok(())
 }
 
 fn check_serves(app: &App) -> Checked {

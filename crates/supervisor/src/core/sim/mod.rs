@@ -32,7 +32,7 @@ const REST_TIME: Duration = Duration::from_secs(3600);
 const REST_STEPS: u64 = 50_000;
 
 /// Kinds of what a simulation of this length comes to (see `Books::note_reached`).
-const KINDS: usize = 39;
+const KINDS: usize = 45;
 
 /// A violated invariant.
 #[derive(Debug)]

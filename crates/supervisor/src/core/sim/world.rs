@@ -10,7 +10,7 @@ use crate::core::memory::{Bound, OverMemory};
 use crate::core::refork::ReforkCause;
 use crate::core::replacement::ReplacementCause;
 use crate::core::restart::Asked;
-use crate::core::samples::{boot_failure, booted, diagnosis, start_failure};
+use crate::core::samples::{boot_failure, booted, companion, diagnosis, start_failure};
 use crate::core::server::Server;
 use crate::core::sizing::{Load, Room};
 use crate::core::{Action, AppAction, AppEvent, Event, Process, SuccessorEvent, Ticket, WorkerOrder};
@@ -18,7 +18,7 @@ use crate::facts::ending::Ending;
 use crate::facts::folder_state::FolderState;
 use fastrand::Rng;
 use highball_cgroups::{CpuLimit, Cpus};
-use highball_config::{AppId, PoolRange, ReforkAfter};
+use highball_config::{AppId, Companion, PoolRange, ReforkAfter, RestartRule};
 use highball_link::{AppCommand, Booted, Diagnosis, NewWorker, Step};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
@@ -137,6 +137,8 @@ impl World {
             world.after(Duration::ZERO, event);
         }
         world.after(MS * 3000, Event::MayUpgrade);
+        let gone = world.a_while();
+        world.after(gone, Event::PredecessorWithoutCompanions);
         world
     }
 
@@ -152,6 +154,7 @@ impl World {
 
     fn config(&mut self, source: Source) -> AppConfig {
         let pool = self.any_pool();
+        let companions = self.any_companions();
         let rng = &mut self.rng;
         let workers = rng.u16(1..5);
         AppConfig {
@@ -180,7 +183,20 @@ impl World {
             .clone(),
             rest_mold_after: rng.bool().then(|| Duration::from_secs(rng.u64(1..30))),
             may_fail: rng.bool(),
+            companions,
         }
+    }
+
+    fn any_companions(&mut self) -> Vec<Arc<Companion>> {
+        let rng = &mut self.rng;
+        let names = ["clock", "jobs"][..rng.usize(..3)].iter();
+        let rules = [RestartRule::Always, RestartRule::Always, RestartRule::OnFailure, RestartRule::Never];
+        let mut any = |name: &&str| {
+            let stop_timeout = Duration::from_secs([0, 1, 30, 600][rng.usize(..4)]);
+            let restart = rules[rng.usize(..4)];
+            Arc::new(Companion { stop_timeout, restart, ..companion(name, rng.u16(1..4)) })
+        };
+        names.map(&mut any).collect()
     }
 
     fn any_pool(&mut self) -> Option<PoolRange> {
@@ -467,6 +483,11 @@ impl World {
                 6 => AppEvent::WorkerLeaving { worker },
                 _ => AppEvent::Misbehaved { process, error: String::new() },
             },
+            Process::Companion(number) => match self.rng.u32(..3) {
+                0 => AppEvent::CompanionStarted { number },
+                1 => AppEvent::CompanionNotStarted { number, why: String::new() },
+                _ => AppEvent::Misbehaved { process, error: String::new() },
+            },
         };
         self.sends(app, process, Duration::ZERO, event);
     }
@@ -606,6 +627,7 @@ impl World {
             | Action::Hangup
             | Action::ForgetSuccessor { .. }
             | Action::DropUpgradeContext
+            | Action::ReportNoCompanions
             | Action::PassOn(_)
             | Action::Answer(..)
             | Action::Log(_)
@@ -618,6 +640,10 @@ impl World {
             AppAction::SpawnMold { boot, folder } => self.spawn_mold(app, boot, folder.unwrap_or_default()),
             AppAction::Fork { boot, worker } => self.fork(app, boot, worker),
             AppAction::Tell { worker, order } => self.obey(app, worker, order),
+            AppAction::SpawnCompanion { number, companion, .. } => {
+                self.spawn_companion(app, number, companion.restart);
+            }
+            AppAction::EndCompanion { number } => self.end_companion(app, number),
             AppAction::DumpThreads(_) => {}
             AppAction::Kill(process) => self.kill(app, process),
             AppAction::BecomeMold { worker, boot } => self.become_mold(app, worker, boot),
@@ -796,6 +822,34 @@ impl World {
             }
             WorkerOrder::MayPromote { .. } => self.sends(app, process, done, AppEvent::WorkerFit { worker }),
             WorkerOrder::Promote => self.sends(app, process, done, AppEvent::WorkerPromoted { worker }),
+        }
+    }
+
+    fn spawn_companion(&mut self, app: AppId, number: u32, restart: RestartRule) {
+        let process = Process::Companion(number);
+        let delay = self.soon();
+        if self.chance(self.chaos.refusal) {
+            let event = AppEvent::CompanionNotStarted { number, why: String::new() };
+            return self.reports(app, delay, event);
+        }
+        if self.chance(self.chaos.hang) {
+            return; // the file system does not answer
+        }
+        self.begins(app, process);
+        self.sends(app, process, delay, AppEvent::CompanionStarted { number });
+        let is_short = restart != RestartRule::Always && self.rng.bool();
+        if self.chance(self.chaos.early_death) || is_short {
+            let lived = delay + self.a_while();
+            let ending = [Ending::Exited(0), Ending::Exited(1), Ending::Killed(11)][self.rng.usize(..3)];
+            self.exits(app, process, lived, ending);
+        }
+    }
+
+    /// A companion that ignores TERM goes on.
+    fn end_companion(&mut self, app: AppId, number: u32) {
+        if !self.chance(self.chaos.hang) {
+            let done = self.a_while();
+            self.exits(app, Process::Companion(number), done, Ending::Exited(0));
         }
     }
 

@@ -133,6 +133,7 @@ impl App {
         self.boots.was_not_in_vain();
         if self.condition.is_present() {
             self.condition = Condition::Serving;
+            self.adopt_companions();
         }
         self.out.notify(AppCommand::Booted(app));
     }

@@ -27,8 +27,16 @@ impl App {
         self.config = AppConfig { may_fail, source: self.config.source, ..config };
         self.out.log(AppLog::Configured { restarts: replaces });
         if replaces {
-            self.replace_processes();
+            self.replace_processes(); // and with them the companions
+        } else {
+            self.adopt_companions();
         }
+    }
+
+    /// Companions run as they are configured by now.
+    pub(super) fn adopt_companions(&mut self) {
+        self.companions.adopt(&self.config.companions, self.now);
+        self.out.go_on();
     }
 
     /// It has never had processes, as its own configuration could not be used; that may have changed.

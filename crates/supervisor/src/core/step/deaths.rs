@@ -21,6 +21,7 @@ impl App {
                 (self.staff.get(number).is_some(), self.staff.ended(number, ending, self.now))
             }
             Process::Mold(boot) => (self.molds.get(boot).is_some(), self.molds.ended(boot, ending, self.now)),
+            Process::Companion(number) => return self.companion_gone(number, Ok(ending)),
         };
         match gone {
             Some(ending) => self.process_gone(process, ending),
@@ -34,6 +35,10 @@ impl App {
         let gone = match process {
             Process::Worker(number) => self.staff.heard_out(number, self.now),
             Process::Mold(boot) => self.molds.heard_out(boot),
+            Process::Companion(number) => {
+                self.companions.closed(number, self.now);
+                return self.out.go_on();
+            }
         };
         if let Some(ending) = gone {
             self.process_gone(process, ending);
@@ -44,6 +49,7 @@ impl App {
         match process {
             Process::Worker(number) => self.worker_gone(number, ending),
             Process::Mold(boot) => self.mold_gone(boot, ending),
+            Process::Companion(number) => self.companion_gone(number, Ok(ending)),
         }
     }
 
@@ -53,6 +59,9 @@ impl App {
         self.out.log(AppLog::Misbehaved { process, error: error.into() });
         let boot = match process {
             Process::Worker(worker) => return self.out.act_all(self.staff.halt(worker, self.now)),
+            Process::Companion(number) => {
+                return self.out.act_all(self.companions.halt(number, self.now));
+            }
             Process::Mold(boot) => boot,
         };
         let Some(mold) = self.molds.get(boot).filter(|mold| !mold.is_halted()) else {

@@ -70,7 +70,11 @@ impl App {
 
     /// Tells every worker to exit.
     fn finish(&mut self, until: Instant, quick: bool) {
-        self.phase = Phase::Finishing { until, quick };
+        // As they were asked to end with the first requests that are finished, they have their time already.
+        self.advance_companions();
+        let until_all = self.companions.last_deadline().map_or(until, |last| last.max(until));
+        self.phase = Phase::Finishing { until: until_all, quick };
+        self.advance_companions();
         self.out.go_on();
         self.out.act_all(self.staff.forget_unborn());
         self.out.act_all(self.staff.drain_all(until, self.now));
@@ -83,6 +87,7 @@ impl App {
         }
         self.out.act_all(self.staff.forget_unborn());
         self.out.act_all(self.staff.halt_all(self.now));
+        self.out.act_all(self.companions.halt_all(self.now));
         self.abandon_changes();
         self.out.act_all(self.molds.end(self.current.line(), self.now));
         self.phase = Phase::Ending(self.now + END_TIME, end);

@@ -3,11 +3,12 @@
 //!
 //! The parts of an application's life: [`boot`] (molds), [`site`], [`staff`] (workers), [`replace`] (one worker),
 //! [`deaths`], [`size`] (their number), [`restart`], [`refork`], [`auto_refork`], [`fail`] (an application that does not
-//! come up), [`sleep`], [`rest`] (of a mold), [`change`] (of the configuration), [`end`].
+//! come up), [`sleep`], [`rest`] (of a mold), [`companions`], [`change`] (of the configuration), [`end`].
 
 mod auto_refork;
 mod boot;
 mod change;
+mod companions;
 mod deaths;
 mod end;
 mod fail;
@@ -66,6 +67,8 @@ impl App {
             AppEvent::Diagnosed { ticket, diagnosis, files } => self.diagnosed(ticket, diagnosis, files),
             AppEvent::FolderSeen { ticket, files, took } => self.folder_seen(ticket, files, took),
             AppEvent::MemoryMeasured { ticket, memory } => self.memory_measured(ticket, memory),
+            AppEvent::CompanionStarted { number } => self.companion_started(number),
+            AppEvent::CompanionNotStarted { number, why } => self.companion_not_started(number, &why),
 
             AppEvent::MoldStep { boot, step } => {
                 self.out.act_all(self.molds.step_begins(boot, step, self.now))
@@ -163,7 +166,7 @@ impl App {
                 self.staff();
             }
             Phase::Finishing { until, quick } => {
-                let are_gone = self.staff.workers().is_empty();
+                let are_gone = self.staff.workers().is_empty() && self.companions.are_gone();
                 match (are_gone || self.now >= until, quick) {
                     (true, true) => self.end(End::Stopped),
                     (true, false) => self.end(if are_gone { End::Drained } else { End::Halted }),
@@ -172,6 +175,7 @@ impl App {
             }
             Phase::Ending(..) => {}
         }
+        self.advance_companions();
     }
 
     fn enforce_deadlines(&mut self) {
@@ -228,6 +232,7 @@ impl App {
             self.staff.load_due(self.pool()),
             self.rest_due(),
             self.staff.crash_loop_over(),
+            self.companions.next_deadline(self.now),
         ];
         let boots = self.needs_mold() && self.surroundings.may_boot;
         let running = [

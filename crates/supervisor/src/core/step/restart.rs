@@ -198,6 +198,7 @@ impl App {
             self.out.notify(AppCommand::CrashLoop { is_on: false });
         }
         self.reforks.new_version(self.now);
+        self.adopt_companions();
         self.let_go(old_line);
     }
 

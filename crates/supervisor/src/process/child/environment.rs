@@ -7,6 +7,7 @@
 
 use highball_config::{App, STARTED_IN};
 use std::collections::BTreeMap;
+use std::env::{join_paths, split_paths};
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
@@ -120,6 +121,19 @@ pub(crate) fn of_app(app: &App, folder: &Path, server: Environment) -> Environme
         environment.entry(RAILS_POOL.into()).or_insert_with(|| size.to_string().into());
     }
     environment
+}
+
+/// Lets `ruby` in a command be the Ruby that is configured for the application, if one is. (A version manager's shims choose it, too.)
+pub(super) fn prefer_ruby(environment: &mut Environment, app: &App) {
+    let Some(folder) = app.ruby.as_deref().and_then(Path::parent).filter(|folder| folder.is_absolute())
+    else {
+        return;
+    };
+    let before = environment.get(OsStr::new("PATH")).cloned().unwrap_or_default();
+    let others = split_paths(&before).filter(|path| path != folder && !path.as_os_str().is_empty());
+    if let Ok(path) = join_paths(std::iter::once(folder.to_owned()).chain(others)) {
+        environment.insert("PATH".into(), path);
+    }
 }
 
 /// The database pool for a range of threads, where they need a larger one than Rails has by default.
