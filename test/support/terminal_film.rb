@@ -73,7 +73,10 @@ class TerminalFilm
     times = spans.map { |span| span[2..] }.uniq
     @names = times.each_with_index.to_h { |time, index| [time, "k#{index}"] }
     rules = @names.map do |(from, to), name|
-      start, finish = [from, to].map { |at| format("%.2f", [at * 100 / seconds, 100].min).sub(/\.?0+\z/, "") }
+      # The film begins with what shows within its first moment: no viewer sees an empty terminal.
+      start, finish = [from < 0.2 ? 0 : from, to].map do |at|
+        format("%.2f", [at * 100 / seconds, 100].min).sub(/\.?0+\z/, "")
+      end
       shown = start == "0" ? "" : "0%{opacity:0}"
       hidden = finish == "100" ? "100%{opacity:1}" : "#{finish}%,100%{opacity:0}"
       "@keyframes #{name}{#{shown}#{start}%{opacity:1}#{hidden}}.#{name}{animation-name:#{name}}"
