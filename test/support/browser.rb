@@ -11,13 +11,23 @@ class Browser
                 --disable-background-networking --disable-component-update --disable-sync
                 --disable-default-apps --window-size=1200,1000].freeze
 
-  # `home`: its user's home folder, where authorities may be that it trusts.
+  # Yields a browser that has kept nothing of earlier visits. Each start takes seconds, so the tests of a process share
+  # a browser. With `home`, it is a new one: the user's home folder, where authorities may be that the browser trusts.
   def self.open(home: nil)
-    browser = new(home)
+    quit_at_the_end unless @shared || home
+    browser = (@shared unless home) || new(home)
+    @shared = nil unless home
     yield browser
+    @shared = browser.forget unless home
   ensure
-    browser&.quit
+    browser&.quit unless browser == @shared
   end
+
+  def self.quit_at_the_end
+    owner = Process.pid
+    at_exit { @shared&.quit if Process.pid == owner }
+  end
+  private_class_method :quit_at_the_end
 
   attr_reader :driver, :downloads
 
@@ -96,6 +106,17 @@ class Browser
       File.size?(path) == bytes
     end
     path
+  end
+
+  # Leaves the page and the screen, and all that pages have stored.
+  def forget
+    driver.navigate.to("about:blank")
+    driver.execute_cdp("Network.clearBrowserCookies")
+    driver.execute_cdp("Emulation.clearDeviceMetricsOverride")
+    driver.execute_cdp("Emulation.setEmulatedMedia", features: [])
+    driver.logs.get(:browser)
+    FileUtils.rm_rf(Dir[File.join(downloads, "*")])
+    self
   end
 
   def quit

@@ -7,21 +7,9 @@ require "open3"
 require_relative "../../support/broken_app"
 require_relative "../../support/broken_blog"
 
-# Why Rails applications do not boot. (That the remedies make them run is in remedies_test.rb.)
+# Why Rails applications do not boot. (Missing databases and pending migrations are in remedies_test.rb.)
 class RailsCausesTest < BrokenAppTest
   include BrokenBlog
-
-  def test_pending_migrations
-    blog = blog_with(UNMIGRATED)
-    assert_diagnosed blog, cause: "pending_migrations", file: "config.ru", line: 5,
-                           command: %r{\Abin/rails db:migrate\z}
-  end
-
-  def test_a_database_that_is_missing
-    blog = blog_with(WITHOUT_DATABASE)
-    assert_diagnosed blog, cause: "database_missing", file: "config.ru", line: 5,
-                           command: %r{\Abin/rails db:create db:migrate\z}
-  end
 
   def test_no_database_yml
     blog = blog_with("ActiveRecord::Base.connection\n")

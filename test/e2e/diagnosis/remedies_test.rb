@@ -8,7 +8,7 @@ require_relative "../../support/browser"
 require_relative "../../support/many_apps_test_case"
 
 # A developer whose application does not boot reads the page in the browser, follows the remedy, and reloads the page.
-# The application then runs, in the same Highball, both as its only application and as one of many.
+# The application then runs, in the same Highball, as its only application and as one of many.
 class RemediesTest < ManyAppsTestCase
   include BrokenBlog
 
@@ -21,11 +21,12 @@ class RemediesTest < ManyAppsTestCase
 
     def cause = @browser.text(".remedy h2 span")
     def remedy = @browser.text(".remedy p")
+    def command = @browser.text("pre.command")
 
     # Runs the command that it shows, in the folder that it shows: [output, Process::Status].
     def run_command
       folder = @browser.text(".remedy .where").delete_prefix("in ")
-      Open3.capture2e(HighballServer::ENVIRONMENT, "sh", "-c", @browser.text("pre.command"), chdir: folder)
+      Open3.capture2e(HighballServer::ENVIRONMENT, "sh", "-c", command, chdir: folder)
     end
   end
 
@@ -40,12 +41,17 @@ class RemediesTest < ManyAppsTestCase
 
   def test_pending_migrations
     long
-    assert_remedied("pending migrations", "Blog", app: -> { blog_with(UNMIGRATED) }) { |page, _app| succeed(page) }
+    assert_remedied("pending migrations", "Blog", app: -> { blog_with(UNMIGRATED) }, ways: [:alone]) do |page, _app|
+      succeed(page, "bin/rails db:migrate")
+    end
   end
 
   def test_a_database_that_is_missing
     long
-    assert_remedied("database missing", "Blog", app: -> { blog_with(WITHOUT_DATABASE) }) { |page, _app| succeed(page) }
+    app = -> { blog_with(WITHOUT_DATABASE) }
+    assert_remedied("database missing", "Blog", app: app, ways: [:among_others]) do |page, _app|
+      succeed(page, "bin/rails db:create db:migrate")
+    end
   end
 
   def test_a_file_that_is_missing
@@ -80,11 +86,11 @@ class RemediesTest < ManyAppsTestCase
   private
 
   # Shows the page of an application with this mistake (`app` makes its folder), lets the block follow the remedy, and
-  # reloads the page, which then shows `shown`.
-  def assert_remedied(cause, shown, app:)
+  # reloads the page, which then shows `shown`. Rails boots three times in each of the ways.
+  def assert_remedied(cause, shown, app:, ways: %i[alone among_others])
     browser = self.class.browser
-    { alone: app.call, among_others: app.call }.each do |way, folder|
-      server, url, folder = send(way, folder)
+    ways.each do |way|
+      server, url, folder = send(way, app.call)
       browser.visit url
       page = Page.new(browser)
       assert_equal cause, page.cause
@@ -96,8 +102,9 @@ class RemediesTest < ManyAppsTestCase
     end
   end
 
-  # The command on the page fixes the application.
-  def succeed(page)
+  # The command on the page is this one, and fixes the application.
+  def succeed(page, command)
+    assert_equal command, page.command
     output, ended = page.run_command
     assert_predicate ended, :success?, output
   end

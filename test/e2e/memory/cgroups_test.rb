@@ -35,7 +35,7 @@ class CgroupsTest < SpawnerTestCase
   MUCH_THROTTLED = /because of cpu_max, 0\.2 CPUs, processes of the application had to wait in \d+% of the time/
 
   # What User-mode Linux does in a minute, beside other tests. `bin/test --full` has it do all.
-  USUAL = /all_processes_of|are_seen|does_not_leave|was_killed|without_limits/
+  USUAL = /all_processes_of|are_seen|was_killed|without_limits/
 
   if CgroupOfUnit.why_not
     def test_in_user_mode_linux
@@ -67,7 +67,7 @@ class CgroupsTest < SpawnerTestCase
     end
   end
 
-  in_cgroup :all_processes_of_an_application_are_in_its_cgroup do
+  in_cgroup :all_processes_of_an_application_are_in_its_cgroup_and_stay do
     server = serve_limited(ATTACKER => "cpu_max = 0.5\nmemory_max = '300m'\n")
     daemon = ask_attacker(server, "/fork").body.to_i
     worker = ask_attacker(server).body.to_i
@@ -82,6 +82,7 @@ class CgroupsTest < SpawnerTestCase
     assert_equal [0.5, 300 * MIB, nil], status.values_at("cpu_max", "memory_max_bytes", "problem")
     assert_operator status["memory_bytes"], :>, MIB
     assert_empty status["not_kept"]
+    assert_attacker_stays(server)
     Process.kill("KILL", daemon)
     server.stop
     assert_empty @unit.children
@@ -119,16 +120,6 @@ class CgroupsTest < SpawnerTestCase
     assert_match(/#{LIMITS_IN_USE}|#{MUCH_THROTTLED}/, checks.dig(0, "what"))
     server.stop
     assert_equal "the kernel can enforce cpu_max and memory_max", examine_attacker.dig("limits", "what")
-  end
-
-  in_cgroup :a_tenant_does_not_leave_its_cgroup do
-    server = serve_limited(ATTACKER => "cpu_max = 0.5\nmemory_max = '300m'\n")
-    own = @unit.path(@attackers)
-    places = [own, @unit.folder, @unit.path(SERVER), @unit.path(@victims), CgroupOfUnit::MOUNT]
-    files = places.map { |place| "#{place}/cgroup.procs" } + %w[cpu.max memory.max].map { |file| "#{own}/#{file}" }
-    files.each { |file| assert_equal "Errno::EACCES", ask_attacker(server, "/write?#{file}").body, file }
-    assert_equal "Errno::EACCES", ask_attacker(server, "/make?#{own}/own").body
-    assert_includes @unit.pids(@attackers), ask_attacker(server).body.to_i
   end
 
   in_cgroup :a_tenants_file_does_not_set_limits do
@@ -278,5 +269,17 @@ class CgroupsTest < SpawnerTestCase
     assert_equal "done", server.get("/write?#{@unit.path(SERVER, 'cgroup.procs')}").body, "it is the same user's"
     server.stop
     assert_empty @unit.children
+  end
+
+  private
+
+  # It leaves its cgroup for no other, and changes no limit.
+  def assert_attacker_stays(server)
+    own = @unit.path(@attackers)
+    places = [own, @unit.folder, @unit.path(SERVER), @unit.path(@victims), CgroupOfUnit::MOUNT]
+    files = places.map { |place| "#{place}/cgroup.procs" } + %w[cpu.max memory.max].map { |file| "#{own}/#{file}" }
+    files.each { |file| assert_equal "Errno::EACCES", ask_attacker(server, "/write?#{file}").body, file }
+    assert_equal "Errno::EACCES", ask_attacker(server, "/make?#{own}/own").body
+    assert_includes @unit.pids(@attackers), ask_attacker(server).body.to_i
   end
 end

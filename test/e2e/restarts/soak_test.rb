@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# marks: long, root
+# marks: long
 
 require_relative "../../support/e2e_test"
 require_relative "../../support/serves_tls"
