@@ -14,8 +14,10 @@ use crate::network::{networks, Network};
 use crate::ownership::Starter;
 use crate::rate_limit;
 use crate::redirects;
+use crate::response_headers;
 use crate::settings::{
-    Companion, MemoryBound, PathPattern, PathTimeout, RateRule, Redirect, ReforkAfter, RunsAs, SentFolder,
+    Companion, HeaderRule, MemoryBound, PathPattern, PathTimeout, RateRule, Redirect, ReforkAfter, RunsAs,
+    SentFolder,
 };
 use crate::spelling::guess;
 use crate::threads::Threads;
@@ -194,6 +196,9 @@ pub(crate) const ONE_HOST: Text<String> = text("HOST", value::one_host).range("a
 /// Where requests for some paths are sent.
 pub(crate) const REDIRECT: Text<Redirect> = text("FROM TO [STATUS]", redirects::redirect)
     .range("`FROM TO`, or `FROM TO STATUS`; `*` may stand at the end of both paths");
+/// A change to the header fields of responses.
+pub(crate) const HEADER_RULE: Text<HeaderRule> = text("[PATH] NAME: VALUE", response_headers::header_rule)
+    .range("`NAME: VALUE`, `+NAME: VALUE` or `-NAME`, with a path before it");
 /// A limit on requests.
 pub(crate) const RATE_LIMIT: Text<RateRule> = text("[PATH] N/UNIT", rate_limit::rate_limit)
     .range("`N/UNIT`, with a path before and `burst N` behind it; the units are `s`, `min`, `h` and `d`");

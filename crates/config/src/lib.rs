@@ -50,6 +50,7 @@ mod puma;
 mod rate_limit;
 mod redirects;
 mod resolve;
+mod response_headers;
 mod restriction;
 mod root_table;
 pub mod settings;
@@ -83,10 +84,10 @@ pub use restriction::{check_variables, restrictions};
 pub use root_table::{asks_to_serve, root_table, RootTable, TableApp};
 pub use settings::{
     AccessLog, AcmeSettings, AdminSettings, Allocator, App, AppId, AppLimits, BasicAuth, Bind, BindAddress,
-    BindProtocol, CertificateFiles, Companion, CompanionCommand, ExternalAccount, HubLimits, Jit, Limits,
-    Log, LogFormat, MemoryBound, MemoryLimits, Named, NamesOnDemand, Process, ProxyProtocol, PumaNote,
-    RateRule, Redirect, Redirects, ReforkAfter, RestartRule, RunsAs, SentFolder, Settings, ShowDiagnosis,
-    StaticFiles, TlsSettings,
+    BindProtocol, CertificateFiles, Companion, CompanionCommand, ExternalAccount, HeaderChange, HeaderRule,
+    HubLimits, Jit, Limits, Log, LogFormat, MemoryBound, MemoryLimits, Named, NamesOnDemand, Process,
+    ProxyProtocol, PumaNote, RateRule, Redirect, Redirects, ReforkAfter, RestartRule, RunsAs, SentFolder,
+    Settings, ShowDiagnosis, StaticFiles, TlsSettings,
 };
 pub use spelling::did_you_mean;
 pub use threads::{Threads, MOST_THREADS};

@@ -6,13 +6,14 @@ use std::time::Duration;
 use crate::fields::{Stored, Value};
 use crate::form::{
     at_most, several, table, Count, Notation, OneOf, OrAuto, OrNone, Size, Time, CLASS, COMPANIONS, CPUS,
-    DOMAIN, EMAIL, ENVIRONMENT, FLAG, HEADER, HOST, LINE_FORMAT, LISTEN, LOG_FILE, MAINTENANCE_FILE, MEMORY,
-    MEMORY_OR_AUTO, NETWORKS, ONE_HOST, PATH, PATH_PATTERN, PATH_TIMEOUT, PREFIX, PROCFILE, PROGRAM,
-    QUOTABLE, RATE_LIMIT, REDIRECT, REFORK, SENT_FOLDER, SHARE, SWITCH, THREADS, URL_PATH, USER, VARIABLE,
-    VARIABLE_NAME, WORD, WRITABLE_FOLDER,
+    DOMAIN, EMAIL, ENVIRONMENT, FLAG, HEADER, HEADER_RULE, HOST, LINE_FORMAT, LISTEN, LOG_FILE,
+    MAINTENANCE_FILE, MEMORY, MEMORY_OR_AUTO, NETWORKS, ONE_HOST, PATH, PATH_PATTERN, PATH_TIMEOUT, PREFIX,
+    PROCFILE, PROGRAM, QUOTABLE, RATE_LIMIT, REDIRECT, REFORK, SENT_FOLDER, SHARE, SWITCH, THREADS, URL_PATH,
+    USER, VARIABLE, VARIABLE_NAME, WORD, WRITABLE_FOLDER,
 };
 use crate::rate_limit;
 use crate::redirects;
+use crate::response_headers;
 use crate::settings::{Allocator, Jit, LogFormat, ShowDiagnosis};
 use crate::value::{PATHS, SENT_FOLDERS};
 use OtherName::{Letter, Long, Variable};
@@ -372,6 +373,17 @@ static ADDRESSES: &[Opt] = &[
               end matches any rest of the path, and the rest takes the place of a `*` at the end of the target. The query is kept. \
               Both paths are below the application's `prefix`. You can repeat it; in the file, use a list. See \
               [redirects.md](redirects.md).",
+    },
+    Opt {
+        name: "response_headers",
+        scope: Scope::App(Applies::AtOnce),
+        value: &Value(at_most(response_headers::MOST, "changes to header fields", HEADER_RULE), |f| &mut f.app.response_headers),
+        default: Default::Without("none"),
+        example: "X-Frame-Options: DENY",
+        doc: "Header field that responses get, for all paths or for a path: `X-Frame-Options: DENY`, `/fonts/* \
+              Access-Control-Allow-Origin: *`. `NAME: VALUE` takes the place of the application's field, `+NAME: VALUE` stands \
+              beside it, and `-NAME` removes it. You can repeat it; in the file, use a list. See \
+              [response-headers.md](response-headers.md).",
     },
     Opt {
         name: "http2_cleartext",

@@ -49,6 +49,11 @@ static RESTRICTIONS: &[Restriction] = &[
         otherwise: "The server doesn't start: no address is for HTTPS.",
     },
     Restriction {
+        names: &["response_headers"],
+        what: "what browsers allow a page and other sites to do",
+        otherwise: "The server or the application doesn't start: a change has no known form, or is to a field that Highball alone decides.",
+    },
+    Restriction {
         names: &["proxy_protocol", "proxy_protocol_from"],
         what: "who can connect, and who may report the client's address",
         otherwise: "The server doesn't start: a network is unknown, or `proxy_protocol_from` is set without `proxy_protocol`.",

@@ -229,6 +229,8 @@ pub struct App {
     pub prefix: String,
     /// Where requests for other hosts and paths are sent.
     pub redirects: Redirects,
+    /// Changes to the header fields of responses, in this order.
+    pub response_headers: Vec<HeaderRule>,
     /// The file that is there during maintenance: below its folder, or absolute.
     #[serde(with = "highball_text::exact")]
     pub maintenance_file: PathBuf,
@@ -554,6 +556,28 @@ impl fmt::Display for RateRule {
         }
         Ok(())
     }
+}
+
+/// A change to the header fields of responses.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HeaderRule {
+    /// Paths of the requests, below the application's prefix; `None`: all.
+    pub pattern: Option<PathPattern>,
+    /// Name of the field, in lower case.
+    pub name: String,
+    /// The change.
+    pub change: HeaderChange,
+}
+
+/// What happens to a header field of a response.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum HeaderChange {
+    /// The response has it once, with this value.
+    Set(String),
+    /// The response has one more, with this value.
+    Add(String),
+    /// The response has none.
+    Remove,
 }
 
 /// The time for answers to requests for some paths.

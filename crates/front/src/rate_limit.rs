@@ -1,10 +1,8 @@
 //! Rate limits: how often each client may send requests (option `rate_limit`).
 //!
 //! A limit is a token bucket, kept as one moment for each client: the time until which its requests would take at the allowed
-//! rate (the generic cell rate algorithm). A moment that has passed can be forgotten. In reading order: [`paths`] (which
-//! requests a limit applies to), [`table`] (the moments of all clients), [`RateTable::count`].
+//! rate (the generic cell rate algorithm). A moment that has passed can be forgotten. In reading order: [`table`] (the moments of all clients), [`RateTable::count`].
 
-mod paths;
 mod table;
 
 use std::hash::{BuildHasher, RandomState};
@@ -13,10 +11,8 @@ use highball_config::{AppId, RateRule};
 
 use crate::budget::Origin;
 use crate::clock::Tally;
-use paths::is_about;
+use crate::path_pattern::is_about;
 use table::Table;
-
-pub(crate) use paths::plain;
 
 /// Shortest time between two log lines about clients of an application, in ms.
 const LOG_MS: u64 = 60_000;
@@ -54,7 +50,7 @@ impl RateTable {
     ) -> Result<(), Reached<'a>> {
         let mut reached: Option<Reached<'_>> = None;
         self.next.clear();
-        for limit in limits.iter().filter(|limit| is_about(limit, path)) {
+        for limit in limits.iter().filter(|limit| is_about(limit.pattern.as_ref(), path)) {
             let key = self.hasher.hash_one((app, client, limit));
             match next_moment(limit, self.moments.get(key), now_us) {
                 Ok(moment_us) => self.next.push((key, moment_us)),

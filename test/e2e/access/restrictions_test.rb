@@ -24,6 +24,7 @@ class RestrictionsTest < E2ETest
     "https" => { %w[-b 127.0.0.1 -p 0 --redirect-https on] => /needs an address for HTTPS/,
                  %w[-b 127.0.0.1 -p 0 --domain blog.example.org] => /needs an address for HTTPS/ },
     "hsts" => { %w[-b 127.0.0.1 -p 0 --hsts 1d] => /no address is for HTTPS/ },
+    "response_headers" => { %w[-b 127.0.0.1 -p 0 --response-headers X-Frame-Options] => /not a change to a header/ },
     "proxy_protocol" => { %w[-b 127.0.0.1 -p 0 --proxy-protocol-from 10.0.0.0/8] => /which is off/,
                           %w[-b 127.0.0.1 -p 0 --proxy-protocol v3] => /is not one of/ },
     "trusted_proxies" => { %w[-b 127.0.0.1 -p 0 --trusted-proxies loopbak] => /not a network.*did you mean loopback/ },

@@ -197,7 +197,13 @@ impl Connection {
             false => Vec::new(),
         };
         let lines = &[lines, hsts.unwrap_or_default(), id.map_or(&[], RequestId::line), &timing];
-        self.protocol.write_head(head, lines, &shared.date, &mut output.bytes)
+        match &request.header_changes {
+            None => self.protocol.write_head(head, lines, &shared.date, &mut output.bytes),
+            Some(changes) => {
+                let lines = changes.made_to(lines);
+                self.protocol.write_head(head, &[&lines], &shared.date, &mut output.bytes)
+            }
+        }
     }
 
     #[inline(never)]

@@ -6,8 +6,8 @@ use std::rc::Rc;
 use super::flow::{Decision, Flow};
 use super::routed::{Arrived, Routed};
 use super::steps::{
-    application, body_size, cache, developer, file, health, https, identity, login, maintenance, misdirected,
-    rate, redirect, submit,
+    application, body_size, cache, developer, file, headers, health, https, identity, login, maintenance,
+    misdirected, rate, redirect, submit,
 };
 use super::transaction::Transaction;
 use crate::route::app_state::AppState;
@@ -31,6 +31,7 @@ fn pass(transaction: &mut Transaction, arrived: Arrived<'_>) -> Flow<Rc<AppState
     misdirected::refuse(transaction, arrived)?;
     let (app, prefix_bytes) = application::require(found, transaction, arrived)?;
     let routed = Routed { arrived, app: &app, prefix_bytes };
+    headers::choose(transaction, routed);
     health::answer(transaction, routed)?;
     redirect::answer(transaction, routed)?;
     rate::limit(transaction, routed)?;

@@ -5,6 +5,7 @@ pub(super) mod body_size;
 pub(super) mod cache;
 pub(super) mod developer;
 pub(super) mod file;
+pub(super) mod headers;
 pub(super) mod health;
 pub(super) mod https;
 pub(crate) mod identity;

@@ -17,6 +17,7 @@ use crate::message::refusal::Refusal;
 use crate::message::request_head::{Method, RequestHead};
 use crate::message::request_id::RequestId;
 use crate::refusals::failure_pages::Audience;
+use crate::response_headers::HeaderChanges;
 use crate::route::app_state::Visit;
 use crate::shared::Shared;
 
@@ -45,6 +46,8 @@ pub(crate) struct Transaction {
     pub(crate) user: Option<Rc<[u8]>>,
     /// Request id, if requests get one.
     pub(crate) request_id: Option<RequestId>,
+    /// Changes to the header fields of the answer, if any apply.
+    pub(crate) header_changes: Option<Box<HeaderChanges>>,
     /// Whether a worker's answer says how long the request has waited and taken.
     pub(crate) reports_timing: bool,
     /// Who gets the page about a failure of the application.
@@ -117,6 +120,7 @@ impl Transaction {
             compression: None,
             user: None,
             request_id: None,
+            header_changes: None,
             reports_timing: false,
             audience: Audience::Public,
         }
@@ -137,11 +141,12 @@ impl Transaction {
             compression,
             user,
             request_id,
+            header_changes,
             reports_timing,
             audience,
         } = self;
         (*phase, *waited, *visit, *limit, *compression) = Default::default();
-        (*user, *request_id, *reports_timing, *audience) = Default::default();
+        (*user, *request_id, *header_changes, *reports_timing, *audience) = Default::default();
     }
 
     /// Answers with this, which is all of the answer; the body is left out where the method is HEAD.

@@ -32,6 +32,7 @@ use crate::rate_limit::RateLog;
 use crate::refusals::error_pages::{ErrorPages, PageName};
 use crate::refusals::failure::{DevelopmentPages, Failure, ShedLog};
 use crate::refusals::failure_pages::{Audience, Form, Page};
+use crate::response_headers::HeaderChanges;
 use crate::route::load_meter::LoadMeter;
 
 /// One application, as the front knows it.
@@ -164,6 +165,16 @@ impl AppState {
     /// What the configuration says of it. Not to be kept across an await.
     pub(crate) fn settings(&self) -> Ref<'_, App> {
         Ref::map(self.app.borrow(), |app| &**app)
+    }
+
+    /// Returns whether some header fields of its responses change.
+    pub(crate) fn has_header_rules(&self) -> bool {
+        !self.app.borrow().response_headers.is_empty()
+    }
+
+    /// Finds the changes to the header fields of responses to requests with this plain path.
+    pub(crate) fn header_changes(&self, path: &[u8]) -> Option<Box<HeaderChanges>> {
+        HeaderChanges::of(&self.app.borrow(), path)
     }
 
     /// Its configuration has changed; `log` is the server's.

@@ -6,7 +6,8 @@ use highball_config::{Network, RateRule};
 
 use crate::clock::turn_us;
 use crate::message::refusal::Refusal;
-use crate::rate_limit::{plain, Reached};
+use crate::path_pattern::plain;
+use crate::rate_limit::Reached;
 use crate::request::{Decision, Flow, Routed, Transaction};
 
 /// Refuses a request whose client has reached a limit. Counts others, once.

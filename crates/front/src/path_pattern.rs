@@ -1,10 +1,10 @@
-//! Paths of limits. Applications accept different spellings of a path, so a limit does, too: a client cannot evade it by
-//! another spelling.
+//! Paths of rate limits and of changes to header fields. Applications accept different spellings of a path, so these options do,
+//! too: a client cannot evade them by another spelling.
 
 use std::borrow::Cow;
 use std::iter;
 
-use highball_config::RateRule;
+use highball_config::settings::PathPattern;
 use memchr::memchr;
 
 use crate::http_syntax::first_byte;
@@ -47,10 +47,10 @@ fn made_plain(path: &[u8]) -> Vec<u8> {
     plain
 }
 
-/// Returns whether a limit applies to this plain path. `/login` also covers `/login.json`, which Rails takes to the same
-/// action.
-pub(super) fn is_about(limit: &RateRule, path: &[u8]) -> bool {
-    let Some(pattern) = limit.pattern.as_ref().map(|pattern| pattern.0.as_bytes()) else { return true };
+/// Returns whether a pattern, or its absence, covers this plain path. `/login` also covers `/login.json`, which Rails takes to
+/// the same action.
+pub(crate) fn is_about(pattern: Option<&PathPattern>, path: &[u8]) -> bool {
+    let Some(pattern) = pattern.map(|pattern| pattern.0.as_bytes()) else { return true };
     if let Some(beginning) = pattern.strip_suffix(b"*") {
         return path.starts_with(beginning) || beginning.strip_suffix(b"/") == Some(path);
     }
@@ -64,13 +64,9 @@ pub(super) fn is_about(limit: &RateRule, path: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use highball_config::settings::PathPattern;
-    use std::time::Duration;
 
     fn fits(pattern: &str, path: &str) -> bool {
-        let pattern = Some(PathPattern(pattern.to_owned()));
-        let limit = RateRule { pattern, requests: 1, period: Duration::from_secs(1), burst: 1 };
-        is_about(&limit, &plain(path.as_bytes()))
+        is_about(Some(&PathPattern(pattern.to_owned())), &plain(path.as_bytes()))
     }
 
     #[test]
