@@ -186,7 +186,7 @@ class ErrorPagesTest < E2ETest
     page = text_of(server.get("/slow", HTML, within: 30))
     assert_match(/worker 1 has not begun to answer within 500ms \(request_timeout\)/, page)
     assert_includes page, "<h2>shop.rb<span>:#{KETTLE}</span>"
-    assert_match(/Where worker 1 thread \d is/, page)
+    assert_match(/Backtrace of worker 1 thread \d/, page)
     assert_includes page, "--request-timeout"
     assert_match(%r{took too long to answer; the client gets 504.*request="GET /slow".*after=500ms}, server.log)
   end

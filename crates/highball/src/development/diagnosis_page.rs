@@ -84,7 +84,7 @@ impl Shown<'_> {
         let first = if sources.is_empty() { None } else { Some(sources.remove(0)) };
         let mut text = first.map(|source| self.source(source)).unwrap_or_default();
         let mut threads = threads.iter();
-        let where_is = |thread: &ThreadPlace| format!("Where {} is", thread.name);
+        let where_is = |thread: &ThreadPlace| format!("Backtrace of {}", thread.name);
         let title = threads.next().map_or("Backtrace".into(), where_is);
         text += &self.calls(&title, &error.backtrace, &mut sources);
         for cause in causes {
@@ -194,15 +194,16 @@ fn remedy(diagnosis: &Diagnosis) -> String {
         let _ = writeln!(text, "<p>{}</p>", Escaped(sentence));
     }
     if let Some(command) = &diagnosis.command {
-        let _ = writeln!(
-            text,
-            "<pre class=\"command\"><code>{}</code></pre>\n<p class=\"where\">in {}</p>",
-            Escaped(command),
-            Escaped(&visible_path(&diagnosis.folder))
-        );
+        let _ = writeln!(text, "<pre class=\"command\"><code>{}</code></pre>", Escaped(command));
+        if !SYSTEM_COMMANDS.iter().any(|name| command.starts_with(name)) {
+            let _ = writeln!(text, "<p class=\"where\">in {}</p>", Escaped(&visible_path(&diagnosis.folder)));
+        }
     }
     text + &then + "</section>\n"
 }
+
+/// Commands that do the same in every folder.
+const SYSTEM_COMMANDS: [&str; 2] = ["sudo ", "journalctl "];
 
 /// Where a console is, for an application that has `web-console`.
 fn console(diagnosis: &Diagnosis) -> &'static str {

@@ -426,15 +426,20 @@ fn limits_facts(page: &mut Page, limits: &KernelLimitsReport) {
 fn cache_line(cache: &CacheReport) -> String {
     let CacheReport { hits, misses, responses, bytes, max_bytes } = cache;
     let (used, most) = (mib(*bytes), mib(*max_bytes));
-    format!("{hits} hits, {misses} misses; {responses} responses stored, {used} of {most}")
+    let [hits, misses, responses] = [(*hits, "hit"), (*misses, "miss"), (*responses as u64, "response")]
+        .map(|(number, noun)| counted(number, noun));
+    format!("{hits}, {misses}; {responses} stored, {used} of {most}")
 }
 
 fn hub_line(hub: &HubReport) -> String {
     let HubReport { held, streams, published, kept, bytes, max_bytes, slow_closed } = hub;
     let (used, most) = (mib(*bytes), mib(*max_bytes));
+    let held = counted(*held as u64, "response");
+    let streams = counted(*streams as u64, "stream");
+    let published = counted(*published, "message");
+    let slow = counted(*slow_closed, "slow client");
     format!(
-        "{held} responses held, {streams} streams; {published} messages published, {kept} kept, {used} of {most}; {slow_closed} slow \
-         clients closed"
+        "{held} held, {streams}; {published} published, {kept} kept, {used} of {most}; {slow} disconnected"
     )
 }
 

@@ -308,11 +308,12 @@ fn request_lines(shown: &Shown<'_>, view: &View, room: usize) -> Vec<Line<'stati
     lines
 }
 
-/// Returns the request and what its thread does. A path that is too long loses its middle.
+/// Returns the request and what its thread does, which has at least half of the room, and what the path leaves. A path that is
+/// too long loses its middle.
 fn request_text(request: &RequestOverview, room: usize) -> (String, String) {
     let doing = request.doing.as_ref().map(|doing| format!("  – {doing}")).unwrap_or_default();
-    let doing = cut(&doing, room / 2);
     let what = format!("{} {}", request.method, request.path);
+    let doing = cut(&doing, (room / 2).max(room.saturating_sub(width(&what))));
     let room = room.saturating_sub(width(&doing));
     let letters: Vec<char> = what.chars().collect();
     if width(&what) <= room || letters.len() < room {
