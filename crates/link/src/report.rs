@@ -272,7 +272,7 @@ pub struct AppProcesses {
     #[serde(skip)]
     pub workers: Vec<WorkerProcess>,
     /// The processes that run beside the workers.
-    #[serde(default, skip_serializing_if = "Vec::is_empty", rename = "processes")]
+    #[serde(default, rename = "processes")]
     pub companions: Vec<CompanionProcess>,
     /// Workers that were replaced for a cause that lies in them, by cause: `timeout`, `unresponsive`, `memory`, `operator`.
     #[serde(skip)]

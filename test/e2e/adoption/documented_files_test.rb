@@ -149,6 +149,7 @@ class DocumentedFilesTest < DocumentedCodeTestCase
   private
 
   def assert_is_read(block, stage, file)
+    File.write(File.join(stage, "srv/blog/Procfile"), "web: highball\nworker: sleep 60\n")
     output, ended = HighballServer.run("config", "systemd", "--config", file, File.join(stage, "srv/blog"))
     assert_predicate ended, :success?, "#{block}: #{output}"
   end

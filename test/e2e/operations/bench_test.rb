@@ -81,7 +81,7 @@ class BenchTest < E2ETest
     assert_match(/^\| Highball \|(?: [\d,.]+(?: \([\d,.–]+\))? \|){7} 0 \| [\d,]+ \|$/, text)
     page, picture = %w[ORIGINS.md origins.svg].map { |name| File.read(File.join(@output, name)) }
     assert_match(/^\| blog \| Highball \|(?: [\d,.]+ \|){6} [67] \|$/, page, "memory and heaps")
-    assert_match(/^181 addresses|: .* 181 addresses/, page)
+    assert_match(/\. .*\b181 addresses, [\d.]+ KiB on average/, page)
     assert_includes picture, ">Highball</text>"
     _, log, status = bench(*arguments)
     assert_predicate status, :success?, log

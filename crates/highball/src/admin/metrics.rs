@@ -151,19 +151,20 @@ fn load(text: &mut Exposition, front: &FrontReport, apps: &[App<'_>]) {
     each(text, "highball_queue_length", "gauge", help, apps, |load| load.queue as f64);
     let help = "Requests that workers have begun, or are about to.";
     each(text, "highball_requests_in_flight", "gauge", help, apps, |load| {
-        load.workers.iter().map(|worker| (worker.in_flight + worker.placed) as f64).sum()
+        load.workers.iter().map(|worker| worker.in_flight + worker.placed).sum::<usize>() as f64
     });
     let help = "Streaming responses outside of their worker's threads.";
     each(text, "highball_streams", "gauge", help, apps, |load| {
-        load.workers.iter().map(|worker| worker.streams as f64).sum()
+        load.workers.iter().map(|worker| worker.streams).sum::<usize>() as f64
     });
     let help = "Serving threads of the workers that get requests.";
     each(text, "highball_threads", "gauge", help, apps, |load| {
-        load.workers.iter().filter(|worker| worker.serves).map(|worker| worker.threads as f64).sum()
+        load.workers.iter().filter(|worker| worker.serves).map(|worker| worker.threads).sum::<usize>() as f64
     });
     let help = "The largest number of serving threads that these workers may have.";
     each(text, "highball_threads_limit", "gauge", help, apps, |load| {
-        load.workers.iter().filter(|worker| worker.serves).map(|worker| worker.threads_most as f64).sum()
+        load.workers.iter().filter(|worker| worker.serves).map(|worker| worker.threads_most).sum::<usize>()
+            as f64
     });
     let help = "Time since the application last had a free thread, or ended an answer.";
     each(text, "highball_busy_seconds", "gauge", help, apps, |load| load.busy_for.as_secs_f64());

@@ -32,6 +32,7 @@ const KILLED_TIME: Duration = Duration::from_secs(5);
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct CompanionOrder {
     /// The working folder, below the application's folder or absolute.
+    #[serde(with = "highball_text::exact")]
     pub(crate) directory: Option<PathBuf>,
     /// The time that what is left has to end.
     pub(crate) stop_timeout: Duration,

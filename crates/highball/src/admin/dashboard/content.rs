@@ -120,7 +120,7 @@ impl Scene<'_> {
             (false, "serving") => "good",
             (false, _) => "busy",
         };
-        let rate: f64 = now.apps.iter().filter_map(|app| self.rates(app).requests).sum();
+        let rate = now.apps.iter().filter_map(|app| self.rates(app).requests).reduce(|sum, rate| sum + rate);
         let queue: usize = now.apps.iter().map(|app| app.queue).sum();
         let _ = write!(
             html,
@@ -132,7 +132,7 @@ impl Scene<'_> {
             duration(now.uptime_seconds),
             text(&state),
             counted(now.connections as u64, "connection"),
-            number(Some(rate)),
+            number(rate),
         );
         if self.view != View::All {
             html.push_str("<nav aria-label=\"Pages\"><a href=\"/\">All applications</a></nav>");
