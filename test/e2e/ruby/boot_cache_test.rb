@@ -40,7 +40,7 @@ class BootCacheTest < E2ETest
   def test_processes_do_not_know_of_it
     app = folder_with("config.ru" => "run ->(_env) { [200, {}, [ENV.keys.grep(/CACHE$/).join(' ')]] }\n",
                       "config/highball.rb" => "")
-    assert_equal "", serve(app, env: @env).get("/").body
+    assert_equal "", serve(app, env: @env.merge("HIGHBALL_TEST_CACHE" => nil)).get("/").body
   end
 
   def test_it_can_be_off

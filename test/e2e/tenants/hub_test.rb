@@ -33,8 +33,8 @@ class TenantHubTest < TenantsTestCase
     name, key = ask_victim(@server, "/address").body.split("/", 2)
     own = ask_attacker(@server, "/address").body.split("/", 2).last
     as_attacker do
-      assert_includes publish(name, key), "credentials"
-      assert_includes publish(name, own.sub(/\A\d+/, key[/\A\d+/])), "credentials"
+      assert_includes publish(name, key), "has this key"
+      assert_includes publish(name, own.sub(/\A\d+/, key[/\A\d+/])), "has this key"
       assert_match(/\A\0..\h{16}-\d+\z/m, publish(name, own))
     end
     as_user("bin") { assert_empty publish(name, key) }
