@@ -103,7 +103,7 @@ class TakenOverServerTest < SpawnerTestCase
       "an application that is not there" => [6, [0, 0, "/usr"].pack("CVa*")],
       "the attacker's application as root" => [6, [0, 0, attacker].pack("CVa*")],
       "the attacker's application as the victim" => [6, [0, Etc.getpwnam(VICTIM).uid, attacker].pack("CVa*")],
-      "another role" => [6, [2, Etc.getpwnam(ATTACKER).uid, attacker].pack("CVa*")],
+      "another role" => [6, [3, Etc.getpwnam(ATTACKER).uid, attacker].pack("CVa*")],
       "a signal that is none of the server's" => [7, [Signal.list["STOP"]].pack("C")],
       "a successor that there is not" => [9, [1, 1].pack("CV")], "no such order" => [13, ""],
       "the path of another address" => [11, "unix:#{@root_file}"], "nothing" => [0, ""]
