@@ -67,7 +67,7 @@ class SidekiqTest < E2ETest
     assert_includes server.log, 'highball --with sidekiq="bundle exec sidekiq"'
     command_output(server, "restart")
     assert_equal 1, server.log.scan("Sidekiq is in the bundle").length
-    assert_nil server.status["apps"].first["processes"]
+    assert_equal [], server.status["apps"].first["processes"]
     advice = highball("doctor", "-e", "production", @folder, within: 60, env: redis)
     assert_match(/^ok +jobs_elsewhere: Sidekiq/, advice)
   end

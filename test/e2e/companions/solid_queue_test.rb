@@ -24,7 +24,7 @@ class SolidQueueTest < E2ETest
 
   def test_without_the_variable_nothing_is_started_and_other_processes_replace_it
     server = serve_queue(env: {})
-    assert_nil server.status["apps"].first["processes"]
+    assert_equal [], server.status["apps"].first["processes"]
     server.stop
     server = serve_queue("--with", "other=sleep 600")
     assert_equal %w[other], names(server)
