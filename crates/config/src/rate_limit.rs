@@ -19,14 +19,11 @@ pub(crate) fn rate_limit(text: &str) -> Result<RateRule, String> {
     let wrong = || {
         format!("`{text}` is not a rate limit; write [PATH] NUMBER/UNIT [burst NUMBER], such as /login 5/min, with s, min, h or d")
     };
-    let words: Vec<&str> = text.split_ascii_whitespace().collect();
-    let (pattern, rest) = match &words[..] {
-        [path, rest @ ..] if path.starts_with('/') => (Some(value::path_pattern(path)?), rest),
-        rest => (None, rest),
-    };
-    let (rate, burst) = match rest {
-        [rate] => (*rate, None),
-        [rate, "burst", burst] => (*rate, Some(value::count(burst, &(1..=MOST_REQUESTS))?)),
+    let (pattern, limit) = value::after_paths(text)?;
+    let words: Vec<&str> = limit.split_ascii_whitespace().collect();
+    let (rate, burst) = match words[..] {
+        [rate] => (rate, None),
+        [rate, "burst", burst] => (rate, Some(value::count(burst, &(1..=MOST_REQUESTS))?)),
         _ => return Err(wrong()),
     };
     let (requests, unit) = rate.split_once('/').ok_or_else(wrong)?;

@@ -26,12 +26,8 @@ const OF_THE_SERVER: [&str; 11] = [
 
 /// A change for all paths, or for some.
 pub(crate) fn header_rule(text: &str) -> Result<HeaderRule, String> {
-    let text = text.trim();
-    let (pattern, rest) = match text.split_once([' ', '\t']) {
-        Some((path, rest)) if path.starts_with('/') => (Some(value::path_pattern(path)?), rest.trim_start()),
-        _ => (None, text),
-    };
-    let (name, change) = match (rest.strip_prefix('-'), rest.split_once(':')) {
+    let (pattern, rule) = value::after_paths(text)?;
+    let (name, change) = match (rule.strip_prefix('-'), rule.split_once(':')) {
         (Some(name), None) => (name, HeaderChange::Remove),
         (None, Some((name, value))) => match name.strip_prefix('+') {
             Some(name) => (name, HeaderChange::Add(field_value(value)?)),

@@ -431,6 +431,16 @@ pub(crate) fn path_pattern(text: &str) -> Result<PathPattern, String> {
     Ok(PathPattern(text.to_owned()))
 }
 
+/// Reads the paths that may stand before a rule, and returns the rule as well: `/login 5/min`, `5/min`.
+pub(crate) fn after_paths(text: &str) -> Result<(Option<PathPattern>, &str), String> {
+    let text = text.trim();
+    if !text.starts_with('/') {
+        return Ok((None, text));
+    }
+    let (paths, rule) = text.split_once(|next: char| next.is_ascii_whitespace()).unwrap_or((text, ""));
+    Ok((Some(path_pattern(paths)?), rule.trim_start()))
+}
+
 /// `Async::Scheduler`: the name of a class.
 pub(crate) fn class_name(text: &str) -> Result<String, String> {
     let is_constant = |name: &str| {

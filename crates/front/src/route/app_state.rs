@@ -167,11 +167,6 @@ impl AppState {
         Ref::map(self.app.borrow(), |app| &**app)
     }
 
-    /// Returns whether some header fields of its responses change.
-    pub(crate) fn has_header_rules(&self) -> bool {
-        !self.app.borrow().response_headers.is_empty()
-    }
-
     /// Finds the changes to the header fields of responses to requests with this plain path.
     pub(crate) fn header_changes(&self, path: &[u8]) -> Option<Box<HeaderChanges>> {
         HeaderChanges::of(&self.app.borrow(), path)
