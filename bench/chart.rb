@@ -2,8 +2,8 @@
 # frozen_string_literal: true
 
 # Draws the chart of the README, bench/chart.svg, from what was measured and published: requests per second, p99 and
-# memory of Redmine in ORIGINS.md (`highball bench origins`), and requests that fail in restarts in restarts.json
-# (`ruby bench/restarts.rb`):
+# memory of Redmine in ORIGINS.md (`highball bench origins`), and the slowest answer in restarts with the number of
+# requests that failed in restarts.json (`ruby bench/restarts.rb`):
 #
 #     ruby bench/chart.rb
 
@@ -19,13 +19,13 @@ module Measured
 
   module_function
 
-  # { "requests/s" => { "Puma" => 46.5, … }, … }
+  # { "Requests per second" => { "Puma" => "46.5", … }, … }: a number, and what follows it.
   def panels
     rows = tables
     speed = rows.reject { |row| row.first == APPLICATION }
     memory = rows.select { |row| row.first == APPLICATION }.map { |row| row.drop(1) }
     { "Requests per second" => of(speed, 4), "p99, ms" => of(speed, 6),
-      "Memory, MiB" => of(memory, 1), **failures }
+      "Memory, MiB" => of(memory, 1), **restarts }
   end
 
   # The cells of the application's tables.
@@ -40,19 +40,17 @@ module Measured
   def of(rows, column)
     SERVERS.transform_values do |name|
       row = rows.find { |cells| cells.first.include?(name) } or abort "ORIGINS.md has no row of #{name}"
-      Float(row.fetch(column).delete(",")[/\A[\d.]+/])
+      row.fetch(column).delete(",")[/\A[\d.]+/] or abort "ORIGINS.md has no figure of #{name}"
     end
   end
 
-  def failures
-    file = File.join(FOLDER, "restarts.json")
-    return {} unless File.exist?(file)
-
-    measured = JSON.parse(File.read(file))
+  def restarts
+    measured = JSON.parse(File.read(File.join(FOLDER, "restarts.json")))
     found = SERVERS.transform_values do |name|
-      measured["servers"].find { |one| one["server"].include?(name) }.fetch("failed").to_f
+      one = measured["servers"].find { |server| server["server"].include?(name) }
+      "#{one['slowest_ms']} (#{one['failed']} failed)"
     end
-    { "Failed requests in #{measured['restarts']} restarts" => found }
+    { "Slowest answer in #{measured['restarts']} restarts, ms" => found }
   end
 end
 
@@ -62,7 +60,7 @@ class Chart
   PANEL = 430 # width
   HEIGHT = 168
   LEFT = 122
-  LONGEST = 225
+  LONGEST = 195
   LINE = 27
   STYLE = "text{font:14px system-ui,sans-serif;fill:#333}.head{font-weight:600;fill:#1d2129}.soft{fill:#5d6470}" \
           ".bar{fill:#9aa7b2}.ours{fill:#1f55c4}.our{font-weight:600}" \
@@ -95,7 +93,7 @@ class Chart
 
   def panel(title, figures, left, top)
     better = title == MORE ? "more is better" : "less is better"
-    most = [figures.values.max, 1].max
+    most = [figures.values.map(&:to_f).max, 1].max
     bars = figures.each_with_index.map do |(name, value), index|
       bar(name, value, most, left, top + 34 + (index * LINE))
     end
@@ -105,13 +103,16 @@ class Chart
 
   def bar(name, value, most, left, top)
     bar, text = name == "Highball" ? ["ours", " class=\"our\""] : ["bar", ""]
-    width = [LONGEST * value / most, 1].max.round(1)
+    width = [LONGEST * value.to_f / most, 1].max.round(1)
     "<text#{text} x=\"#{left + LEFT - 8}\" y=\"#{top + 15}\" text-anchor=\"end\">#{CGI.escapeHTML(name)}</text>" \
       "<rect class=\"#{bar}\" x=\"#{left + LEFT}\" y=\"#{top}\" width=\"#{width}\" height=\"20\"/>" \
       "<text#{text} x=\"#{left + LEFT + width + 7}\" y=\"#{top + 15}\">#{shown(value)}</text>\n"
   end
 
-  def shown(value) = value.round.to_s.gsub(/(?<=\d)(?=(?:\d{3})+\z)/, ",")
+  def shown(text)
+    number, note = text.split(/(?= )/, 2)
+    "#{number.to_f.round.to_s.gsub(/(?<=\d)(?=(?:\d{3})+\z)/, ',')}#{note}"
+  end
 end
 
 chart = Chart.new(Measured.panels)

@@ -74,10 +74,10 @@ class Deployment
   # The workers' pids: those of the children of a process that have this in their title.
   def workers(pid, title) = ProcessFacts.tree(pid).select { |one| ProcessFacts.command_line(one).include?(title) }
 
-  # Waits until every worker is another one, and as many serve as before.
-  def wait_for_others(before, title)
+  # Waits until every worker that the block lists is another one, and as many serve as before.
+  def wait_for_others(before)
     Deadline.wait("new workers of #{self.class}", within: 120) do
-      now = @pids.flat_map { |pid| workers(pid, title) }.uniq
+      now = yield
       now.size >= WORKERS && !now.intersect?(before)
     end
   end
@@ -97,7 +97,7 @@ class Puma < Deployment
   def restart
     before = workers(@pids.last, "cluster worker")
     Process.kill(:USR1, @pids.last)
-    wait_for_others(before, "cluster worker")
+    wait_for_others(before) { workers(@pids.last, "cluster worker") }
   end
 end
 
@@ -117,9 +117,27 @@ class Passenger < Deployment
   end
 
   def restart
-    before = workers(@pids.last, "Passenger RubyApp")
-    order("passenger-config", "restart-app", APP, PASSENGER_INSTANCE_REGISTRY_DIR: path("tmp"))
-    wait_for_others(before, "Passenger RubyApp")
+    before = app_pids
+    order("passenger-config", "restart-app", APP, **instance)
+    wait_for_others(before) { app_pids }
+  end
+
+  # Its watchdog leaves the tree of the command that started it, and ends all others.
+  def stop
+    watchdog = File.read(path("passenger.pid")).to_i
+    Process.kill(:TERM, watchdog)
+    Deadline.wait("the end of Passenger", within: 60) { !ProcessFacts.alive?(watchdog) }
+  ensure
+    super
+  end
+
+  private
+
+  def instance = { PASSENGER_INSTANCE_REGISTRY_DIR: path("tmp") }
+
+  def app_pids
+    status = IO.popen(instance.transform_keys(&:to_s), "passenger-status", err: File::NULL, &:read)
+    status.scan(/\* PID: (\d+)/).flatten.map(&:to_i)
   end
 end
 
@@ -127,6 +145,14 @@ end
 class Unicorn < Deployment
   TITLE = "nginx → Unicorn"
   VERSION = %w[unicorn -v].freeze
+  # Its new master must not run within the application's bundle, which has no Unicorn.
+  CONFIGURATION = <<~RUBY.freeze
+    worker_processes #{WORKERS}
+    preload_app true
+    pid "FOLDER/pid"
+    listen "FOLDER/socket"
+    before_exec { |_server| %w[RUBYOPT RUBYLIB BUNDLE_GEMFILE].each { |name| ENV.delete(name) } }
+  RUBY
   NGINX = <<~NGINX
     user root root;
     daemon off;
@@ -146,8 +172,7 @@ class Unicorn < Deployment
   NGINX
 
   def start
-    File.write(path("unicorn.rb"), "worker_processes #{WORKERS}\npreload_app true\npid #{path('pid').dump}\n" \
-                                   "listen #{path('socket').dump}\n")
+    File.write(path("unicorn.rb"), CONFIGURATION.gsub("FOLDER", @folder))
     File.write(path("nginx.conf"), NGINX.gsub("FOLDER", @folder).gsub("PORT", port.to_s))
     run("unicorn", "--env", "production", "--no-default-middleware", "--config-file", path("unicorn.rb"),
         "#{APP}/config.ru")
@@ -164,7 +189,7 @@ class Unicorn < Deployment
     end
     @pids << master
     Process.kill(:QUIT, old)
-    wait_for_others(before, "worker[")
+    wait_for_others(before) { @pids.flat_map { |pid| workers(pid, "worker[") } }
   end
 
   private

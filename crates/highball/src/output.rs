@@ -32,6 +32,11 @@ pub(crate) fn complain(what: impl Display) {
     let _ = write_to(&mut stderr(), &format!("highball: {}\n", cut(&what, LONGEST)));
 }
 
+/// The URL by which a server that listens on every address is reached on this machine.
+pub(crate) fn on_this_machine(url: &str) -> String {
+    url.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:")
+}
+
 #[allow(clippy::disallowed_methods)] // what is written to it goes through `write_to`
 fn stdout() -> impl Write {
     io::stdout().lock()
@@ -50,6 +55,13 @@ fn write_to(out: &mut impl Write, text: &str) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_browser_is_led_to_an_address_that_it_can_open() {
+        assert_eq!(on_this_machine("http://0.0.0.0:3000/shop/"), "http://127.0.0.1:3000/shop/");
+        assert_eq!(on_this_machine("https://[::]:3000/"), "https://[::1]:3000/");
+        assert_eq!(on_this_machine("http://shop.example/"), "http://shop.example/");
+    }
 
     #[test]
     fn a_terminal_obeys_nothing_of_what_is_printed() {

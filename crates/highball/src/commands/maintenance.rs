@@ -8,7 +8,7 @@ use crate::commands::{announce, ask, unexpected, CommandError, LOOK_EVERY};
 use crate::control::finding::Instance;
 use crate::control::messages::{Answer, Question};
 use crate::control::selection::{is_selected, selected, the_only};
-use crate::output::progress;
+use crate::output::{on_this_machine, progress};
 use highball_config::{is_maintenance_file, MaintenanceSwitch, Selector};
 use highball_link::{AppReport, MaintenanceNotice, NOTICE_BYTES};
 use highball_tenant::{Links, TenantFolder};
@@ -60,7 +60,8 @@ fn switch_app(switch: &MaintenanceSwitch, app: &AppReport, instance: &Instance) 
             as_user_of(app, || write(path, &notice)).map_err(failed)?;
             wait(Some(since_ms), app, instance)?;
             progress(format_args!("{name}: visitors get 503 from now on"));
-            progress(format_args!("To pass, open {}?highball-maintenance={key}", app.url));
+            let url = on_this_machine(&app.url);
+            progress(format_args!("To pass, open {url}?highball-maintenance={key}"));
         }
     }
     Ok(())

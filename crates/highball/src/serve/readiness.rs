@@ -3,6 +3,7 @@
 use super::banner::{terminal, Banner};
 use crate::admin::Leaver;
 use crate::configuration::Configuration;
+use crate::output::on_this_machine;
 use crate::root::at_root;
 use crate::status::reports;
 use highball_config::{App, AppId, ShowDiagnosis};
@@ -208,11 +209,6 @@ pub(crate) fn browser_link(app: &App, binds: &[String], key: &DeveloperKey) -> O
     let host = rest.split([':', '/']).next().unwrap_or_default();
     let is_local = app.hosts.is_empty() || host == "localhost" || host.ends_with(".localhost");
     is_local.then(|| key.link(&url))
-}
-
-/// The URL by which a server that listens on every address is reached on this machine.
-fn on_this_machine(url: &str) -> String {
-    url.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:")
 }
 
 /// The port as it stands in a URL: not at all, if it is the usual one.
