@@ -6,8 +6,9 @@
 #     ruby bench/cable.rb [CLIENTS [WORKERS]] [-- OPTIONS OF HIGHBALL]
 #
 # Much depends on how long clients wait until they connect again: these do it at once, which is the worst case for the
-# server. `CABLE_WAIT=6..12` has them wait between 6 and 12 seconds. CABLE_TLS=1 measures over TLS. Needs Debian's
-# packages ruby-rails and redis-server.
+# server. `CABLE_WAIT=6..12` has them wait between 6 and 12 seconds. CABLE_TLS=1 measures over TLS. CABLE_EVERY=0.05 is
+# the time between two broadcasts, in seconds. CABLE_ADAPTER=highball has the server hold the WebSockets, and pass
+# broadcasts on; the default is a Redis. Needs Debian's packages ruby-rails and redis-server.
 
 require_relative "../test/support/highball_server"
 require_relative "../test/support/http_connection"
@@ -18,19 +19,23 @@ require "openssl"
 require "socket"
 require "tmpdir"
 
+ENV["HIGHBALL_CONTROL"] = HighballServer::CONTROL
+$LOAD_PATH.unshift(File.join(HighballServer::ROOT, "lib"))
+require "highball"
+
 # A Redis that keeps nothing, for broadcasts between workers.
 class CableRedis
-  attr_reader :port
-
   def initialize
     @port = TCPServer.open("127.0.0.1", 0) { |server| server.addr[1] }
     @pid = spawn("redis-server", "--port", @port.to_s, "--bind", "127.0.0.1", "--save", "", out: File::NULL)
     @socket = Deadline.wait("Redis", within: 20) { connect }
   end
 
+  def config = "  adapter: redis\n  url: redis://127.0.0.1:#{@port}/1\n  channel_prefix: blog\n"
+
   # As the adapter does.
-  def publish(channel, text)
-    words = ["PUBLISH", channel, text]
+  def publish(text)
+    words = ["PUBLISH", "blog:room", text]
     @socket.write("*3\r\n#{words.map { |word| "$#{word.bytesize}\r\n#{word}\r\n" }.join}")
     @socket.gets
   end
@@ -47,6 +52,13 @@ class CableRedis
   rescue Errno::ECONNREFUSED
     nil
   end
+end
+
+# Highball in its place.
+class CableHub
+  def config = "  adapter: highball\n"
+  def publish(text) = Highball.publish("cable:room", text)
+  def stop = nil
 end
 
 # A client of Action Cable that subscribes to one channel, and connects again when it is closed.
@@ -293,7 +305,7 @@ end
 class Cable
   PROCESSES = 2
   FIRST = 200 # clients before memory is looked at: what all share is there then
-  EVERY = 2 # seconds between two broadcasts
+  EVERY = Float(ENV.fetch("CABLE_EVERY", 2)) # seconds between two broadcasts
   SETTLES = 4 # seconds
   BACK_WITHIN = 200 # seconds
   CHANNEL = <<~RUBY
@@ -312,10 +324,10 @@ class Cable
 
   def run
     raise_limit
-    @redis = CableRedis.new
+    @bus = ENV["CABLE_ADAPTER"] == "highball" ? CableHub.new : CableRedis.new
     with_app { |app| with_server(app) { measure } }
   ensure
-    @redis&.stop
+    @bus&.stop
   end
 
   private
@@ -329,9 +341,8 @@ class Cable
       app = File.join(folder, "blog")
       FileUtils.cp_r(File.join(HighballServer::EXAMPLES, "blog"), app)
       File.write(File.join(app, "app/channels/room_channel.rb"), CHANNEL)
-      File.write(File.join(app, "config/cable.yml"),
-                 "production:\n  adapter: redis\n  url: redis://127.0.0.1:#{@redis.port}/1\n  channel_prefix: blog\n")
-      yield app
+      File.write(File.join(app, "config/cable.yml"), "production:\n#{@bus.config}")
+      Dir.chdir(app) { yield app }
     end
   end
 
@@ -365,7 +376,7 @@ class Cable
     report_memory(before, memory)
     broadcasting { restart }
   ensure
-    @processes&.each(&:finish)
+    @processes&.reverse_each(&:finish) # a later process has the sockets of those before it
   end
 
   def open_clients(total)
@@ -404,7 +415,7 @@ class Cable
     goes = true
     sender = Thread.new do
       while goes
-        @redis.publish("blog:room", JSON.generate(n: @sent += 1, text: "news"))
+        @bus.publish(JSON.generate(n: @sent += 1, text: "news"))
         sleep EVERY
       end
     end
@@ -452,12 +463,12 @@ class CableSummary
   end
 
   def lines
-    ["all clients were back after #{times('subscribed').last.round(1)} s",
+    ["all clients were back after #{times('subscribed').last.to_f.round(1)} s",
      "connections that ended: #{times('ended').length}, #{each(times('ended').length)} for each client; " \
      "by a close frame: #{@codes}; refused (503): #{times('refused').length}",
-     "most connections again: #{most_within(1)} in a second, #{most_within(0.1)} in a tenth",
-     "time without a subscription: #{@without_ms[@without_ms.length / 2].round} ms (median), " \
-     "#{@without_ms.last.round} ms (the longest)",
+     "most connections again: #{most_within(1).to_i} in a second, #{most_within(0.1).to_i} in a tenth",
+     "time without a subscription: #{@without_ms[@without_ms.length / 2].to_f.round} ms (median), " \
+     "#{@without_ms.last.to_f.round} ms (the longest)",
      "lost: #{@lost} of #{@lost + @heard} deliveries, #{each(@lost)} for each client"]
   end
 

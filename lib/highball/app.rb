@@ -67,7 +67,8 @@ module Highball
         PumaHooks.load(puma) if puma
         found.load
       end
-      new(puma ? PumaHooks.around(application) : application, folder, found).tap(&:show_log).tap(&:quicken_middleware)
+      app = new(puma ? PumaHooks.around(application) : application, folder, found)
+      app.tap(&:show_log).tap(&:quicken_middleware).tap(&:hold_cable)
     end
 
     # Calls the block, in which files are found and loaded faster.
@@ -107,6 +108,14 @@ module Highball
 
       PublicNames.install if rails?
       EntityTags.install
+    end
+
+    # The front holds the WebSockets of Action Cable, if the application uses Highball's adapter.
+    def hold_cable
+      return unless defined?(::ActionCable)
+
+      require_relative "cable"
+      @rack_app = Cable.around(@rack_app)
     end
 
     # "Rails 6.1.7", or "Rack" where no framework is known.

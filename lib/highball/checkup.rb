@@ -28,7 +28,7 @@ module Highball
 
     # All problems, as the control protocol describes them.
     def findings
-      found = threads + connections + [secret_key].compact
+      found = threads + connections + [secret_key, relayed_cable].compact
       found += more if @threads
       found.first(MOST).map(&:to_h)
     rescue StandardError => e # a check that fails is no reason not to serve
@@ -105,6 +105,17 @@ module Highball
                   what: "the application has no secret_key_base: requests with a session or a signed cookie will fail",
                   remedy: "Set SECRET_KEY_BASE in the environment, and keep it, or add it to the credentials.",
                   command: "export SECRET_KEY_BASE=$(openssl rand -hex 64)")
+    end
+
+    # Where Action Cable's WebSockets could be held (Highball::Cable), but for something in the application.
+    def relayed_cable
+      return unless defined?(Cable) && Cable.server && (problem = Cable.problem)
+
+      Finding.new(cause: :relayed_cable,
+                  what: "Action Cable's WebSockets are given to workers, and close when these restart: #{problem}",
+                  remedy: "Change that, or keep it: see \"What can't be held\" in docs/action-cable.md.")
+    rescue StandardError
+      nil # a connection class that cannot be loaded fails where it is used
     end
 
     def more

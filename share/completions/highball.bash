@@ -107,7 +107,7 @@ _highball() {
 
     case "${cmd}" in
         highball)
-            opts="-p -b -e -c -w -t -h -V --port --bind --proxy-protocol --proxy-protocol-from --trusted-proxies --canonical-host --redirects --response-headers --http2-cleartext --https --tls-certificate --tls-key --domain --domain-on-demand --domain-ask --acme-directory --acme-contact --acme-authorities --acme-eab-kid --acme-eab-key-file --acme-dns-hook --state-dir --redirect-https --hsts --environment --early-hints --config --puma-config --ruby --preload --jit --allocator --gc --boot-cache --with --procfile --workers --min-workers --max-workers --threads --refork-after --rest-mold-after --memory-limit --memory-budget --memory-max --cpu-max --pidfile --boot-timeout --drain-timeout --drain-grace --hijacked-drain-timeout --probe-path --warm-up --probe-timeout --max-boot-failures --head-timeout --tls-handshake-timeout --body-timeout --min-body-rate --idle-timeout --send-timeout --stream-idle-timeout --request-timeout --request-timeouts --request-timeout-header --timeout-interrupts --max-target --max-head --max-fields --max-body --body-memory --response-buffer --response-spool --max-buffers --max-connections --max-tls-handshakes --http2-streams --max-queue --max-streams --fibers --max-fibers --fiber-scheduler --spool-dir --max-spool --app-max-spool --max-cache --static-files --follow-symlinks --compress --cache --sendfile --max-held --max-held-streams --max-message --hub-history --hub-history-time --hub-heartbeat --max-hub --admin --admin-host --admin-actions --agent-check --stuck-after --maintenance-file --health-path --max-output --log-format --access-log --access-log-format --access-log-sample --request-start --server-timing --request-id --server-user --show-diagnosis --user --rate-limit --rate-limit-exempt --basic-auth --basic-auth-realm --no-new-privs --name --hosts --prefix --variables --pass-variables --prestart --sleep-after --help --version serve doctor config init status top restart refork upgrade maintenance stop memory bench help"
+            opts="-p -b -e -c -w -t -h -V --port --bind --proxy-protocol --proxy-protocol-from --trusted-proxies --canonical-host --redirects --response-headers --http2-cleartext --https --tls-certificate --tls-key --domain --domain-on-demand --domain-ask --acme-directory --acme-contact --acme-authorities --acme-eab-kid --acme-eab-key-file --acme-dns-hook --state-dir --redirect-https --hsts --environment --early-hints --config --puma-config --ruby --preload --jit --allocator --gc --boot-cache --with --procfile --workers --min-workers --max-workers --threads --refork-after --rest-mold-after --memory-limit --memory-budget --memory-max --cpu-max --pidfile --boot-timeout --drain-timeout --drain-grace --hijacked-drain-timeout --probe-path --warm-up --probe-timeout --max-boot-failures --head-timeout --tls-handshake-timeout --body-timeout --min-body-rate --idle-timeout --send-timeout --stream-idle-timeout --request-timeout --request-timeouts --request-timeout-header --timeout-interrupts --max-target --max-head --max-fields --max-body --body-memory --response-buffer --response-spool --max-buffers --max-connections --max-tls-handshakes --http2-streams --max-queue --max-streams --fibers --max-fibers --fiber-scheduler --spool-dir --max-spool --app-max-spool --max-cache --static-files --follow-symlinks --compress --cache --sendfile --max-held --max-held-streams --max-message --hub-history --hub-history-time --hub-heartbeat --hold-cable --max-cable-clients --max-cable-message --max-cable-streams --max-hub --admin --admin-host --admin-actions --agent-check --stuck-after --maintenance-file --health-path --max-output --log-format --access-log --access-log-format --access-log-sample --request-start --server-timing --request-id --server-user --show-diagnosis --user --rate-limit --rate-limit-exempt --basic-auth --basic-auth-realm --no-new-privs --name --hosts --prefix --variables --pass-variables --prestart --sleep-after --help --version serve doctor config init status top restart refork upgrade maintenance stop memory bench help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -525,6 +525,22 @@ _highball() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --hold-cable)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --max-cable-clients)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --max-cable-message)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --max-cable-streams)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --max-hub)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -671,7 +687,7 @@ _highball() {
             return 0
             ;;
         highball__subcmd__config)
-            opts="-p -b -e -c -w -t -h --port --bind --proxy-protocol --proxy-protocol-from --trusted-proxies --canonical-host --redirects --response-headers --http2-cleartext --https --tls-certificate --tls-key --domain --domain-on-demand --domain-ask --acme-directory --acme-contact --acme-authorities --acme-eab-kid --acme-eab-key-file --acme-dns-hook --state-dir --redirect-https --hsts --environment --early-hints --config --puma-config --ruby --preload --jit --allocator --gc --boot-cache --with --procfile --workers --min-workers --max-workers --threads --refork-after --rest-mold-after --memory-limit --memory-budget --memory-max --cpu-max --pidfile --boot-timeout --drain-timeout --drain-grace --hijacked-drain-timeout --probe-path --warm-up --probe-timeout --max-boot-failures --head-timeout --tls-handshake-timeout --body-timeout --min-body-rate --idle-timeout --send-timeout --stream-idle-timeout --request-timeout --request-timeouts --request-timeout-header --timeout-interrupts --max-target --max-head --max-fields --max-body --body-memory --response-buffer --response-spool --max-buffers --max-connections --max-tls-handshakes --http2-streams --max-queue --max-streams --fibers --max-fibers --fiber-scheduler --spool-dir --max-spool --app-max-spool --max-cache --static-files --follow-symlinks --compress --cache --sendfile --max-held --max-held-streams --max-message --hub-history --hub-history-time --hub-heartbeat --max-hub --admin --admin-host --admin-actions --agent-check --stuck-after --maintenance-file --health-path --max-output --log-format --access-log --access-log-format --access-log-sample --request-start --server-timing --request-id --server-user --show-diagnosis --user --rate-limit --rate-limit-exempt --basic-auth --basic-auth-realm --no-new-privs --name --hosts --prefix --variables --pass-variables --prestart --sleep-after --via --host --machines --memory --help nginx apache caddy haproxy lighttpd systemd kubernetes kamal nomad"
+            opts="-p -b -e -c -w -t -h --port --bind --proxy-protocol --proxy-protocol-from --trusted-proxies --canonical-host --redirects --response-headers --http2-cleartext --https --tls-certificate --tls-key --domain --domain-on-demand --domain-ask --acme-directory --acme-contact --acme-authorities --acme-eab-kid --acme-eab-key-file --acme-dns-hook --state-dir --redirect-https --hsts --environment --early-hints --config --puma-config --ruby --preload --jit --allocator --gc --boot-cache --with --procfile --workers --min-workers --max-workers --threads --refork-after --rest-mold-after --memory-limit --memory-budget --memory-max --cpu-max --pidfile --boot-timeout --drain-timeout --drain-grace --hijacked-drain-timeout --probe-path --warm-up --probe-timeout --max-boot-failures --head-timeout --tls-handshake-timeout --body-timeout --min-body-rate --idle-timeout --send-timeout --stream-idle-timeout --request-timeout --request-timeouts --request-timeout-header --timeout-interrupts --max-target --max-head --max-fields --max-body --body-memory --response-buffer --response-spool --max-buffers --max-connections --max-tls-handshakes --http2-streams --max-queue --max-streams --fibers --max-fibers --fiber-scheduler --spool-dir --max-spool --app-max-spool --max-cache --static-files --follow-symlinks --compress --cache --sendfile --max-held --max-held-streams --max-message --hub-history --hub-history-time --hub-heartbeat --hold-cable --max-cable-clients --max-cable-message --max-cable-streams --max-hub --admin --admin-host --admin-actions --agent-check --stuck-after --maintenance-file --health-path --max-output --log-format --access-log --access-log-format --access-log-sample --request-start --server-timing --request-id --server-user --show-diagnosis --user --rate-limit --rate-limit-exempt --basic-auth --basic-auth-realm --no-new-privs --name --hosts --prefix --variables --pass-variables --prestart --sleep-after --via --host --machines --memory --help nginx apache caddy haproxy lighttpd systemd kubernetes kamal nomad"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1086,6 +1102,22 @@ _highball() {
                     return 0
                     ;;
                 --hub-heartbeat)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --hold-cable)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --max-cable-clients)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --max-cable-message)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --max-cable-streams)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1237,7 +1269,7 @@ _highball() {
             return 0
             ;;
         highball__subcmd__doctor)
-            opts="-p -b -e -c -w -t -h --port --bind --proxy-protocol --proxy-protocol-from --trusted-proxies --canonical-host --redirects --response-headers --http2-cleartext --https --tls-certificate --tls-key --domain --domain-on-demand --domain-ask --acme-directory --acme-contact --acme-authorities --acme-eab-kid --acme-eab-key-file --acme-dns-hook --state-dir --redirect-https --hsts --environment --early-hints --config --puma-config --ruby --preload --jit --allocator --gc --boot-cache --with --procfile --workers --min-workers --max-workers --threads --refork-after --rest-mold-after --memory-limit --memory-budget --memory-max --cpu-max --pidfile --boot-timeout --drain-timeout --drain-grace --hijacked-drain-timeout --probe-path --warm-up --probe-timeout --max-boot-failures --head-timeout --tls-handshake-timeout --body-timeout --min-body-rate --idle-timeout --send-timeout --stream-idle-timeout --request-timeout --request-timeouts --request-timeout-header --timeout-interrupts --max-target --max-head --max-fields --max-body --body-memory --response-buffer --response-spool --max-buffers --max-connections --max-tls-handshakes --http2-streams --max-queue --max-streams --fibers --max-fibers --fiber-scheduler --spool-dir --max-spool --app-max-spool --max-cache --static-files --follow-symlinks --compress --cache --sendfile --max-held --max-held-streams --max-message --hub-history --hub-history-time --hub-heartbeat --max-hub --admin --admin-host --admin-actions --agent-check --stuck-after --maintenance-file --health-path --max-output --log-format --access-log --access-log-format --access-log-sample --request-start --server-timing --request-id --server-user --show-diagnosis --user --rate-limit --rate-limit-exempt --basic-auth --basic-auth-realm --no-new-privs --name --hosts --prefix --variables --pass-variables --prestart --sleep-after --json --help"
+            opts="-p -b -e -c -w -t -h --port --bind --proxy-protocol --proxy-protocol-from --trusted-proxies --canonical-host --redirects --response-headers --http2-cleartext --https --tls-certificate --tls-key --domain --domain-on-demand --domain-ask --acme-directory --acme-contact --acme-authorities --acme-eab-kid --acme-eab-key-file --acme-dns-hook --state-dir --redirect-https --hsts --environment --early-hints --config --puma-config --ruby --preload --jit --allocator --gc --boot-cache --with --procfile --workers --min-workers --max-workers --threads --refork-after --rest-mold-after --memory-limit --memory-budget --memory-max --cpu-max --pidfile --boot-timeout --drain-timeout --drain-grace --hijacked-drain-timeout --probe-path --warm-up --probe-timeout --max-boot-failures --head-timeout --tls-handshake-timeout --body-timeout --min-body-rate --idle-timeout --send-timeout --stream-idle-timeout --request-timeout --request-timeouts --request-timeout-header --timeout-interrupts --max-target --max-head --max-fields --max-body --body-memory --response-buffer --response-spool --max-buffers --max-connections --max-tls-handshakes --http2-streams --max-queue --max-streams --fibers --max-fibers --fiber-scheduler --spool-dir --max-spool --app-max-spool --max-cache --static-files --follow-symlinks --compress --cache --sendfile --max-held --max-held-streams --max-message --hub-history --hub-history-time --hub-heartbeat --hold-cable --max-cable-clients --max-cable-message --max-cable-streams --max-hub --admin --admin-host --admin-actions --agent-check --stuck-after --maintenance-file --health-path --max-output --log-format --access-log --access-log-format --access-log-sample --request-start --server-timing --request-id --server-user --show-diagnosis --user --rate-limit --rate-limit-exempt --basic-auth --basic-auth-realm --no-new-privs --name --hosts --prefix --variables --pass-variables --prestart --sleep-after --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1652,6 +1684,22 @@ _highball() {
                     return 0
                     ;;
                 --hub-heartbeat)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --hold-cable)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --max-cable-clients)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --max-cable-message)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --max-cable-streams)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -2111,7 +2159,7 @@ _highball() {
             return 0
             ;;
         highball__subcmd__serve)
-            opts="-p -b -e -c -w -t -h --port --bind --proxy-protocol --proxy-protocol-from --trusted-proxies --canonical-host --redirects --response-headers --http2-cleartext --https --tls-certificate --tls-key --domain --domain-on-demand --domain-ask --acme-directory --acme-contact --acme-authorities --acme-eab-kid --acme-eab-key-file --acme-dns-hook --state-dir --redirect-https --hsts --environment --early-hints --config --puma-config --ruby --preload --jit --allocator --gc --boot-cache --with --procfile --workers --min-workers --max-workers --threads --refork-after --rest-mold-after --memory-limit --memory-budget --memory-max --cpu-max --pidfile --boot-timeout --drain-timeout --drain-grace --hijacked-drain-timeout --probe-path --warm-up --probe-timeout --max-boot-failures --head-timeout --tls-handshake-timeout --body-timeout --min-body-rate --idle-timeout --send-timeout --stream-idle-timeout --request-timeout --request-timeouts --request-timeout-header --timeout-interrupts --max-target --max-head --max-fields --max-body --body-memory --response-buffer --response-spool --max-buffers --max-connections --max-tls-handshakes --http2-streams --max-queue --max-streams --fibers --max-fibers --fiber-scheduler --spool-dir --max-spool --app-max-spool --max-cache --static-files --follow-symlinks --compress --cache --sendfile --max-held --max-held-streams --max-message --hub-history --hub-history-time --hub-heartbeat --max-hub --admin --admin-host --admin-actions --agent-check --stuck-after --maintenance-file --health-path --max-output --log-format --access-log --access-log-format --access-log-sample --request-start --server-timing --request-id --server-user --show-diagnosis --user --rate-limit --rate-limit-exempt --basic-auth --basic-auth-realm --no-new-privs --name --hosts --prefix --variables --pass-variables --prestart --sleep-after --help"
+            opts="-p -b -e -c -w -t -h --port --bind --proxy-protocol --proxy-protocol-from --trusted-proxies --canonical-host --redirects --response-headers --http2-cleartext --https --tls-certificate --tls-key --domain --domain-on-demand --domain-ask --acme-directory --acme-contact --acme-authorities --acme-eab-kid --acme-eab-key-file --acme-dns-hook --state-dir --redirect-https --hsts --environment --early-hints --config --puma-config --ruby --preload --jit --allocator --gc --boot-cache --with --procfile --workers --min-workers --max-workers --threads --refork-after --rest-mold-after --memory-limit --memory-budget --memory-max --cpu-max --pidfile --boot-timeout --drain-timeout --drain-grace --hijacked-drain-timeout --probe-path --warm-up --probe-timeout --max-boot-failures --head-timeout --tls-handshake-timeout --body-timeout --min-body-rate --idle-timeout --send-timeout --stream-idle-timeout --request-timeout --request-timeouts --request-timeout-header --timeout-interrupts --max-target --max-head --max-fields --max-body --body-memory --response-buffer --response-spool --max-buffers --max-connections --max-tls-handshakes --http2-streams --max-queue --max-streams --fibers --max-fibers --fiber-scheduler --spool-dir --max-spool --app-max-spool --max-cache --static-files --follow-symlinks --compress --cache --sendfile --max-held --max-held-streams --max-message --hub-history --hub-history-time --hub-heartbeat --hold-cable --max-cable-clients --max-cable-message --max-cable-streams --max-hub --admin --admin-host --admin-actions --agent-check --stuck-after --maintenance-file --health-path --max-output --log-format --access-log --access-log-format --access-log-sample --request-start --server-timing --request-id --server-user --show-diagnosis --user --rate-limit --rate-limit-exempt --basic-auth --basic-auth-realm --no-new-privs --name --hosts --prefix --variables --pass-variables --prestart --sleep-after --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2526,6 +2574,22 @@ _highball() {
                     return 0
                     ;;
                 --hub-heartbeat)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --hold-cable)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --max-cable-clients)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --max-cable-message)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --max-cable-streams)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

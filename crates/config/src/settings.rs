@@ -525,6 +525,14 @@ pub struct HubLimits {
     pub history_time: Duration,
     /// How often a held response gets a comment that keeps proxies from closing it.
     pub heartbeat: Duration,
+    /// Whether the front holds the WebSockets of Action Cable.
+    pub hold_cable: bool,
+    /// Most of them; beyond it 503 with Retry-After.
+    pub cable_clients: u32,
+    /// Largest message of one of their clients, in bytes; a larger one ends the WebSocket.
+    pub cable_message_bytes: u64,
+    /// Most subscriptions, and most streams, of one of them; further subscriptions are rejected.
+    pub cable_streams: u32,
 }
 
 /// A limit on the requests of each client, for an application, or for some of its paths.

@@ -7,11 +7,12 @@
 //! [`reading`] (the head of a request), [`upload`] (its body), [`answer`] (waiting for what a worker answers), [`cached`]
 //! (sending what the cache has stored), [`refusing`] (sending an error), [`output`] (what is written to the socket), [`relay`]
 //! (a connection that the application has taken over), [`web_socket`] (what is known of it, if it
-//! is one), [`server_close`] (how the server ends it), [`held`] (a response that goes on with published messages), [`closing`]
-//! (ending a connection).
+//! is one), [`server_close`] (how the server ends it), [`held`] (a response that goes on with published messages), [`cable`] (a
+//! WebSocket that the front holds), [`closing`] (ending a connection).
 
 mod answer;
 mod asked_name;
+mod cable;
 mod cached;
 mod closing;
 mod held;
@@ -46,6 +47,7 @@ use preface::Beginning;
 use received::Received;
 use secured::Secured;
 
+use crate::cable::Cable;
 use crate::message::refusal::Refusal;
 use crate::message::request_head::{BodyFraming, RequestHead};
 use crate::protocol::http2::Http2;
@@ -117,6 +119,8 @@ enum End {
     TakenOver(OwnedFd),
     /// The application has answered, and the response goes on with published messages.
     Held(Box<Held>),
+    /// The application has accepted a WebSocket of Action Cable, and the front holds it.
+    Cable(Box<Cable>),
     /// The client has gone, or sent nothing for too long.
     Gone,
     /// The answer is cut off, and the client must notice.
@@ -162,6 +166,7 @@ async fn live(begun: ColdFuture<'static, Option<Begun>>) {
         // It may be open for days, and the task that reads requests takes more memory than is needed now.
         End::TakenOver(socket) => drop(spawn_local(connection.serve_taken_over(socket))),
         End::Held(held) => drop(spawn_local(connection.serve_held(held))),
+        End::Cable(cable) => drop(spawn_local(connection.serve_held_cable(cable))),
         end => connection.close(end).await,
     }
 }
@@ -280,6 +285,22 @@ impl Connection {
         self.close(end).await;
     }
 
+    /// The rest of its life, once its WebSocket is held.
+    async fn serve_held_cable(mut self: Box<Self>, mut cable: Box<Cable>) {
+        let end = self.serve_cable(&mut cable).await;
+        self.close(end).await;
+        self.leave_cable(cable).await;
+    }
+
+    /// The same for a stream, whose task need not have room for that.
+    fn serve_cable_of_stream(&mut self, mut cable: Box<Cable>) -> ColdFuture<'_, End> {
+        Box::pin(async move {
+            let end = self.serve_cable(&mut cable).await;
+            self.leave_cable(cable).await;
+            end
+        })
+    }
+
     /// Serves its requests. Returns its end.
     async fn serve_all(&mut self) -> End {
         loop {
@@ -300,6 +321,7 @@ impl Connection {
             Ok(()) => End::Done,
             Err(End::TakenOver(socket)) => self.relay(socket).await,
             Err(End::Held(held)) => self.hold(held).await,
+            Err(End::Cable(cable)) => self.serve_cable_of_stream(cable).await,
             Err(end) => end,
         }
     }
@@ -380,7 +402,7 @@ impl Connection {
         if let Err(end) = &served {
             self.note_end_of_request(end);
         }
-        if !matches!(served, Err(End::TakenOver(_) | End::Held(_))) {
+        if !matches!(served, Err(End::TakenOver(_) | End::Held(_) | End::Cable(_))) {
             self.request.leave_app(Leave::MayFinish, &self.shared);
         }
         served
@@ -396,7 +418,7 @@ impl Connection {
                 self.request.record_departure(&self.client.peer, &self.shared);
             }
             End::CutOff => self.shared.note_unanswered(|unanswered| unanswered.cut_off += 1),
-            End::Done | End::Linger | End::TakenOver(_) | End::Held(_) => {}
+            End::Done | End::Linger | End::TakenOver(_) | End::Held(_) | End::Cable(_) => {}
         }
     }
 }

@@ -3,7 +3,8 @@
 //!
 //! In reading order: this file (publishing, subscribing, limits); [`message`] (a message as an event, and its id); [`streams`]
 //! (the messages that each stream keeps); [`subscription`] (one client's position); [`listener`] (the position of a process that
-//! receives messages of many streams); [`fan_out`] (waking subscribers, a few in each turn of the event loop).
+//! receives messages of many streams); [`feed`] (the position of a WebSocket of Action Cable); [`cables`] (the number of these, and
+//! whether they can be held); [`fan_out`] (waking subscribers, a few in each turn of the event loop).
 //!
 //! A message has one copy in memory, in its stream. A subscriber has a position, which is the number of its next message, and
 //! no buffer: its connection takes messages from the streams when the client reads. So replay and new messages share one path,
@@ -13,7 +14,9 @@
 //! All messages of an application share one sequence of numbers. So the id of its last event says what a client has of every
 //! stream.
 
+mod cables;
 mod fan_out;
+mod feed;
 mod listener;
 mod message;
 mod streams;
@@ -33,11 +36,14 @@ use crate::budget::{Account, Permit, Share};
 use crate::clock::spread::Spread;
 use crate::clock::{now_ms, Tally};
 
+pub(crate) use cables::CableOffer;
 pub(crate) use fan_out::FanOut;
+pub(crate) use feed::{Fed, Feed};
 pub(crate) use listener::Listener;
 pub(crate) use message::{Draft, EventId};
 pub(crate) use subscription::{Subscription, Taken};
 
+use cables::Cables;
 use message::{is_stream_name, Message};
 use streams::{Stream, Streams};
 use subscription::Line;
@@ -99,6 +105,7 @@ pub(crate) struct Hub {
     /// Number of the last subscription.
     last_key: Cell<u64>,
     held: Cell<usize>,
+    cables: Cables,
     slow_closed: Cell<u64>,
     missed: Tally,
     heartbeats: Spread,
@@ -129,6 +136,7 @@ impl Hub {
             last: Cell::new(0),
             last_key: Cell::new(0),
             held: Cell::new(0),
+            cables: Cables::default(),
             slow_closed: Cell::new(0),
             missed: Tally::default(),
             heartbeats: Spread::default(),
@@ -173,6 +181,8 @@ impl Hub {
         let streams = self.streams.borrow();
         (self.last.get() > 0 || self.last_key.get() > 0).then(|| HubReport {
             held: self.held.get(),
+            cable_clients: self.cables.clients(),
+            cable_commands: self.cables.commands(),
             streams: streams.count(),
             published: self.last.get(),
             kept: streams.kept(),
@@ -295,7 +305,7 @@ impl Hub {
         }
     }
 
-    /// Counts a client whose response ends because it is too slow.
+    /// Counts a client whose response or WebSocket ends because it is too slow.
     pub(crate) fn note_slow(&self) {
         self.slow_closed.set(self.slow_closed.get() + 1);
     }

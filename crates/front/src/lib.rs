@@ -14,7 +14,7 @@
 //! - [`compression`]: of answers, on their way from the exchange to the protocol;
 //! - [`exchange`]: a request and its answer: bodies, what a worker sends, spool files, within a [`budget`];
 //! - `dispatch`: the request queue, and which worker gets a request;
-//! - `hub`: messages to clients whose responses are held; `publishers`: how processes of an application publish them;
+//! - `hub`: messages to clients whose responses are held; `cable`: WebSockets of Action Cable that are held; `publishers`: how processes of an application publish them;
 //! - [`refusals`]: every answer that is an error of the front's own, and what is known of a request that got one;
 //! - `https`: sending clients to HTTPS, and keeping them there, and names that get a certificate when a client asks for one;
 //!   `location`: where redirects lead; `path_pattern`: paths of options; `response_headers`: fields that an option changes;
@@ -33,6 +33,7 @@ mod access_log;
 mod aside;
 mod basic_auth;
 pub mod budget;
+mod cable;
 pub mod cache;
 mod canary;
 mod clock;

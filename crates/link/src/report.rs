@@ -458,6 +458,12 @@ pub struct CacheReport {
 pub struct HubReport {
     /// Held responses.
     pub held: usize,
+    /// Held WebSockets of Action Cable.
+    #[serde(default)]
+    pub cable_clients: usize,
+    /// Questions about them that workers got.
+    #[serde(default)]
+    pub cable_commands: u64,
     /// Streams of messages that have subscribers or kept messages.
     pub streams: usize,
     /// Messages that were published.
@@ -468,7 +474,7 @@ pub struct HubReport {
     pub bytes: u64,
     /// Limit on that.
     pub max_bytes: u64,
-    /// Held responses that were closed because their clients fell too far behind.
+    /// Held responses and WebSockets that were closed because their clients fell too far behind.
     pub slow_closed: u64,
 }
 

@@ -29,6 +29,11 @@ module ActionCable
         subscribers.remove_subscriber(name_of(channel), callback)
       end
 
+      # The stream of the hub that has the broadcasts of this channel.
+      def stream_name(channel)
+        STREAMS + name_of(channel_with_prefix(channel))
+      end
+
       def shutdown
         @subscribers&.shutdown
       end

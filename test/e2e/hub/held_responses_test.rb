@@ -41,7 +41,7 @@ class HeldResponsesTest < E2ETest
     end
     refute_includes clients.first.head.downcase, "highball"
     assert_equal [20, 1, 101], hub.values_at("held", "streams", "published")
-    assert_includes command_output(@server, "status"), "20 responses held"
+    assert_includes command_output(@server, "status"), "20 responses and 0 WebSockets held"
   end
 
   def test_a_client_that_returns_gets_what_it_has_missed

@@ -13,8 +13,8 @@ class CableAdapterTest < E2ETest
     @app = copy_of_example("blog")
     File.write(File.join(@app, "app/channels/room_channel.rb"), CableClient::CHANNEL)
     File.write(File.join(@app, "config/cable.yml"), "production:\n  adapter: highball\n")
-    @server = serve(@app, "--boot-timeout", "#{BOOTS_WITHIN}s", "--hijacked-drain-timeout", "20s",
-                    workers: WORKERS, within: BOOTS_WITHIN)
+    options = ["--boot-timeout", "#{BOOTS_WITHIN}s", "--hijacked-drain-timeout", "20s", "--hold-cable", "off"]
+    @server = serve(@app, *options, workers: WORKERS, within: BOOTS_WITHIN)
     @clients = []
   end
 

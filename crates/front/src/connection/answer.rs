@@ -85,7 +85,7 @@ impl Connection {
                 Err(End::CutOff)
             }
             Answered::Hijacked(socket) => Err(self.hand_over(app, socket, status, body_bytes)),
-            Answered::Held => Err(self.held(body_bytes)),
+            Answered::Held => Err(self.held(app, body_bytes)),
         }
     }
 
@@ -100,9 +100,13 @@ impl Connection {
         End::TakenOver(socket)
     }
 
-    /// The application has answered, and the front holds the response.
+    /// The application has answered, and the front holds the response, or the WebSocket.
     #[cold]
-    fn held(&self, body_bytes: u64) -> End {
+    fn held(&mut self, app: &AppState, body_bytes: u64) -> End {
+        let for_front = self.request.exchange.borrow().response.take_for_front();
+        if let Some(answer) = for_front {
+            return self.begin_cable(app, answer);
+        }
         let held = self.request.exchange.borrow().response.take_held();
         held.map_or(End::CutOff, |subscription| End::Held(Held::new(subscription, body_bytes)))
     }
@@ -203,7 +207,7 @@ impl Connection {
         // The worker may have more for which there was no room.
         let goes_on = news || inner.response.may_go_on();
         let more = goes_on && inner.place != Place::Connection;
-        if inner.response.is_held() {
+        if inner.response.is_held() || inner.response.is_for_front() {
             self.request.compression = None; // it would keep memory for each client as long as that stays
         }
         drop(inner);

@@ -32,6 +32,10 @@ const MAX_FILES: u32 = 16;
 /// Bytes in memory that each answer may have, also where buffers are full: each goes on.
 const FREE_BYTES: usize = 16 * 1024;
 
+/// The longest text for the front about a WebSocket of Action Cable, in bytes: what it transmits is in there. The front reads all of it in
+/// one go.
+const CABLE_BYTES: usize = 1 << 20;
+
 /// The Retry-After of a refused stream, in seconds.
 pub(crate) const RETRY_STREAM_SECONDS: u32 = 5;
 
@@ -158,6 +162,8 @@ pub struct Response {
     hub: Option<(Rc<Hub>, u64)>,
     /// What it goes on with when the application's part is complete, if it is held.
     held: Option<Box<Subscription>>,
+    /// The body, as far as it has come, if it is for the front: about a WebSocket of Action Cable.
+    cable: Option<Vec<u8>>,
 }
 
 impl Default for Response {
@@ -198,6 +204,7 @@ impl Response {
             exception: Vec::new(),
             hub: None,
             held: None,
+            cable: None,
         }
     }
 
@@ -220,6 +227,17 @@ impl Response {
     /// Whether the application has it held.
     pub(crate) fn is_held(&self) -> bool {
         self.held.is_some()
+    }
+
+    /// Whether its body is for the front.
+    pub(crate) fn is_for_front(&self) -> bool {
+        self.cable.is_some()
+    }
+
+    /// The body, if it is for the front, and the number of the application's last message when the request came.
+    pub(crate) fn take_for_front(&mut self) -> Option<(Vec<u8>, u64)> {
+        let after = self.hub.as_ref().map_or(0, |(_, after)| *after);
+        self.cable.take().filter(|_| self.progress == Progress::Ended).map(|text| (text, after))
     }
 
     /// What it goes on with, if it is held.
@@ -286,6 +304,7 @@ impl Response {
         self.is_of_fiber = false;
         self.exception = Vec::new();
         self.held = None;
+        self.cable = None;
     }
 
     /// How far it has come.
@@ -343,7 +362,8 @@ impl Response {
     /// Counts what is in memory, but for what each answer may have there.
     fn count(&mut self) {
         if let Some(held) = &self.held_bytes {
-            let bytes = self.events.waiting_bytes() + self.taken_bytes;
+            let for_front = self.cable.as_ref().map_or(0, Vec::len);
+            let bytes = self.events.waiting_bytes() + self.taken_bytes + for_front;
             held.set(bytes.saturating_sub(FREE_BYTES) as u64);
         }
     }
@@ -367,6 +387,7 @@ impl Response {
         self.taken_bytes = 0;
         self.held_bytes = None;
         self.held = None;
+        self.cable = None;
     }
 
     /// From now on what the client does not take goes to a spool file in `folder`, so that the worker need not
@@ -399,7 +420,11 @@ impl Response {
     /// may lead to a file.
     pub(crate) fn has_body_under_way(&self) -> bool {
         let has_begun = self.body_bytes > 0 || self.streams_at_once;
-        let is_written = has_begun && !self.hijack_announced && self.sent_file.is_none() && self.files == 0;
+        let is_written = has_begun
+            && !self.hijack_announced
+            && self.sent_file.is_none()
+            && self.files == 0
+            && !self.is_for_front();
         self.progress == Progress::Streaming && is_written
     }
 
@@ -608,7 +633,7 @@ impl Response {
                 .flatten(),
             ..self.context
         };
-        let (mut is_chunked, mut replacement) = (false, None);
+        let (mut is_chunked, mut is_for_front, mut replacement) = (false, false, None);
         let (hub, held) = (self.hub.as_ref(), &mut self.held);
         let pushed = self.events.push_head(|lines| {
             let mut read = response_head::read(payload, &context, lines)?;
@@ -616,8 +641,9 @@ impl Response {
                 *held = hub.map(|(hub, after)| hold(payload, hub, *after, &mut read)).transpose()?.flatten();
             }
             is_chunked = read.body_is_chunked;
+            is_for_front = read.is_for_front;
             let mut watch = self.watch.as_mut().filter(|_| !read.head.is_interim());
-            if read.names_file || read.names_streams {
+            if read.names_file || read.names_streams || read.is_for_front {
                 watch.iter_mut().for_each(|watch| watch.give_up());
             }
             let asked = self.conditions.as_deref();
@@ -635,6 +661,7 @@ impl Response {
                 self.body = body;
                 self.sent_file = context.sent_file;
                 self.hijack_announced = context.hijack;
+                self.cable = is_for_front.then(Vec::new);
                 self.missing = if let AnswerBody::Length(length) = body { length } else { 0 };
                 self.app_chunks = is_chunked.then(BodyDecoder::of_chunked_response);
                 replacement.iter().for_each(|replacement| self.push_replacement(replacement));
@@ -712,6 +739,9 @@ impl Response {
             AnswerBody::Unknown | AnswerBody::Connection => {}
         }
         self.body_bytes = self.body_bytes.saturating_add(bytes.len() as u64);
+        if self.is_for_front() {
+            return self.push_to_front(bytes);
+        }
         if let Some(watch) = &mut self.watch {
             watch.take_body(bytes);
         }
@@ -719,6 +749,17 @@ impl Response {
             return;
         }
         self.events.push_bytes(bytes);
+    }
+
+    #[cold]
+    fn push_to_front(&mut self, bytes: &[u8]) {
+        let Some(text) = &mut self.cable else { return };
+        let has_room = self.held_bytes.as_ref().is_none_or(|held| held.account().free() > 0);
+        if has_room && text.len() + bytes.len() <= CABLE_BYTES {
+            text.extend_from_slice(bytes);
+        } else {
+            self.cut_off();
+        }
     }
 
     /// How many of these bytes belong to the body, by its Content-Length.
@@ -838,7 +879,8 @@ impl Response {
             return Ok(());
         }
         self.progress = Progress::Ended;
-        self.events.push(if self.is_held() { AnswerEvent::Held } else { AnswerEvent::End });
+        let is_kept = self.is_held() || self.is_for_front();
+        self.events.push(if is_kept { AnswerEvent::Held } else { AnswerEvent::End });
         if let Some(mut watch) = self.watch.take() {
             watch.complete();
         }

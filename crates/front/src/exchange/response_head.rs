@@ -29,6 +29,8 @@ pub struct HeadContext {
     pub sent_file: Option<SentFile>,
     /// Who gets the answer.
     pub recipient: Recipient,
+    /// Whether the answer may be for the front alone: about a WebSocket of Action Cable that it holds, or would hold.
+    pub cable: bool,
 }
 
 /// Who gets an answer: where the application names a file that is to be sent, only a proxy can do that.
@@ -54,6 +56,8 @@ pub struct WorkerHead {
     pub names_file: bool,
     /// The application names streams of messages: see [`held_streams`].
     pub names_streams: bool,
+    /// The body is for the front: it is about a WebSocket of Action Cable.
+    pub is_for_front: bool,
 }
 
 /// A head that cannot be sent; says what is wrong with it.
@@ -91,6 +95,9 @@ pub(crate) fn sent_file(payload: &[u8], asked: Option<&Conditions>) -> Option<Se
 
 /// The field by which the application has the front hold a response.
 const HELD: &[u8] = b"highball-stream";
+
+/// The field of an answer about a WebSocket of Action Cable.
+const CABLE: &[u8] = b"highball-cable";
 
 /// The names of the streams that an event stream is to go on with, separated by commas. `None`: the response is none.
 #[cold]
@@ -154,6 +161,7 @@ struct Gathered {
     recipient: Recipient,
     names_file: bool,
     names_streams: bool,
+    is_about_cable: bool,
 }
 
 struct Field<'a> {
@@ -203,6 +211,10 @@ impl Gathered {
                 let length = parse_length(value);
                 self.content_length =
                     Some(length.ok_or(BadHead::Unsendable("has a malformed Content-Length"))?);
+                false
+            }
+            14 if is_named(name, CABLE) => {
+                self.is_about_cable = true;
                 false
             }
             15 if is_named(name, HELD) => {
@@ -255,8 +267,11 @@ impl Gathered {
             ..AnswerHead::new(status)
         };
         let body_is_chunked = self.chunked && body != AnswerBody::None;
+        // The answer to a request for a WebSocket accepts it; other requests are the front's own.
+        let is_expected = context.cable && status == if context.upgrade { 101 } else { 200 };
+        let is_for_front = self.is_about_cable && is_expected;
         let Gathered { names_file, names_streams, .. } = self;
-        WorkerHead { head, body_is_chunked, names_file, names_streams }
+        WorkerHead { head, body_is_chunked, names_file, names_streams, is_for_front }
     }
 
     /// Where the body ends (RFC 9112 section 6.3), and the length that the client gets to know.

@@ -9,6 +9,9 @@ use crate::hub::Unpublishable;
 /// Longest name of a stream or an event, in bytes.
 const NAME_BYTES: usize = 256;
 
+/// What each line of the data begins with.
+const DATA: &[u8] = b"data: ";
+
 /// Memory of a kept message beside its text, in bytes: 40 in its stream, 33 to find it by its number, and what the allocator adds.
 const MESSAGE_BYTES: u64 = 96;
 
@@ -83,6 +86,9 @@ pub(super) struct Message {
     /// Time of publishing, in milliseconds.
     pub(super) at_ms: u64,
     pub(super) text: Box<[u8]>,
+    /// Where its data begins in the text, and whether that has several lines.
+    data_at: u32,
+    has_lines: bool,
 }
 
 impl Message {
@@ -93,16 +99,29 @@ impl Message {
             text.extend_from_slice(draft.event);
             text.push(b'\n');
         }
+        let data_at = (text.len() + DATA.len()) as u32;
         let mut rest = Some(draft.data);
         while let Some(data) = rest {
             let end = memchr2(b'\n', b'\r', data);
-            text.extend_from_slice(b"data: ");
+            text.extend_from_slice(DATA);
             text.extend_from_slice(&data[..end.unwrap_or(data.len())]);
             text.push(b'\n');
             rest = end.map(|end| &data[end + if data[end..].starts_with(b"\r\n") { 2 } else { 1 }..]);
         }
         text.push(b'\n');
-        Message { number: id.number, at_ms, text: text.into_boxed_slice() }
+        let has_lines = memchr2(b'\n', b'\r', draft.data).is_some();
+        Message { number: id.number, at_ms, text: text.into_boxed_slice(), data_at, has_lines }
+    }
+
+    /// The data as it was published, in pieces; but each end of a line is `\n`.
+    pub(super) fn data(&self) -> impl Iterator<Item = &[u8]> {
+        let text = &self.text[self.data_at as usize..self.text.len() - 2];
+        let most = if self.has_lines { usize::MAX } else { 1 };
+        let lines = text.splitn(most, |byte| *byte == b'\n').enumerate();
+        lines.flat_map(|(index, line)| match index {
+            0 => [&b""[..], line],
+            _ => [&b"\n"[..], &line[DATA.len()..]],
+        })
     }
 
     /// Returns the memory that it takes, in bytes.
@@ -128,6 +147,20 @@ mod tests {
         assert_eq!(text("x", ""), "id: 00000000000000ab-7\nevent: x\ndata: \n\n");
         let lines = "id: 00000000000000ab-7\ndata: a\ndata: b\ndata: \ndata: c\ndata: \n\n";
         assert_eq!(text("", "a\nb\r\n\rc\n"), lines);
+    }
+
+    #[test]
+    fn the_data_comes_back_as_it_was_published() {
+        for (data, expected) in
+            [("", ""), ("one", "one"), ("a\r\nb\rdata: c\n", "a\nb\ndata: c\n"), ("\n", "\n")]
+        {
+            for event in ["", "x"] {
+                let draft = Draft { stream: b"s", event: event.as_bytes(), data: data.as_bytes() };
+                let message = Message::encode(EventId { epoch: 1, number: 7 }, 0, &draft);
+                let pieces: Vec<&[u8]> = message.data().collect();
+                assert_eq!(String::from_utf8(pieces.concat()).unwrap(), expected);
+            }
+        }
     }
 
     #[test]

@@ -78,10 +78,14 @@ impl Stream {
 
     /// Calls `read` with the text of this message, if it is kept.
     pub(super) fn read(&self, number: u64, read: impl FnOnce(&[u8])) {
+        self.with(number, |message| read(&message.text));
+    }
+
+    /// What `read` makes of the message that has this number. `None`: it is not kept.
+    pub(super) fn with<T>(&self, number: u64, read: impl FnOnce(&Message) -> T) -> Option<T> {
         let kept = self.kept.borrow();
-        if let Ok(at) = kept.binary_search_by_key(&number, |message| message.number) {
-            read(&kept[at].text);
-        }
+        let at = kept.binary_search_by_key(&number, |message| message.number).ok()?;
+        Some(read(&kept[at]))
     }
 
     pub(super) fn seat(&self, key: u64, seat: &Rc<Seat>) {

@@ -14,6 +14,10 @@ const LIMITS: HubLimits = HubLimits {
     history: 4,
     history_time: Duration::from_secs(60),
     heartbeat: Duration::from_secs(15),
+    hold_cable: true,
+    cable_clients: 2,
+    cable_message_bytes: 1000,
+    cable_streams: 3,
 };
 
 fn hub_with(limits: HubLimits, bytes: u64) -> Rc<Hub> {
@@ -371,5 +375,162 @@ proptest! {
         clients.clear();
         hub.tick(u64::MAX);
         prop_assert_eq!(hub.report().map_or(0, |report| report.kept + report.streams + report.held), 0);
+    }
+}
+
+// --- WebSockets of Action Cable --------------------------------------------------------------------------
+
+/// What a WebSocket has got, frame by frame; it reads `most` bytes at a time.
+fn fed(feed: &mut Feed, most: usize) -> (Vec<String>, Option<Fed>) {
+    let mut bytes = Vec::new();
+    let end = loop {
+        match feed.take(most, |piece| bytes.extend_from_slice(piece)) {
+            Fed::Bytes(length) => assert!(length > 0),
+            Fed::Nothing => break None,
+            end => break Some(end),
+        }
+    };
+    (texts(&bytes), end)
+}
+
+/// The texts of whole frames.
+fn texts(mut bytes: &[u8]) -> Vec<String> {
+    let mut texts = Vec::new();
+    while let [0x81, short, rest @ ..] = bytes {
+        let (length, rest) = match short {
+            126 => (usize::from(u16::from_be_bytes([rest[0], rest[1]])), &rest[2..]),
+            short => (usize::from(*short), rest),
+        };
+        if rest.len() < length {
+            break;
+        }
+        texts.push(String::from_utf8(rest[..length].to_vec()).unwrap());
+        bytes = &rest[length..];
+    }
+    texts
+}
+
+fn wrap(name: &str) -> Rc<str> {
+    format!("{{\"identifier\":\"{name}\",\"message\":").into()
+}
+
+fn names(names: &[&str]) -> Vec<String> {
+    names.iter().map(|name| (*name).to_owned()).collect()
+}
+
+#[test]
+fn a_web_socket_gets_messages_of_its_channels_in_the_order_of_publishing() {
+    let hub = hub();
+    let (one, two) = (wrap("1"), wrap("2"));
+    let mut feed = hub.feed();
+    publish(&hub, "a", "0").unwrap();
+    let after = hub.last();
+    publish(&hub, "a", "1").unwrap();
+    feed.set(&one, &names(&["a", "b"]), after).unwrap();
+    feed.set(&two, &names(&["a"]), hub.last()).unwrap();
+    for (stream, data) in [("b", "2"), ("a", "3"), ("c", "4")] {
+        publish(&hub, stream, data).unwrap();
+    }
+    let of = |name: &str, data: &str| format!("{{\"identifier\":\"{name}\",\"message\":{data}}}");
+    let expected = vec![of("1", "1"), of("1", "2"), of("1", "3"), of("2", "3")];
+    assert_eq!(fed(&mut feed, 1), (expected, None));
+    // A stream that goes on is not begun again. A stream that is not named any more ends.
+    feed.set(&one, &names(&["a"]), 0).unwrap();
+    feed.stop(&two);
+    publish(&hub, "b", "5").unwrap();
+    publish(&hub, "a", "6").unwrap();
+    assert_eq!(fed(&mut feed, 1000), (vec![of("1", "6")], None));
+    assert_eq!(hub.report().unwrap().cable_clients, 1);
+    drop(feed);
+    assert_eq!(hub.report().unwrap().cable_clients, 0);
+}
+
+#[test]
+fn two_channels_share_the_place_in_a_stream() {
+    let hub = hub();
+    let (one, two) = (wrap("1"), wrap("2"));
+    let mut feed = hub.feed();
+    feed.set(&one, &names(&["a"]), 0).unwrap();
+    feed.set(&two, &names(&["a"]), 0).unwrap();
+    feed.stop(&one);
+    publish(&hub, "a", "1").unwrap();
+    assert_eq!(fed(&mut feed, 1000).0.len(), 1);
+    let stream = hub.streams.borrow_mut().open(b"a");
+    assert!(stream.has_subscribers(), "it is woken for the other channel");
+    feed.stop(&two);
+    assert!(!stream.has_subscribers());
+}
+
+#[test]
+fn a_message_for_the_client_itself_goes_to_a_worker_in_its_turn() {
+    let hub = hub();
+    let (one, internal) = (wrap("1"), Rc::from(""));
+    let mut feed = hub.feed();
+    feed.set(&one, &names(&["a"]), 0).unwrap();
+    feed.set(&internal, &names(&["me"]), 0).unwrap();
+    for (stream, data) in [("a", "1"), ("me", "x\ny"), ("a", "2")] {
+        publish(&hub, stream, data).unwrap();
+    }
+    let (texts, end) = fed(&mut feed, 1000);
+    assert_eq!((texts.len(), end), (1, Some(Fed::ForWorker(b"x\ny".to_vec()))));
+    let (texts, end) = fed(&mut feed, 1000);
+    assert_eq!((texts.len(), end), (1, None));
+}
+
+#[test]
+fn a_web_socket_that_misses_a_message_is_behind_and_never_gets_half_a_frame_more() {
+    let hub = hub();
+    let one = wrap("1");
+    let mut feed = hub.feed();
+    feed.set(&one, &names(&["a"]), 0).unwrap();
+    publish(&hub, "a", &"x".repeat(500)).unwrap();
+    assert_eq!(feed.take(100, |_| {}), Fed::Bytes(100));
+    assert!(!feed.is_between_frames());
+    for _ in 0..4 {
+        publish(&hub, "a", "y").unwrap();
+    }
+    assert_eq!(feed.take(100, |_| panic!()), Fed::Behind);
+    // A channel that comes later knows nothing of what was dropped before.
+    let mut feed = hub.feed();
+    feed.set(&one, &names(&["a"]), 0).unwrap();
+    assert_eq!(fed(&mut feed, 1000).0.len(), 4);
+}
+
+#[test]
+fn the_streams_of_a_web_socket_have_a_limit_and_names() {
+    let hub = hub();
+    let one = wrap("1");
+    let mut feed = hub.feed();
+    assert_eq!(feed.set(&one, &names(&["a", "b", "c", "d"]), 0), Err(Unsubscribable::Full));
+    for stream in ["a", "b", "c", "d"] {
+        publish(&hub, stream, "1").unwrap();
+    }
+    assert_eq!(fed(&mut feed, 1000).0.len(), 3);
+    let mut feed = hub.feed();
+    assert!(matches!(feed.set(&one, &names(&["a,b"]), 0), Err(Unsubscribable::Field(_))));
+    assert_eq!(hub.cable_offer(1), Some(CableOffer::Full));
+    drop(feed);
+    assert_eq!(hub.cable_offer(1), Some(CableOffer::Held));
+    hub.relay_cables(1, "app", "it has a block");
+    assert_eq!((hub.cable_offer(1), hub.cable_offer(2)), (None, Some(CableOffer::Held)));
+}
+
+proptest! {
+    #[test]
+    fn a_web_socket_gets_each_message_whole_and_once_whatever_it_reads_at_a_time(
+        sizes in prop::collection::vec((0usize..2, 0usize..300), 0..20),
+        most in 1usize..200,
+    ) {
+        let hub = hub_with(HubLimits { history: 1000, ..LIMITS }, 1 << 20);
+        let one = wrap("1");
+        let mut feed = hub.feed();
+        feed.set(&one, &names(&["0", "1"]), 0).unwrap();
+        let mut expected = Vec::new();
+        for (stream, size) in sizes {
+            let data = format!("\"{}\n\"", "x".repeat(size));
+            publish(&hub, &stream.to_string(), &data).unwrap();
+            expected.push(format!("{one}{data}}}"));
+        }
+        prop_assert_eq!(fed(&mut feed, most), (expected, None));
     }
 }

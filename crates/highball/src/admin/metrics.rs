@@ -188,10 +188,19 @@ fn load(text: &mut Exposition, front: &FrontReport, apps: &[App<'_>]) {
 
 fn hubs(text: &mut Exposition, apps: &[App<'_>]) {
     type Of = fn(&HubReport) -> u64;
-    let families: [(&'static str, &str, &str, Of); 6] = [
+    let families: [(&'static str, &str, &str, Of); 8] = [
         ("highball_held_responses", "gauge", "Responses that are held open for published messages.", |hub| {
             hub.held as u64
         }),
+        ("highball_cable_clients", "gauge", "WebSockets of Action Cable that the front holds.", |hub| {
+            hub.cable_clients as u64
+        }),
+        (
+            "highball_cable_commands_total",
+            "counter",
+            "Questions about these that workers got: commands of clients, and ends.",
+            |hub| hub.cable_commands,
+        ),
         (
             "highball_hub_streams",
             "gauge",
@@ -209,7 +218,7 @@ fn hubs(text: &mut Exposition, apps: &[App<'_>]) {
         (
             "highball_held_responses_slow_total",
             "counter",
-            "Held responses that ended because their clients were too slow.",
+            "Held responses and WebSockets that ended because their clients were too slow.",
             |hub| hub.slow_closed,
         ),
     ];

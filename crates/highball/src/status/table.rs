@@ -432,14 +432,15 @@ fn cache_line(cache: &CacheReport) -> String {
 }
 
 fn hub_line(hub: &HubReport) -> String {
-    let HubReport { held, streams, published, kept, bytes, max_bytes, slow_closed } = hub;
+    let HubReport { held, cable_clients, streams, published, kept, bytes, max_bytes, slow_closed, .. } = hub;
     let (used, most) = (mib(*bytes), mib(*max_bytes));
     let held = counted(*held as u64, "response");
+    let cables = counted(*cable_clients as u64, "WebSocket");
     let streams = counted(*streams as u64, "stream");
     let published = counted(*published, "message");
     let slow = counted(*slow_closed, "slow client");
     format!(
-        "{held} held, {streams}; {published} published, {kept} kept, {used} of {most}; {slow} disconnected"
+        "{held} and {cables} held, {streams}; {published} published, {kept} kept, {used} of {most}; {slow} disconnected"
     )
 }
 

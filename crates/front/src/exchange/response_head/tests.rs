@@ -35,6 +35,7 @@ const HTTP11: Asked = Asked {
         hijack: false,
         sent_file: None,
         recipient: Recipient::Unknown,
+        cable: false,
     },
 };
 const HTTP10: Asked = Asked { version: Version::Http10, ..HTTP11 };
@@ -351,4 +352,25 @@ fn streams_are_named_by_event_streams_alone_and_never_sent_on() {
         let encoded = encode(HTTP11, status, &[kind, streams]);
         assert!(!encoded.text.to_ascii_lowercase().contains("highball"), "{}", encoded.text);
     }
+}
+
+#[test]
+fn an_answer_for_the_front_is_believed_only_where_the_front_has_asked() {
+    let is_for_front = |status, cable, upgrade| {
+        let context = HeadContext { cable, upgrade, ..HTTP11.context };
+        let mut events = AnswerEvents::default();
+        let mut is_for_front = false;
+        let pushed = events.push_head(|lines| {
+            let read = read(&payload(status, &[("Highball-Cable", "1")]), &context, lines)?;
+            is_for_front = read.is_for_front;
+            Ok::<_, BadHead>(read.head)
+        });
+        pushed.unwrap();
+        is_for_front
+    };
+    assert!(is_for_front(101, true, true) && is_for_front(200, true, false));
+    assert!(!is_for_front(200, true, true) && !is_for_front(404, true, false));
+    assert!(!is_for_front(101, false, true) && !is_for_front(200, false, false));
+    let encoded = encode(HTTP11, 200, &[("Highball-Cable", "1")]);
+    assert!(!encoded.text.to_ascii_lowercase().contains("highball"), "{}", encoded.text);
 }

@@ -267,6 +267,23 @@ pub fn append_mark_of_probe(block: &mut Vec<u8>) {
     append(block, |open| open.other(b"highball.probe", b"1"));
 }
 
+/// Tells the worker that the front would hold the WebSocket that is asked for, or that there are too many.
+pub(crate) fn append_cable_offer(block: &mut Vec<u8>, offer: &[u8]) {
+    append(block, |open| open.other(b"highball.cable_offer", offer));
+}
+
+/// Makes the head of a request for a WebSocket of Action Cable one about it, with a body of this length that the front has written. No
+/// client can send either.
+pub(crate) fn make_cable_question(block: &mut Vec<u8>, body_length: u64, received_us: u64) {
+    append(block, |open| {
+        open.other(b"highball.cable", b"1");
+        open.known_number(known_key::CONTENT_LENGTH, body_length);
+    });
+    let now = received_us.to_le_bytes();
+    block[24..32].copy_from_slice(&now);
+    block[32..40].copy_from_slice(&now);
+}
+
 /// Adds a field with a well-known name that the head does not have.
 pub(crate) fn append_field(block: &mut Vec<u8>, key: FieldKey, value: &[u8]) {
     append(block, |open| open.known(key, value));

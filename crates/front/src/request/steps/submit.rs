@@ -6,11 +6,13 @@ use crate::cache::{Fill, Watch};
 use crate::clock::{now_ms, turn_us};
 use crate::compression::Stage;
 use crate::exchange::response_head::HeadContext;
+use crate::hub::CableOffer;
 use crate::message::conditions::Conditions;
 use crate::message::forwarded::is_about_sending;
 use crate::message::refusal::Refusal;
 use crate::message::request_head::{
-    known_key, patch_fiber, patch_limit, Head, Method, RequestHead, RingContext,
+    append_cable_offer, known_key, patch_fiber, patch_limit, BodyFraming, Head, Method, RequestHead,
+    RingContext,
 };
 use crate::message::request_id::RequestId;
 use crate::refusals::failure::path;
@@ -51,6 +53,7 @@ pub(in crate::request) fn prepare(transaction: &mut Transaction, routed: Routed<
     inner.request.kind = None;
     inner.request.repeatable = head.method.is_idempotent();
     inner.request.is_for_web_socket = is_for_web_socket(head.with(text));
+    let cable = inner.request.is_for_web_socket && offer_cable(&mut inner.request.head, head, routed);
     inner.request.repeated = false;
     inner.request.received.clear();
     if head.may_be_for_file() && !app.knows_files() {
@@ -60,10 +63,29 @@ pub(in crate::request) fn prepare(transaction: &mut Transaction, routed: Routed<
         head_method: head.method == Method::Head,
         upgrade: head.upgrade,
         recipient,
+        cable,
         ..HeadContext::default()
     });
     inner.response.ask(asked);
     watch.into_iter().for_each(|watch| inner.response.watch(watch));
+}
+
+/// Tells the application that the front would hold its WebSocket, if it is one of Action Cable. (The body of what a worker is asked
+/// about it is the front's, so the request has none.)
+#[cold]
+fn offer_cable(block: &mut Vec<u8>, head: &RequestHead, routed: Routed<'_>) -> bool {
+    let Routed { arrived, app, .. } = routed;
+    let may_be_held = head.framing == BodyFraming::None
+        && !head.has(known_key::CONTENT_LENGTH)
+        && arrived.protocol.can_be_taken_over_whole();
+    let newest = app.dispatcher.borrow().newest_generation();
+    let offer = app.hub.cable_offer(newest).filter(|_| may_be_held);
+    match offer {
+        Some(CableOffer::Held) => append_cable_offer(block, b"held"),
+        Some(CableOffer::Full) => append_cable_offer(block, b"full"),
+        None => {}
+    }
+    offer.is_some()
 }
 
 fn is_for_web_socket(head: Head<'_>) -> bool {
