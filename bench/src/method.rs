@@ -93,7 +93,7 @@ pub fn measure(plan: &Plan, mut tell: impl FnMut(Event<'_>)) -> Measured {
                     continue;
                 }
                 tell(Event::Turn { round, candidate: &candidate.name, workload: &workload.name });
-                let turn = Turn { plan, round, candidate, workload };
+                let turn = SchemeTurn { plan, round, candidate, workload };
                 match turn.take(&mut |sample| tell(Event::Sampled(sample))) {
                     Ok(samples) => measured.samples.extend(samples),
                     Err(_) if interrupt::came() => {}
@@ -154,14 +154,14 @@ struct Counted {
 }
 
 /// One scheme with one workload in one round.
-struct Turn<'a> {
+struct SchemeTurn<'a> {
     plan: &'a Plan,
     round: u32,
     candidate: &'a Candidate,
     workload: &'a Workload,
 }
 
-impl Turn<'_> {
+impl SchemeTurn<'_> {
     /// Starts it, measures it under every load, and stops it.
     fn take(&self, tell: &mut dyn FnMut(&Sample)) -> Result<Vec<Sample>, Failure> {
         let setting = setting(self.candidate, self.workload);

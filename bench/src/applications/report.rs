@@ -2,7 +2,7 @@
 
 use super::account::{self, Application, APPLICATIONS};
 use super::heaps::Heap;
-use super::trial::{Trial, Turn};
+use super::trial::{LoadTurn, Trial};
 use super::{Results, SCHEMES};
 use crate::report::{errors_in_words, number, time};
 use crate::statistics::Spread;
@@ -32,7 +32,7 @@ fn slots(trial: &Trial, slots: impl Fn(&Heap) -> u64) -> f64 {
 }
 
 /// A figure in whole turns: `10.6 (9.3–12.0)`.
-pub(super) fn over_turns(trial: &Trial, decimals: usize, figure: fn(&Turn) -> f64) -> String {
+pub(super) fn over_turns(trial: &Trial, decimals: usize, figure: fn(&LoadTurn) -> f64) -> String {
     let spread = Spread::of(trial.turns.iter().map(figure)).expect("a trial has turns");
     in_words(spread, decimals)
 }
@@ -202,7 +202,7 @@ fn speed(rows: &[&Trial]) -> String {
 }
 
 /// What is compared in pairs of turns: whether more is better, and the figure.
-type Compared = (bool, fn(&Turn) -> f64);
+type Compared = (bool, fn(&LoadTurn) -> f64);
 
 const COMPARED: [Compared; 4] = [
     (true, |turn| turn.requests_per_second),
@@ -249,7 +249,7 @@ fn pairs(results: &Results) -> String {
     )
 }
 
-pub(super) fn ratios(ours: &Trial, other: &Trial, figure: fn(&Turn) -> f64) -> Spread {
+pub(super) fn ratios(ours: &Trial, other: &Trial, figure: fn(&LoadTurn) -> f64) -> Spread {
     let pairs = ours.turns.iter().zip(&other.turns);
     Spread::of(pairs.map(|(ours, other)| figure(ours) / figure(other))).expect("a trial has turns")
 }

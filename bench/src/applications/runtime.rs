@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::report::{heading, in_words, over_turns, ratios};
-use super::trial::{self, Trial, Turn};
+use super::trial::{self, LoadTurn, Trial};
 use super::Load;
 use crate::data::data_folder;
 use crate::method::Candidate;
@@ -88,7 +88,7 @@ fn table(trials: &[Trial]) -> String {
     ];
     let mut text = heading(1, &names);
     for trial in trials {
-        let compared = |figure: fn(&Turn) -> f64| in_words(ratios(trial, &trials[0], figure), 2);
+        let compared = |figure: fn(&LoadTurn) -> f64| in_words(ratios(trial, &trials[0], figure), 2);
         let cells = [
             over_turns(trial, 0, |turn| turn.cpu_us),
             compared(|turn| turn.cpu_us),

@@ -1,7 +1,7 @@
 //! Results for tests of the page and its picture.
 
 use super::heaps::Heap;
-use super::trial::{Trial, Turn};
+use super::trial::{LoadTurn, Trial};
 use super::{Load, Results};
 use crate::results::{Errors, Latency, Machine, Memory};
 
@@ -42,7 +42,7 @@ fn trial(scheme: &str, title: &str, requests_per_second: f64, p50: f64) -> Trial
         stolen: 0.0,
         others: 0.01,
         turns: [1.0, 1.1]
-            .map(|factor| Turn {
+            .map(|factor| LoadTurn {
                 requests_per_second: requests_per_second * factor,
                 cpu_us: 2.0 * p50 + 10.0,
                 p50,

@@ -61,12 +61,12 @@ pub(super) struct Trial {
     pub(super) stolen: f64,
     pub(super) others: f64,
     /// One of each round.
-    pub(super) turns: Vec<Turn>,
+    pub(super) turns: Vec<LoadTurn>,
 }
 
 /// A part of the load, while the other servers were idle.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub(super) struct Turn {
+pub(super) struct LoadTurn {
     pub(super) requests_per_second: f64,
     /// Of all processes, per request, until all servers have had this turn: what one does between its turns is part of its work.
     pub(super) cpu_us: f64,
@@ -142,7 +142,7 @@ struct Running<'a> {
     system_us: f64,
     /// Of the turn of this round.
     at_turn: Option<(CpuTime, Outcome)>,
-    turns: Vec<Turn>,
+    turns: Vec<LoadTurn>,
     memory: Option<Occupied>,
 }
 
@@ -244,7 +244,7 @@ impl<'a> Running<'a> {
         let Some((at_turn, outcome)) = self.at_turn.take() else { return };
         let (user_us, system_us) = self.tree().cpu().since(&at_turn);
         let latency = outcome.latency();
-        self.turns.push(Turn {
+        self.turns.push(LoadTurn {
             requests_per_second: outcome.requests_per_second(),
             cpu_us: (user_us + system_us) / outcome.answered() as f64,
             p50: latency.p50,

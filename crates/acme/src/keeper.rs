@@ -39,8 +39,8 @@ const HOUR: Duration = Duration::from_secs(3600);
 const AT_ONCE: usize = 4;
 /// Names beside those of the configuration.
 const MOST_ON_DEMAND: usize = 1000;
-/// As many orders wait.
-const MOST_ORDERS: usize = 64;
+/// As many demands wait.
+const MOST_DEMANDS: usize = 64;
 /// Attempts for such names within an hour. Let's Encrypt takes 300 orders of an account in three hours.
 const ATTEMPTS_AN_HOUR: u32 = 100;
 
@@ -62,7 +62,7 @@ pub struct NameReport {
 /// A certificate for a name that the configuration does not have. What is at the other end of `done` learns that it is there, or that
 /// there will be none for now.
 #[derive(Debug)]
-struct Order {
+struct Demand {
     host: String,
     done: oneshot::Sender<()>,
 }
@@ -71,7 +71,7 @@ struct Order {
 #[derive(Debug, Clone)]
 pub struct Keeper {
     reports: Arc<Mutex<Vec<NameReport>>>,
-    orders: mpsc::Sender<Order>,
+    demands: mpsc::Sender<Demand>,
 }
 
 /// How a name that was asked for was added.
@@ -90,9 +90,9 @@ impl NameReport {
 }
 
 impl Keeper {
-    fn new(settings: &AcmeSettings, orders: mpsc::Sender<Order>) -> Self {
+    fn new(settings: &AcmeSettings, demands: mpsc::Sender<Demand>) -> Self {
         let reports = settings.domains.iter().map(|host| NameReport::of(host)).collect();
-        Keeper { reports: Arc::new(Mutex::new(reports)), orders }
+        Keeper { reports: Arc::new(Mutex::new(reports)), demands }
     }
 
     /// How things are.
@@ -105,7 +105,7 @@ impl Keeper {
     pub fn obtain(&self, host: String) -> oneshot::Receiver<()> {
         let (done, answer) = oneshot::channel();
         // Without room, `done` is dropped, which is the answer.
-        let _ = self.orders.try_send(Order { host, done });
+        let _ = self.demands.try_send(Demand { host, done });
         answer
     }
 
@@ -167,8 +167,8 @@ impl Drop for Keeping {
 /// # Errors
 /// There is no thread for it.
 pub fn keep(settings: AcmeSettings, owner: Arc<dyn Owner>, quiet: Duration) -> io::Result<Keeping> {
-    let (orders_in, orders) = mpsc::channel(MOST_ORDERS);
-    let keeper = Keeper::new(&settings, orders_in);
+    let (demands_in, demands) = mpsc::channel(MOST_DEMANDS);
+    let keeper = Keeper::new(&settings, demands_in);
     let reports = keeper.clone();
     let (end, end_asked) = oneshot::channel();
     let (has_ended, ended) = sync_channel(0);
@@ -177,7 +177,7 @@ pub fn keep(settings: AcmeSettings, owner: Arc<dyn Owner>, quiet: Duration) -> i
         runtime.block_on(async {
             tokio::select! {
                 _ = end_asked => {}
-                () = keep_all(settings, owner, reports, orders, quiet) => {}
+                () = keep_all(settings, owner, reports, demands, quiet) => {}
             }
         });
         drop::<SyncSender<()>>(has_ended);
@@ -191,7 +191,7 @@ async fn keep_all(
     settings: AcmeSettings,
     owner: Arc<dyn Owner>,
     keeper: Keeper,
-    orders: mpsc::Receiver<Order>,
+    demands: mpsc::Receiver<Demand>,
     quiet: Duration,
 ) {
     let (folder, has_waited) = lock(&settings, &keeper, quiet).await;
@@ -212,7 +212,7 @@ async fn keep_all(
     for host in domains {
         tasks.spawn_local(Rc::clone(&names).keep(host));
     }
-    tasks.spawn_local(names.take_orders(orders));
+    tasks.spawn_local(names.take_demands(demands));
     tasks.await;
 }
 
@@ -322,8 +322,8 @@ impl Names {
         }
     }
 
-    async fn take_orders(self: Rc<Self>, mut orders: mpsc::Receiver<Order>) {
-        while let Some(Order { host, done }) = orders.recv().await {
+    async fn take_demands(self: Rc<Self>, mut demands: mpsc::Receiver<Demand>) {
+        while let Some(Demand { host, done }) = demands.recv().await {
             let names = Rc::clone(&self);
             spawn_local(async move {
                 names.look_after(&host).await;
@@ -332,7 +332,7 @@ impl Names {
         }
     }
 
-    /// Obtains the certificate of such a name, or renews it, if it is time. Orders for one name come one after the other.
+    /// Obtains the certificate of such a name, or renews it, if it is time. Demands for one name come one after the other.
     async fn look_after(&self, host: &str) {
         if !self.take_in(host) {
             return warn!(
@@ -534,7 +534,7 @@ mod tests {
         let domains = vec!["site.test".to_owned()];
         let keeper = Keeper {
             reports: Arc::new(Mutex::new(vec![NameReport::of("site.test")])),
-            orders: mpsc::channel(1).0,
+            demands: mpsc::channel(1).0,
         };
         let expires = Some(SystemTime::now());
         for number in 0..MOST_ON_DEMAND {

@@ -56,7 +56,7 @@ pub enum ServiceState {
 
 /// An order of the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Order {
+pub enum SpawnerOrder {
     /// Listen on this address, as the table has it: `127.0.0.1:80`, `unix:/run/blog.sock`.
     Listen(String),
     /// Open the log at this path for appending.
@@ -127,45 +127,45 @@ pub enum How {
     Killed(i32),
 }
 
-impl Order {
+impl SpawnerOrder {
     /// The packet, with the number that its reply will carry.
     pub fn encode(&self, number: u32) -> Vec<u8> {
         let packet = Writer::begin(number);
         match self {
-            Order::Listen(address) => packet.byte(1).rest(address.as_bytes()),
-            Order::OpenLog(path) => packet.byte(2).path(path),
-            Order::ReadConfiguration => packet.byte(3),
-            Order::WritePidfile => packet.byte(4),
-            Order::OpenControlSocket => packet.byte(5),
-            Order::Start { app, uid, role } => packet.byte(6).byte(*role as u8).long(*uid).path(app),
-            Order::Signal(signal) => packet.byte(7).byte(signal.as_raw() as u8),
-            Order::StartSuccessor => packet.byte(8),
-            Order::Tell(ServiceState::Ready) => packet.byte(9).byte(0),
-            Order::Tell(ServiceState::HandedOver(pid)) => packet.byte(9).byte(1).pid(*pid),
-            Order::Tell(ServiceState::Alive) => packet.byte(9).byte(2),
-            Order::Tell(ServiceState::Reloading) => packet.byte(9).byte(3),
-            Order::Tell(ServiceState::Stopping) => packet.byte(9).byte(4),
-            Order::AnyChildren => packet.byte(10),
-            Order::Leave(address) => packet.byte(11).rest(address.as_bytes()),
-            Order::WatchCertificates => packet.byte(12),
+            SpawnerOrder::Listen(address) => packet.byte(1).rest(address.as_bytes()),
+            SpawnerOrder::OpenLog(path) => packet.byte(2).path(path),
+            SpawnerOrder::ReadConfiguration => packet.byte(3),
+            SpawnerOrder::WritePidfile => packet.byte(4),
+            SpawnerOrder::OpenControlSocket => packet.byte(5),
+            SpawnerOrder::Start { app, uid, role } => packet.byte(6).byte(*role as u8).long(*uid).path(app),
+            SpawnerOrder::Signal(signal) => packet.byte(7).byte(signal.as_raw() as u8),
+            SpawnerOrder::StartSuccessor => packet.byte(8),
+            SpawnerOrder::Tell(ServiceState::Ready) => packet.byte(9).byte(0),
+            SpawnerOrder::Tell(ServiceState::HandedOver(pid)) => packet.byte(9).byte(1).pid(*pid),
+            SpawnerOrder::Tell(ServiceState::Alive) => packet.byte(9).byte(2),
+            SpawnerOrder::Tell(ServiceState::Reloading) => packet.byte(9).byte(3),
+            SpawnerOrder::Tell(ServiceState::Stopping) => packet.byte(9).byte(4),
+            SpawnerOrder::AnyChildren => packet.byte(10),
+            SpawnerOrder::Leave(address) => packet.byte(11).rest(address.as_bytes()),
+            SpawnerOrder::WatchCertificates => packet.byte(12),
         }
         .0
     }
 
-    /// The number and the order of a packet; `None` for anything that [`Order::encode`] does not make.
-    pub fn decode(packet: &[u8]) -> Option<(u32, Order)> {
+    /// The number and the order of a packet; `None` for anything that [`SpawnerOrder::encode`] does not make.
+    pub fn decode(packet: &[u8]) -> Option<(u32, SpawnerOrder)> {
         let mut packet = Reader(packet);
         let number = packet.long()?;
         let order = match packet.byte()? {
-            1 => Order::Listen(packet.text()?),
-            2 => Order::OpenLog(packet.path()?),
-            3 => Order::ReadConfiguration,
-            4 => Order::WritePidfile,
-            5 => Order::OpenControlSocket,
-            6 => Order::Start { role: packet.role()?, uid: packet.long()?, app: packet.path()? },
-            7 => Order::Signal(packet.signal()?),
-            8 => Order::StartSuccessor,
-            9 => Order::Tell(match packet.byte()? {
+            1 => SpawnerOrder::Listen(packet.text()?),
+            2 => SpawnerOrder::OpenLog(packet.path()?),
+            3 => SpawnerOrder::ReadConfiguration,
+            4 => SpawnerOrder::WritePidfile,
+            5 => SpawnerOrder::OpenControlSocket,
+            6 => SpawnerOrder::Start { role: packet.role()?, uid: packet.long()?, app: packet.path()? },
+            7 => SpawnerOrder::Signal(packet.signal()?),
+            8 => SpawnerOrder::StartSuccessor,
+            9 => SpawnerOrder::Tell(match packet.byte()? {
                 0 => ServiceState::Ready,
                 1 => ServiceState::HandedOver(packet.pid()?),
                 2 => ServiceState::Alive,
@@ -173,9 +173,9 @@ impl Order {
                 4 => ServiceState::Stopping,
                 _ => return None,
             }),
-            10 => Order::AnyChildren,
-            11 => Order::Leave(packet.text()?),
-            12 => Order::WatchCertificates,
+            10 => SpawnerOrder::AnyChildren,
+            11 => SpawnerOrder::Leave(packet.text()?),
+            12 => SpawnerOrder::WatchCertificates,
             _ => return None,
         };
         packet.is_empty().then_some((number, order))
@@ -332,26 +332,26 @@ mod tests {
     fn what_is_encoded_is_decoded() {
         let pid = Pid::from_raw(4711).unwrap();
         for order in [
-            Order::Listen("127.0.0.1:80".into()),
-            Order::OpenLog("/var/log/blog.log".into()),
-            Order::ReadConfiguration,
-            Order::WritePidfile,
-            Order::OpenControlSocket,
-            Order::Start { app: app(), uid: 1000, role: Role::Mold },
-            Order::Start { app: app(), uid: 0, role: Role::Opener },
-            Order::Start { app: app(), uid: 1000, role: Role::Companion },
-            Order::Signal(Signal::KILL),
-            Order::StartSuccessor,
-            Order::Tell(ServiceState::Ready),
-            Order::Tell(ServiceState::HandedOver(pid)),
-            Order::Tell(ServiceState::Alive),
-            Order::Tell(ServiceState::Reloading),
-            Order::Tell(ServiceState::Stopping),
-            Order::AnyChildren,
-            Order::Leave("unix:/run/blog.sock".into()),
-            Order::WatchCertificates,
+            SpawnerOrder::Listen("127.0.0.1:80".into()),
+            SpawnerOrder::OpenLog("/var/log/blog.log".into()),
+            SpawnerOrder::ReadConfiguration,
+            SpawnerOrder::WritePidfile,
+            SpawnerOrder::OpenControlSocket,
+            SpawnerOrder::Start { app: app(), uid: 1000, role: Role::Mold },
+            SpawnerOrder::Start { app: app(), uid: 0, role: Role::Opener },
+            SpawnerOrder::Start { app: app(), uid: 1000, role: Role::Companion },
+            SpawnerOrder::Signal(Signal::KILL),
+            SpawnerOrder::StartSuccessor,
+            SpawnerOrder::Tell(ServiceState::Ready),
+            SpawnerOrder::Tell(ServiceState::HandedOver(pid)),
+            SpawnerOrder::Tell(ServiceState::Alive),
+            SpawnerOrder::Tell(ServiceState::Reloading),
+            SpawnerOrder::Tell(ServiceState::Stopping),
+            SpawnerOrder::AnyChildren,
+            SpawnerOrder::Leave("unix:/run/blog.sock".into()),
+            SpawnerOrder::WatchCertificates,
         ] {
-            assert_eq!(Order::decode(&order.encode(77)), Some((77, order)));
+            assert_eq!(SpawnerOrder::decode(&order.encode(77)), Some((77, order)));
         }
         for reply in [
             Reply::Done,
@@ -369,8 +369,8 @@ mod tests {
     #[test]
     fn the_longest_messages_fit_into_a_packet() {
         let longest = format!("/{}", "x".repeat(PATH_BYTES - 1)).into();
-        let order = Order::Start { app: longest, uid: 1, role: Role::Mold }.encode(1);
-        assert!(order.len() <= PACKET_BYTES && Order::decode(&order).is_some());
+        let order = SpawnerOrder::Start { app: longest, uid: 1, role: Role::Mold }.encode(1);
+        assert!(order.len() <= PACKET_BYTES && SpawnerOrder::decode(&order).is_some());
         let text = "é".repeat(TEXT_BYTES);
         assert!(Reply::Refused { errno: 0, text }.encode(1).len() <= PACKET_BYTES);
     }
@@ -379,22 +379,22 @@ mod tests {
     fn other_signals_and_paths_are_refused() {
         for number in [0, 4, 11, 17, 18, 19, 64, 255] {
             let packet = Writer::begin(1).byte(7).byte(number).0;
-            assert_eq!(Order::decode(&packet), None, "signal {number}");
+            assert_eq!(SpawnerOrder::decode(&packet), None, "signal {number}");
         }
         let too_long = format!("/{}", "x".repeat(PATH_BYTES));
         for path in ["", "relative", "/with\0zero", &too_long] {
             let packet = Writer::begin(1).byte(2).rest(path.as_bytes()).0;
-            assert_eq!(Order::decode(&packet), None, "{path:?}");
+            assert_eq!(SpawnerOrder::decode(&packet), None, "{path:?}");
         }
         for pid in [0, u32::MAX, 1 << 31] {
-            assert_eq!(Order::decode(&Writer::begin(1).byte(9).byte(1).long(pid).0), None);
+            assert_eq!(SpawnerOrder::decode(&Writer::begin(1).byte(9).byte(1).long(pid).0), None);
         }
     }
 
     proptest! {
         #[test]
         fn any_bytes_are_an_order_that_encodes_to_them_or_none(bytes in prop::collection::vec(any::<u8>(), 0..64)) {
-            if let Some((number, order)) = Order::decode(&bytes) {
+            if let Some((number, order)) = SpawnerOrder::decode(&bytes) {
                 prop_assert_eq!(order.encode(number), bytes);
             }
         }
@@ -404,7 +404,7 @@ mod tests {
             kind in 0..16u8, rest in prop::collection::vec(any::<u8>(), 0..24),
         ) {
             let bytes = Writer::begin(9).byte(kind).rest(&rest).0;
-            if let Some((number, order)) = Order::decode(&bytes) {
+            if let Some((number, order)) = SpawnerOrder::decode(&bytes) {
                 prop_assert_eq!(order.encode(number), bytes);
             }
         }

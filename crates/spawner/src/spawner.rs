@@ -1,7 +1,7 @@
 //! The loop: an order from the server, a signal to pass on, a child that has ended.
 
 use crate::channel::{self, receive, send, Received};
-use crate::message::{Ended, How, Order, Reply, Role, ServiceState};
+use crate::message::{Ended, How, Reply, Role, ServiceState, SpawnerOrder};
 use crate::policy::{Policy, Refusal, Successor};
 use crate::{descent, exec, start};
 use highball_users::User;
@@ -235,7 +235,7 @@ impl<P: Policy> Spawner<P> {
             Ok(Received::Closed) => return self.orders = None,
             Err(_) => return, // there is none
         };
-        let Some((number, order)) = Order::decode(&packet) else { return };
+        let Some((number, order)) = SpawnerOrder::decode(&packet) else { return };
         let (reply, opened) = self
             .obey(order, descriptor)
             .unwrap_or_else(|refusal| (Reply::Refused { errno: refusal.errno, text: refusal.text }, None));
@@ -245,19 +245,23 @@ impl<P: Policy> Spawner<P> {
         }
     }
 
-    fn obey(&mut self, order: Order, with: Option<OwnedFd>) -> Result<(Reply, Option<OwnedFd>), Refusal> {
+    fn obey(
+        &mut self,
+        order: SpawnerOrder,
+        with: Option<OwnedFd>,
+    ) -> Result<(Reply, Option<OwnedFd>), Refusal> {
         let missing = || Refusal::because("a descriptor has to come with this order");
         let opened = |descriptor| (Reply::Done, Some(descriptor));
         let done = |()| (Reply::Done, None);
         let started = |(pid, pidfd)| (Reply::Started(pid), Some(pidfd));
         match order {
-            Order::Listen(address) => self.policy.listen(&address).map(opened),
-            Order::OpenLog(path) => self.policy.open_log(&path).map(opened),
-            Order::ReadConfiguration => self.start_reader(with.ok_or_else(missing)?).map(done),
-            Order::WatchCertificates => self.start_watcher(with.ok_or_else(missing)?).map(done),
-            Order::WritePidfile => self.policy.write_pidfile().map(done),
-            Order::OpenControlSocket => self.policy.open_control_socket().map(opened),
-            Order::Start { app, uid, role } => {
+            SpawnerOrder::Listen(address) => self.policy.listen(&address).map(opened),
+            SpawnerOrder::OpenLog(path) => self.policy.open_log(&path).map(opened),
+            SpawnerOrder::ReadConfiguration => self.start_reader(with.ok_or_else(missing)?).map(done),
+            SpawnerOrder::WatchCertificates => self.start_watcher(with.ok_or_else(missing)?).map(done),
+            SpawnerOrder::WritePidfile => self.policy.write_pidfile().map(done),
+            SpawnerOrder::OpenControlSocket => self.policy.open_control_socket().map(opened),
+            SpawnerOrder::Start { app, uid, role } => {
                 let runner = self.policy.runner(&app).ok_or_else(Refusal::not_in_table)?;
                 if runner.user().map_or(0, |user| user.uid) != uid {
                     return Err(Refusal::because("the application belongs to another user by now"));
@@ -266,14 +270,14 @@ impl<P: Policy> Spawner<P> {
                 let cgroup = if role.runs_code_of_application() { self.policy.cgroup(&app)? } else { None };
                 self.start_as(user.as_ref(), role, with.ok_or_else(missing)?, cgroup).map(started)
             }
-            Order::Signal(signal) => send_signal(with.ok_or_else(missing)?.as_fd(), signal).map(done),
-            Order::StartSuccessor => self.start_successor(with.ok_or_else(missing)?).map(started),
-            Order::Tell(ServiceState::HandedOver(pid)) if !self.successors.contains(&pid) => {
+            SpawnerOrder::Signal(signal) => send_signal(with.ok_or_else(missing)?.as_fd(), signal).map(done),
+            SpawnerOrder::StartSuccessor => self.start_successor(with.ok_or_else(missing)?).map(started),
+            SpawnerOrder::Tell(ServiceState::HandedOver(pid)) if !self.successors.contains(&pid) => {
                 Err(Refusal::because("this is not a successor"))
             }
-            Order::Tell(state) => self.policy.tell(state).map(done),
-            Order::Leave(address) => self.policy.leave(&address).map(done),
-            Order::AnyChildren => {
+            SpawnerOrder::Tell(state) => self.policy.tell(state).map(done),
+            SpawnerOrder::Leave(address) => self.policy.leave(&address).map(done),
+            SpawnerOrder::AnyChildren => {
                 // These go with the server.
                 let is_own = |pid: &Pid| {
                     let goes = self.role(*pid) == Some(Role::Opener) || self.is_roots(*pid);

@@ -1,7 +1,7 @@
 //! Everything that the core can ask for. The shell performs actions in their order. Where an event in [`super::event`]
 //! "answers" an action, the shell reports the outcome, once for each action.
 
-use super::ids::{Process, Ticket};
+use super::ids::{Process, Receipt};
 use super::log::{AppLog, ServerLog};
 use crate::core::event::ReceivedSignal;
 use crate::facts::boot_failure::BootFailure;
@@ -42,7 +42,7 @@ pub(crate) enum Action {
     /// Pass the signal on to the process that has taken over.
     PassOn(ReceivedSignal),
     /// Answer an order: the number of what it leads to, or why it is refused.
-    Answer(Ticket, Result<u32, String>),
+    Answer(Receipt, Result<u32, String>),
     /// Write this to the log.
     Log(ServerLog),
     /// A step at which a test may stop the process.
@@ -86,11 +86,11 @@ pub(crate) enum AppAction {
     /// Look for a static site in this folder; `None`: where the application's path leads now.
     OpenSite { generation: u32, folder: Option<PathBuf> },
     /// Find out what is known about a failed boot in this folder.
-    Diagnose { ticket: Ticket, folder: PathBuf, failure: Box<BootFailure> },
+    Diagnose { receipt: Receipt, folder: PathBuf, failure: Box<BootFailure> },
     /// Look whether the application's files have changed.
-    LookAtFolder { ticket: Ticket },
+    LookAtFolder { receipt: Receipt },
     /// Ask this mold and these workers for their memory.
-    MeasureMemory { ticket: Ticket, boot: u32, workers: Vec<u32> },
+    MeasureMemory { receipt: Receipt, boot: u32, workers: Vec<u32> },
     /// Read the configuration again: the application's has a fault, which may have been corrected.
     RereadConfiguration,
     /// Tell the front.
@@ -98,7 +98,7 @@ pub(crate) enum AppAction {
     /// Tell the binary that the application is out of the configuration, and does not come up any more.
     ReportRemoval,
     /// Answer an order: the number of what it leads to, or why it is refused.
-    Answer(Ticket, Result<u32, String>),
+    Answer(Receipt, Result<u32, String>),
     /// Write this to the log.
     Log(AppLog),
     /// A step at which a test may stop the process.

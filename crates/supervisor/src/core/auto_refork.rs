@@ -1,7 +1,7 @@
 //! Automatic reforks (`refork_after = auto`): when to measure the memory of an application, and whether
 //! a refork pays, as pure functions of what was measured. A refork that did not pay is the last one of its version.
 
-use super::ids::Ticket;
+use super::ids::Receipt;
 use std::time::{Duration, Instant};
 
 const MIB_IN_KIB: u64 = 1024;
@@ -77,7 +77,7 @@ enum Step {
     /// A worker is warm; the memory is measured at this time.
     Due(Instant),
     Measuring {
-        ticket: Ticket,
+        receipt: Receipt,
         until: Instant,
     },
     /// A refork that was begun here is under way.
@@ -146,8 +146,8 @@ impl AutoRefork {
         matches!(self.step, Step::Due(at) if at <= now)
     }
 
-    pub(crate) fn measure(&mut self, ticket: Ticket, now: Instant) {
-        self.step = Step::Measuring { ticket, until: now + MEASURE_TIME };
+    pub(crate) fn measure(&mut self, receipt: Receipt, now: Instant) {
+        self.step = Step::Measuring { receipt, until: now + MEASURE_TIME };
     }
 
     /// Whether a measurement has taken too long.
@@ -155,8 +155,8 @@ impl AutoRefork {
         matches!(self.step, Step::Measuring { until, .. } if until <= now)
     }
 
-    pub(crate) fn awaits(&self, ticket: Ticket) -> bool {
-        matches!(self.step, Step::Measuring { ticket: of, .. } if of == ticket)
+    pub(crate) fn awaits(&self, receipt: Receipt) -> bool {
+        matches!(self.step, Step::Measuring { receipt: of, .. } if of == receipt)
     }
 
     /// The measurement failed, or a refork may not begin now.
@@ -257,8 +257,8 @@ mod tests {
         auto.warm(now);
         let at = auto.deadline().unwrap();
         assert!(auto.is_due(at) && (at == now || !auto.is_due(at - Duration::from_millis(1))));
-        auto.measure(Ticket(7), at);
-        assert!(auto.awaits(Ticket(7)) && !auto.awaits(Ticket(8)));
+        auto.measure(Receipt(7), at);
+        assert!(auto.awaits(Receipt(7)) && !auto.awaits(Receipt(8)));
         at
     }
 

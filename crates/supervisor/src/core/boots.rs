@@ -1,7 +1,7 @@
 //! The boots of the version that is served: when its mold is started, if it has none, and what came of those before.
 
 use super::action::AppAction;
-use super::ids::Ticket;
+use super::ids::Receipt;
 use super::restart_policy::{Life, RestartPolicy, Verdict};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -17,8 +17,8 @@ pub(crate) struct Boots {
     /// When the mold is started, if there is none.
     due: Instant,
     policy: RestartPolicy,
-    /// A mold failed to boot while workers serve; the diagnosis with this ticket is being made.
-    explaining: Option<Ticket>,
+    /// A mold failed to boot while workers serve; the diagnosis with this receipt is being made.
+    explaining: Option<Receipt>,
     /// The site of this generation is being looked for, until then.
     site: Option<(u32, Instant)>,
     /// The last mold has ended because nothing was to be forked: one boots when a worker is wanted.
@@ -117,17 +117,17 @@ impl Boots {
     // --- failures while workers serve
 
     /// The diagnosis of a boot that failed while workers serve is being made.
-    pub(crate) fn explaining(&self) -> Option<Ticket> {
+    pub(crate) fn explaining(&self) -> Option<Receipt> {
         self.explaining
     }
 
-    pub(crate) fn explains(&mut self, ticket: Ticket) {
-        self.explaining = Some(ticket);
+    pub(crate) fn explains(&mut self, receipt: Receipt) {
+        self.explaining = Some(receipt);
     }
 
-    /// The diagnosis with this ticket is there. False: it is not of such a boot, or comes too late.
-    pub(crate) fn explained(&mut self, ticket: Ticket) -> bool {
-        self.explaining.take_if(|of| *of == ticket).is_some()
+    /// The diagnosis with this receipt is there. False: it is not of such a boot, or comes too late.
+    pub(crate) fn explained(&mut self, receipt: Receipt) -> bool {
+        self.explaining.take_if(|of| *of == receipt).is_some()
     }
 
     /// What has failed is of no interest any more.

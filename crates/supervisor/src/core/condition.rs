@@ -1,6 +1,6 @@
 //! Whether an application is there, and how far it is from its end.
 
-use super::ids::Ticket;
+use super::ids::Receipt;
 use crate::facts::folder_state::FolderState;
 use highball_link::Diagnosis;
 use std::sync::Arc;
@@ -73,8 +73,8 @@ pub(crate) enum Condition {
     Asleep,
     /// It has not booted; its mold boots, or waits for its turn.
     Booting,
-    /// The boot failed; the diagnosis with this ticket is being made.
-    Explaining(Ticket),
+    /// The boot failed; the diagnosis with this receipt is being made.
+    Explaining(Receipt),
     /// The boot failed, and it waits for a reason to try again.
     Failed(Failed),
     /// It has booted.
@@ -132,7 +132,7 @@ pub(crate) struct Failed {
 /// A look at the folder of an application that did not boot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct FolderLook {
-    ticket: Ticket,
+    receipt: Receipt,
     /// It began after a request had arrived, so it sees what was changed before that.
     is_for_request: bool,
 }
@@ -154,8 +154,8 @@ impl Failed {
 
     /// The look at the folder that is under way.
     #[cfg(test)]
-    pub(crate) fn looks(&self) -> Option<Ticket> {
-        self.look.map(|look| look.ticket)
+    pub(crate) fn looks(&self) -> Option<Receipt> {
+        self.look.map(|look| look.receipt)
     }
 
     /// A request has arrived, and waits for what a look at the folder shows.
@@ -164,20 +164,20 @@ impl Failed {
     }
 
     /// A look begins.
-    pub(crate) fn look(&mut self, ticket: Ticket, is_for_request: bool) {
-        self.look = Some(FolderLook { ticket, is_for_request });
+    pub(crate) fn look(&mut self, receipt: Receipt, is_for_request: bool) {
+        self.look = Some(FolderLook { receipt, is_for_request });
     }
 
     /// The state of the folder now, if it could be read. `is_a_reason`: it may boot again for that; `is_repeated`: also
     /// without requests. `None`: this look was not waited for.
     pub(crate) fn seen(
         &mut self,
-        (ticket, files, took): (Ticket, Option<FolderState>, Duration),
+        (receipt, files, took): (Receipt, Option<FolderState>, Duration),
         is_a_reason: bool,
         is_repeated: bool,
         now: Instant,
     ) -> Option<FolderVerdict> {
-        let look = self.look.take_if(|look| look.ticket == ticket)?;
+        let look = self.look.take_if(|look| look.receipt == receipt)?;
         self.due = now + LOOK_EVERY.max(LOOK_SHARE * took);
         if !is_a_reason {
             return Some(FolderVerdict::Nothing);

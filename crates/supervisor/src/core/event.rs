@@ -2,7 +2,7 @@
 
 use super::auto_refork::AppMemory;
 use super::config::AppConfig;
-use super::ids::{Process, Ticket};
+use super::ids::{Process, Receipt};
 use crate::core::memory::OverMemory;
 use crate::core::refork::ReforkCause;
 use crate::core::replacement::ReplacementCause;
@@ -61,7 +61,7 @@ pub(crate) enum Event {
     /// This process serves now, and another may take its place.
     MayUpgrade,
     /// An operator asks for a hot restart.
-    Upgrade(Ticket),
+    Upgrade(Receipt),
     /// An operator asks for the end.
     Stop,
     /// About the process that is to take this one's place, in the hot restart of this number.
@@ -109,11 +109,11 @@ pub(crate) enum AppEvent {
     NoSite { generation: u32, folder: PathBuf, failure: Box<BootFailure> },
     /// Answers [`super::AppAction::Diagnose`]. `files`: the folder as it was left by the boot,
     /// if it could be looked at.
-    Diagnosed { ticket: Ticket, diagnosis: Arc<Diagnosis>, files: Option<FolderState> },
+    Diagnosed { receipt: Receipt, diagnosis: Arc<Diagnosis>, files: Option<FolderState> },
     /// Answers [`super::AppAction::LookAtFolder`]. `took`: how long the look took.
-    FolderSeen { ticket: Ticket, files: Option<FolderState>, took: Duration },
+    FolderSeen { receipt: Receipt, files: Option<FolderState>, took: Duration },
     /// Answers [`super::AppAction::MeasureMemory`]; `None`: a process has not answered.
-    MemoryMeasured { ticket: Ticket, memory: Option<AppMemory> },
+    MemoryMeasured { receipt: Receipt, memory: Option<AppMemory> },
 
     /// Answers [`super::AppAction::SpawnCompanion`]: it runs.
     CompanionStarted { number: u32 },
@@ -190,9 +190,9 @@ pub(crate) enum AppEvent {
 
     // --- from operators and files
     /// A restart is asked for.
-    Restart { asked: Asked, ticket: Option<Ticket> },
+    Restart { asked: Asked, receipt: Option<Receipt> },
     /// A refork is asked for.
-    Refork { cause: ReforkCause, ticket: Option<Ticket> },
+    Refork { cause: ReforkCause, receipt: Option<Receipt> },
     /// More workers, or fewer if it is negative.
     MoreWorkers(i32),
     /// The configuration has changed. `replaces`: processes of before differ from those of now.

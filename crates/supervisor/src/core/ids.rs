@@ -13,4 +13,4 @@ pub(crate) enum Process {
 
 /// Connects an order or an action with its answer. Each is used once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Ticket(pub(crate) u64);
+pub(crate) struct Receipt(pub(crate) u64);

@@ -66,6 +66,6 @@ pub(crate) use action::{Action, AppAction, WorkerOrder};
 pub(crate) use app::App;
 pub(crate) use config::{AppConfig, ServerConfig, Source};
 pub(crate) use event::{AppEvent, Event, SuccessorEvent};
-pub(crate) use ids::{Process, Ticket};
+pub(crate) use ids::{Process, Receipt};
 pub(crate) use log::{AppLog, ServerLog};
 pub(crate) use server::Server;

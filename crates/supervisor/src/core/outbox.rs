@@ -1,7 +1,7 @@
 //! What an application asks for in a step, in this order; and whether the step has to go on.
 
 use super::action::AppAction;
-use super::ids::{Process, Ticket};
+use super::ids::{Process, Receipt};
 use super::log::AppLog;
 use crate::facts::boot_failure::BootFailure;
 use highball_link::AppCommand;
@@ -12,7 +12,7 @@ pub(crate) struct Outbox {
     actions: Vec<AppAction>,
     /// Something has changed that may have consequences in the same step.
     has_changed: bool,
-    tickets: u64,
+    receipts: u64,
 }
 
 impl Outbox {
@@ -38,8 +38,8 @@ impl Outbox {
     }
 
     /// Answers an order, if somebody waits for that.
-    pub(crate) fn answer(&mut self, ticket: Option<Ticket>, answer: Result<u32, String>) {
-        self.act_all(ticket.map(|ticket| AppAction::Answer(ticket, answer)));
+    pub(crate) fn answer(&mut self, receipt: Option<Receipt>, answer: Result<u32, String>) {
+        self.act_all(receipt.map(|receipt| AppAction::Answer(receipt, answer)));
     }
 
     /// A process has sent a message that it may not send now.
@@ -48,15 +48,15 @@ impl Outbox {
     }
 
     /// Asks for the diagnosis of a boot that has failed in this folder.
-    pub(crate) fn diagnose(&mut self, folder: PathBuf, failure: BootFailure) -> Ticket {
-        let ticket = self.next_ticket();
-        self.act(AppAction::Diagnose { ticket, folder, failure: Box::new(failure) });
-        ticket
+    pub(crate) fn diagnose(&mut self, folder: PathBuf, failure: BootFailure) -> Receipt {
+        let receipt = self.next_receipt();
+        self.act(AppAction::Diagnose { receipt, folder, failure: Box::new(failure) });
+        receipt
     }
 
-    pub(crate) fn next_ticket(&mut self) -> Ticket {
-        self.tickets += 1;
-        Ticket(self.tickets)
+    pub(crate) fn next_receipt(&mut self) -> Receipt {
+        self.receipts += 1;
+        Receipt(self.receipts)
     }
 
     /// Something has changed: another pass over the state has to follow.

@@ -4,7 +4,7 @@
 use super::action::AppAction;
 use super::auto_refork::{AppMemory, AutoRefork, Verdict};
 use super::crash_loop::{is_proven, PROBATION};
-use super::ids::Ticket;
+use super::ids::Receipt;
 use super::refork::{ReforkCause, ReforkStage, Schedule};
 use super::rolling::Tally;
 use super::worker::Worker;
@@ -178,8 +178,8 @@ impl Reforks {
         self.auto.is_due(now)
     }
 
-    pub(crate) fn measures(&mut self, ticket: Ticket, now: Instant) {
-        self.auto.measure(ticket, now);
+    pub(crate) fn measures(&mut self, receipt: Receipt, now: Instant) {
+        self.auto.measure(receipt, now);
     }
 
     /// The memory cannot be measured now, or no refork may begin.
@@ -188,8 +188,8 @@ impl Reforks {
     }
 
     /// Whether this is the answer to the measurement that is under way.
-    pub(crate) fn awaits(&self, ticket: Ticket) -> bool {
-        self.auto.awaits(ticket)
+    pub(crate) fn awaits(&self, receipt: Receipt) -> bool {
+        self.auto.awaits(receipt)
     }
 
     pub(crate) fn measured(&mut self, memory: AppMemory, now: Instant) -> Verdict {

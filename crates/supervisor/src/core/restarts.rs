@@ -2,7 +2,7 @@
 //! wanted, how far one has come, and what came of those before.
 
 use super::crash_loop::{is_proven, PROBATION};
-use super::ids::Ticket;
+use super::ids::Receipt;
 use super::restart::{Asked, Failure, PastRestarts, Stage, Wish};
 use super::version::Version;
 use super::workers::Workers;
@@ -20,9 +20,9 @@ pub(crate) struct Restart {
     began: Instant,
     /// Once the canary has passed: when the new version has lived for long enough to be a success.
     proven_at: Option<Instant>,
-    /// It has failed because the new version did not boot; the diagnosis with this ticket is being made, and then the
+    /// It has failed because the new version did not boot; the diagnosis with this receipt is being made, and then the
     /// failure is reported. Until then the stage that failed, for the report.
-    pub(crate) explaining: Option<(Ticket, Stage)>,
+    pub(crate) explaining: Option<(Receipt, Stage)>,
 }
 
 impl Restart {
@@ -217,16 +217,16 @@ impl Restarts {
     }
 
     /// Why the new version did not boot is being found out, while it is undone.
-    pub(crate) fn explains(&mut self, ticket: Ticket, was: Stage) {
+    pub(crate) fn explains(&mut self, receipt: Receipt, was: Stage) {
         if let Some(restart) = &mut self.going {
-            restart.explaining = Some((ticket, was));
+            restart.explaining = Some((receipt, was));
         }
     }
 
-    /// The diagnosis with this ticket has arrived. Returns the stage that has failed, if a restart has.
-    pub(crate) fn explained(&mut self, ticket: Ticket) -> Option<Stage> {
+    /// The diagnosis with this receipt has arrived. Returns the stage that has failed, if a restart has.
+    pub(crate) fn explained(&mut self, receipt: Receipt) -> Option<Stage> {
         let restart = self.going.as_mut()?;
-        restart.explaining.take_if(|(of, _)| *of == ticket).map(|(_, was)| was)
+        restart.explaining.take_if(|(of, _)| *of == receipt).map(|(_, was)| was)
     }
 
     /// It is known why it has failed; its generation. It is still being undone.

@@ -7,7 +7,7 @@ use super::app::App;
 use super::condition::End;
 use super::config::{AppConfig, Purpose, ServerConfig, Surroundings};
 use super::event::{AppEvent, Event};
-use super::ids::Ticket;
+use super::ids::Receipt;
 use super::log::ServerLog;
 use crate::core::event::ReceivedSignal;
 use crate::core::refork::ReforkCause;
@@ -109,9 +109,9 @@ impl Server {
                 self.config.purpose = Purpose::Serve;
                 self.upgrades.may_be_asked = self.phase == ServerPhase::Running && self.grace_until.is_none();
             }
-            Event::Upgrade(ticket) => {
+            Event::Upgrade(receipt) => {
                 let answer = self.ask_upgrade("highball upgrade");
-                self.answer(ticket, answer);
+                self.answer(receipt, answer);
             }
             Event::Stop => self.stop(),
             Event::Successor(upgrade, event) => self.successor(upgrade, event),
@@ -140,11 +140,11 @@ impl Server {
                 self.collect(id);
             }
             None => {
-                if let AppEvent::Restart { ticket: Some(ticket), .. }
-                | AppEvent::Refork { ticket: Some(ticket), .. } = event
+                if let AppEvent::Restart { receipt: Some(receipt), .. }
+                | AppEvent::Refork { receipt: Some(receipt), .. } = event
                 {
                     let gone = "the application was removed".into();
-                    self.act(Action::OfApp(id, AppAction::Answer(ticket, Err(gone))));
+                    self.act(Action::OfApp(id, AppAction::Answer(receipt, Err(gone))));
                 }
             }
         }
@@ -176,8 +176,8 @@ impl Server {
         self.act(Action::Log(log));
     }
 
-    fn answer(&mut self, ticket: Ticket, answer: Result<u32, String>) {
-        self.act(Action::Answer(ticket, answer));
+    fn answer(&mut self, receipt: Receipt, answer: Result<u32, String>) {
+        self.act(Action::Answer(receipt, answer));
     }
 
     // --- signals
@@ -200,10 +200,10 @@ impl Server {
             ReceivedSignal::Upgrade => drop(self.ask_upgrade("USR2")), // a refusal is logged
             ReceivedSignal::Terminate | ReceivedSignal::Interrupt => self.handle_end_signal(signal),
             ReceivedSignal::Restart => {
-                self.tell_each(|| AppEvent::Restart { asked: Asked::Signal, ticket: None })
+                self.tell_each(|| AppEvent::Restart { asked: Asked::Signal, receipt: None })
             }
             ReceivedSignal::Refork => {
-                self.tell_each(|| AppEvent::Refork { cause: ReforkCause::Signal, ticket: None });
+                self.tell_each(|| AppEvent::Refork { cause: ReforkCause::Signal, receipt: None });
             }
             ReceivedSignal::MoreWorkers => self.tell_each(|| AppEvent::MoreWorkers(1)),
             ReceivedSignal::FewerWorkers => self.tell_each(|| AppEvent::MoreWorkers(-1)),

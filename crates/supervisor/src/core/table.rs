@@ -211,8 +211,8 @@ impl Play {
                 }
                 new.into_iter().for_each(|worker| self.ends(Process::Worker(worker)));
             }
-            "`restart`" => self.tell_app(AppEvent::Restart { asked: Asked::Command, ticket: None }),
-            "`refork`" => self.tell_app(AppEvent::Refork { cause: ReforkCause::Command, ticket: None }),
+            "`restart`" => self.tell_app(AppEvent::Restart { asked: Asked::Command, receipt: None }),
+            "`refork`" => self.tell_app(AppEvent::Refork { cause: ReforkCause::Command, receipt: None }),
             "worker named" => self.tell_app(AppEvent::WorkerWarm { worker: serving? }),
             "fit" => self.tell_app(AppEvent::WorkerFit { worker: chosen? }),
             "unfit" => self.tell_app(AppEvent::WorkerUnfit { worker: chosen?, why: "it cannot".into() }),
@@ -249,9 +249,9 @@ impl Play {
             _ => {
                 let diagnoses = |action: &AppAction| matches!(action, AppAction::Diagnose { .. });
                 let place = self.pending.iter().position(diagnoses)?;
-                let AppAction::Diagnose { ticket, .. } = self.pending.remove(place) else { return None };
+                let AppAction::Diagnose { receipt, .. } = self.pending.remove(place) else { return None };
                 let (diagnosis, files) = (Arc::new(samples::diagnosis()), None);
-                self.tell_app(AppEvent::Diagnosed { ticket, diagnosis, files });
+                self.tell_app(AppEvent::Diagnosed { receipt, diagnosis, files });
             }
         }
         Some(())
@@ -283,9 +283,9 @@ impl Play {
             self.tell(Event::Tick);
             let looks = |action: &AppAction| matches!(action, AppAction::LookAtFolder { .. });
             let place = self.pending.iter().position(looks)?;
-            let AppAction::LookAtFolder { ticket } = self.pending.remove(place) else { return None };
+            let AppAction::LookAtFolder { receipt } = self.pending.remove(place) else { return None };
             let files = Some(crate::facts::folder_state::FolderState(files));
-            self.tell_app(AppEvent::FolderSeen { ticket, files, took: Duration::ZERO });
+            self.tell_app(AppEvent::FolderSeen { receipt, files, took: Duration::ZERO });
         }
         Some(())
     }

@@ -4,7 +4,7 @@
 
 use highball_spawner::channel::{receive, send, Received};
 use highball_spawner::exec;
-use highball_spawner::message::{Ended, Order, Reply, Role, ServiceState};
+use highball_spawner::message::{Ended, Reply, Role, ServiceState, SpawnerOrder};
 use highball_spawner::{NEWS, ORDERS};
 use rustix::net::sockopt::{set_socket_timeout, Timeout};
 use rustix::process::{
@@ -102,7 +102,7 @@ impl Client {
     /// # Errors
     /// The spawner says why it cannot.
     pub fn listen(&self, address: &str) -> io::Result<OwnedFd> {
-        self.descriptor(&Order::Listen(address.into()))
+        self.descriptor(&SpawnerOrder::Listen(address.into()))
     }
 
     /// Has the path of the Unix socket at this address removed.
@@ -110,7 +110,7 @@ impl Client {
     /// # Errors
     /// The spawner says why it cannot.
     pub fn leave(&self, address: &str) -> io::Result<()> {
-        self.done(&Order::Leave(address.into()))
+        self.done(&SpawnerOrder::Leave(address.into()))
     }
 
     /// Opens the log at this path for appending.
@@ -118,7 +118,7 @@ impl Client {
     /// # Errors
     /// The spawner says why it cannot.
     pub fn open_log(&self, path: &Path) -> io::Result<OwnedFd> {
-        self.descriptor(&Order::OpenLog(path.into()))
+        self.descriptor(&SpawnerOrder::OpenLog(path.into()))
     }
 
     /// Starts a process of root's that reads the configuration, and gives it the socket for what it has read.
@@ -126,7 +126,7 @@ impl Client {
     /// # Errors
     /// The spawner says why it cannot.
     pub fn read_configuration(&self, socket: BorrowedFd<'_>) -> io::Result<()> {
-        self.ask(&Order::ReadConfiguration, Some(socket)).map(drop)
+        self.ask(&SpawnerOrder::ReadConfiguration, Some(socket)).map(drop)
     }
 
     /// Starts a process of root's that reads certificates when their files change, and gives it the socket for what it has read.
@@ -134,7 +134,7 @@ impl Client {
     /// # Errors
     /// The spawner says why it cannot.
     pub fn watch_certificates(&self, socket: BorrowedFd<'_>) -> io::Result<()> {
-        self.ask(&Order::WatchCertificates, Some(socket)).map(drop)
+        self.ask(&SpawnerOrder::WatchCertificates, Some(socket)).map(drop)
     }
 
     /// Writes the PID file.
@@ -142,7 +142,7 @@ impl Client {
     /// # Errors
     /// The spawner says why it cannot.
     pub fn write_pidfile(&self) -> io::Result<()> {
-        self.done(&Order::WritePidfile)
+        self.done(&SpawnerOrder::WritePidfile)
     }
 
     /// Makes the control socket, and listens on it.
@@ -150,7 +150,7 @@ impl Client {
     /// # Errors
     /// The spawner says why it cannot.
     pub fn open_control_socket(&self) -> io::Result<OwnedFd> {
-        self.descriptor(&Order::OpenControlSocket)
+        self.descriptor(&SpawnerOrder::OpenControlSocket)
     }
 
     /// Starts a process as the application's user, and gives it the socket.
@@ -164,7 +164,7 @@ impl Client {
         role: Role,
         socket: BorrowedFd<'_>,
     ) -> io::Result<(Pid, OwnedFd)> {
-        self.started(&Order::Start { app: app.into(), uid, role }, socket)
+        self.started(&SpawnerOrder::Start { app: app.into(), uid, role }, socket)
     }
 
     /// Sends a signal to a process below the spawner.
@@ -172,7 +172,7 @@ impl Client {
     /// # Errors
     /// It is no such process, or has ended.
     pub fn signal(&self, pidfd: BorrowedFd<'_>, signal: Signal) -> io::Result<()> {
-        self.ask(&Order::Signal(signal), Some(pidfd)).map(drop)
+        self.ask(&SpawnerOrder::Signal(signal), Some(pidfd)).map(drop)
     }
 
     /// Starts the program again for a hot restart, and gives it the socket.
@@ -180,7 +180,7 @@ impl Client {
     /// # Errors
     /// The spawner says why it cannot.
     pub fn start_successor(&self, socket: BorrowedFd<'_>) -> io::Result<(Pid, OwnedFd)> {
-        self.started(&Order::StartSuccessor, socket)
+        self.started(&SpawnerOrder::StartSuccessor, socket)
     }
 
     /// Tells systemd.
@@ -188,12 +188,12 @@ impl Client {
     /// # Errors
     /// The spawner says why it cannot.
     pub fn tell(&self, state: ServiceState) -> io::Result<()> {
-        self.done(&Order::Tell(state))
+        self.done(&SpawnerOrder::Tell(state))
     }
 
     /// Whether the spawner has children besides this process.
     pub fn has_children(&self) -> bool {
-        matches!(self.ask(&Order::AnyChildren, None), Ok((Reply::Children(true), _)))
+        matches!(self.ask(&SpawnerOrder::AnyChildren, None), Ok((Reply::Children(true), _)))
     }
 
     /// The socket that is readable when a process has ended.
@@ -213,15 +213,15 @@ impl Client {
         }
     }
 
-    fn done(&self, order: &Order) -> io::Result<()> {
+    fn done(&self, order: &SpawnerOrder) -> io::Result<()> {
         self.ask(order, None).map(drop)
     }
 
-    fn descriptor(&self, order: &Order) -> io::Result<OwnedFd> {
+    fn descriptor(&self, order: &SpawnerOrder) -> io::Result<OwnedFd> {
         self.ask(order, None)?.1.ok_or_else(misunderstood)
     }
 
-    fn started(&self, order: &Order, socket: BorrowedFd<'_>) -> io::Result<(Pid, OwnedFd)> {
+    fn started(&self, order: &SpawnerOrder, socket: BorrowedFd<'_>) -> io::Result<(Pid, OwnedFd)> {
         match self.ask(order, Some(socket))? {
             (Reply::Started(pid), Some(pidfd)) => Ok((pid, pidfd)),
             _ => Err(misunderstood()),
@@ -229,7 +229,11 @@ impl Client {
     }
 
     /// Gives an order, and waits for its reply.
-    fn ask(&self, order: &Order, descriptor: Option<BorrowedFd<'_>>) -> io::Result<(Reply, Option<OwnedFd>)> {
+    fn ask(
+        &self,
+        order: &SpawnerOrder,
+        descriptor: Option<BorrowedFd<'_>>,
+    ) -> io::Result<(Reply, Option<OwnedFd>)> {
         let mut orders = self.orders.lock().unwrap_or_else(PoisonError::into_inner);
         orders.last = orders.last.wrapping_add(1);
         send(&orders.socket, &order.encode(orders.last), descriptor)?;
@@ -290,9 +294,9 @@ mod tests {
     use highball_spawner::channel::pair;
     use rustix::process::getpid;
 
-    fn reply(spawner: &OwnedFd, order: &Order) {
+    fn reply(spawner: &OwnedFd, order: &SpawnerOrder) {
         let Received::Packet(bytes, _) = receive(spawner, true).unwrap() else { panic!("no order") };
-        let (number, received) = Order::decode(&bytes).unwrap();
+        let (number, received) = SpawnerOrder::decode(&bytes).unwrap();
         assert_eq!(&received, order);
         send(spawner, &Reply::Done.encode(number), None).unwrap();
     }
@@ -303,8 +307,8 @@ mod tests {
         let client = Arc::new(Client::over(getpid(), orders, news).unwrap());
         let first = client.aside(Client::write_pidfile);
         let second = client.aside(|client| client.tell(ServiceState::Ready));
-        reply(&spawner, &Order::WritePidfile); // neither call has waited for this
-        reply(&spawner, &Order::Tell(ServiceState::Ready));
+        reply(&spawner, &SpawnerOrder::WritePidfile); // neither call has waited for this
+        reply(&spawner, &SpawnerOrder::Tell(ServiceState::Ready));
         first.await.unwrap();
         second.await.unwrap();
     }

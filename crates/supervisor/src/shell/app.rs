@@ -8,7 +8,7 @@ use crate::app_output::AppOutput;
 use crate::control::control_socket::ControlSocket;
 use crate::control::message::ToWorker;
 use crate::core::config::Purpose;
-use crate::core::{App as Core, AppAction, AppEvent, AppLog, Event, Process, Ticket, WorkerOrder};
+use crate::core::{App as Core, AppAction, AppEvent, AppLog, Event, Process, Receipt, WorkerOrder};
 use crate::diagnosis;
 use crate::diagnosis::overrun::LastOverruns;
 use crate::diagnosis::request_failure::Deaths;
@@ -205,8 +205,8 @@ impl AppSupervisor {
             AppAction::Kill(process) => self.signal(process, Signal::KILL),
             AppAction::BecomeMold { worker, boot } => self.become_mold(worker, boot),
             AppAction::Forget { process, ending } => self.forget(process, ending),
-            AppAction::Diagnose { ticket, folder, failure } => self.diagnose_boot(ticket, folder, *failure),
-            AppAction::LookAtFolder { ticket } => self.look_at_folder(ticket),
+            AppAction::Diagnose { receipt, folder, failure } => self.diagnose_boot(receipt, folder, *failure),
+            AppAction::LookAtFolder { receipt } => self.look_at_folder(receipt),
             AppAction::Notify(command) => self.notify(command).await,
             AppAction::Answer(..)
             | AppAction::MeasureMemory { .. }
@@ -539,28 +539,28 @@ impl AppSupervisor {
     }
 
     /// Finds out what helps to understand a failed boot, and what the folder is like after it.
-    fn diagnose_boot(&self, ticket: Ticket, folder: PathBuf, failure: BootFailure) {
-        let diagnosed = |ticket, diagnosis, files| {
-            Found::Event(Box::new(AppEvent::Diagnosed { ticket, diagnosis: Arc::new(diagnosis), files }))
+    fn diagnose_boot(&self, receipt: Receipt, folder: PathBuf, failure: BootFailure) {
+        let diagnosed = |receipt, diagnosis, files| {
+            Found::Event(Box::new(AppEvent::Diagnosed { receipt, diagnosis: Arc::new(diagnosis), files }))
         };
         let app = Arc::clone(&self.app);
         let (app_too, folder_too, failure_too) = (Arc::clone(&app), folder.clone(), failure.clone());
         let act = move || {
             let files = FolderState::of(&folder, app.runs_as.another());
-            diagnosed(ticket, diagnosis::of_boot(failure, &app, &folder), Some(files))
+            diagnosed(receipt, diagnosis::of_boot(failure, &app, &folder), Some(files))
         };
         let otherwise = move || {
             warn!(
                 folder = visible_path(&folder_too),
                 "the application's files cannot be read: the file system does not answer"
             );
-            diagnosed(ticket, diagnosis::of_boot_without_files(failure_too, &app_too, &folder_too), None)
+            diagnosed(receipt, diagnosis::of_boot_without_files(failure_too, &app_too, &folder_too), None)
         };
         self.files.begin(Some(FILES_TIME), act, otherwise);
     }
 
-    fn look_at_folder(&self, ticket: Ticket) {
-        let seen = move |files, took| Found::Event(Box::new(AppEvent::FolderSeen { ticket, files, took }));
+    fn look_at_folder(&self, receipt: Receipt) {
+        let seen = move |files, took| Found::Event(Box::new(AppEvent::FolderSeen { receipt, files, took }));
         let app = Arc::clone(&self.app);
         let act = move || {
             let began = Instant::now();
@@ -626,7 +626,7 @@ impl AppSupervisor {
         match found {
             Found::Restart(Some(look)) => {
                 let asked = self.restart_files.asks(look, now)?;
-                core.phase.is_running().then_some(AppEvent::Restart { asked, ticket: None })
+                core.phase.is_running().then_some(AppEvent::Restart { asked, receipt: None })
             }
             Found::Restart(None) => {
                 self.restart_files.not_seen(now);

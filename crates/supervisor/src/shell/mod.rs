@@ -36,7 +36,7 @@ use crate::core::refork::ReforkCause;
 use crate::core::replacement::ReplacementCause;
 use crate::core::restart::Asked;
 use crate::core::worker::WorkerState;
-use crate::core::{Action, AppAction, AppEvent, Event, Process, Server, ServerConfig, Ticket};
+use crate::core::{Action, AppAction, AppEvent, Event, Process, Receipt, Server, ServerConfig};
 use crate::facts::ending::Ending;
 use crate::inbox::{Inbox, Received};
 use crate::process::launcher::Endings;
@@ -82,8 +82,8 @@ pub struct Supervisor {
     /// What has happened while actions were performed.
     happened: VecDeque<Event>,
     /// Orders that the core has not answered yet.
-    answers: HashMap<Ticket, AnswerTo>,
-    last_ticket: u64,
+    answers: HashMap<Receipt, AnswerTo>,
+    last_receipt: u64,
     upgrading: Upgrading,
     memory: MemorySampler,
     dumps: Dumps,
@@ -123,7 +123,7 @@ impl Supervisor {
             apps: BTreeMap::new(),
             happened: VecDeque::new(),
             answers: HashMap::new(),
-            last_ticket: 0,
+            last_receipt: 0,
             upgrading: Upgrading::default(),
             memory: MemorySampler::new(Instant::now()),
             dumps: Dumps::default(),
@@ -262,17 +262,17 @@ impl Supervisor {
 
     async fn perform(&mut self, action: Action) {
         match action {
-            Action::OfApp(_, AppAction::Answer(ticket, answer)) | Action::Answer(ticket, answer) => {
-                if let Some(to) = self.answers.remove(&ticket) {
+            Action::OfApp(_, AppAction::Answer(receipt, answer)) | Action::Answer(receipt, answer) => {
+                if let Some(to) = self.answers.remove(&receipt) {
                     let _ = to.send(answer); // the client that asked may have left
                 }
             }
             Action::OfApp(_, AppAction::RereadConfiguration) => self.notify(Notice::Hangup).await,
             Action::OfApp(id, AppAction::ReportRemoval) => self.notify(Notice::AppRemoved(id)).await,
-            Action::OfApp(id, AppAction::MeasureMemory { ticket, boot, workers }) => {
+            Action::OfApp(id, AppAction::MeasureMemory { receipt, boot, workers }) => {
                 let free = self.free_memory(id);
                 let app = self.apps.get_mut(&id);
-                app.into_iter().for_each(|app| app.measure_memory(ticket, boot, &workers, free));
+                app.into_iter().for_each(|app| app.measure_memory(receipt, boot, &workers, free));
             }
             Action::OfApp(id, action) => {
                 let Some(app) = self.apps.get_mut(&id) else { return };
@@ -368,22 +368,22 @@ impl Supervisor {
         }
     }
 
-    fn ticket_for(&mut self, to: AnswerTo) -> Ticket {
-        self.last_ticket += 1;
-        let ticket = Ticket(self.last_ticket);
-        self.answers.insert(ticket, to);
-        ticket
+    fn receipt_for(&mut self, to: AnswerTo) -> Receipt {
+        self.last_receipt += 1;
+        let receipt = Receipt(self.last_receipt);
+        self.answers.insert(receipt, to);
+        receipt
     }
 
     async fn ordered(&mut self, order: Order) {
         match order {
             Order::ToApp(app, AppOrder::Restart(to)) => {
-                let ticket = Some(self.ticket_for(to));
-                self.happens(app, AppEvent::Restart { asked: Asked::Command, ticket });
+                let receipt = Some(self.receipt_for(to));
+                self.happens(app, AppEvent::Restart { asked: Asked::Command, receipt });
             }
             Order::ToApp(app, AppOrder::Refork(to)) => {
-                let ticket = Some(self.ticket_for(to));
-                self.happens(app, AppEvent::Refork { cause: ReforkCause::Command, ticket });
+                let receipt = Some(self.receipt_for(to));
+                self.happens(app, AppEvent::Refork { cause: ReforkCause::Command, receipt });
             }
             Order::ToApp(app, AppOrder::ReplaceWorker { worker }) => {
                 self.happens(app, AppEvent::ReplaceWorker { worker, cause: ReplacementCause::Asked });
@@ -424,8 +424,8 @@ impl Supervisor {
                 self.happened.push_back(Event::PredecessorWithoutCompanions);
             }
             Order::Upgrade(to) => {
-                let ticket = self.ticket_for(to);
-                self.happened.push_back(Event::Upgrade(ticket));
+                let receipt = self.receipt_for(to);
+                self.happened.push_back(Event::Upgrade(receipt));
             }
             Order::Stop => self.happened.push_back(Event::Stop),
             Order::Report(to) => drop(to.send(self.report(Instant::now()))), // the client may have left

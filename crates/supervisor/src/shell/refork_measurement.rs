@@ -5,7 +5,7 @@ use super::app::AppSupervisor;
 use crate::control::message::OwnMemory;
 use crate::control::questions::Answer;
 use crate::core::auto_refork::{AppMemory, MEASURE_TIME};
-use crate::core::{AppEvent, Ticket};
+use crate::core::{AppEvent, Receipt};
 use crate::shell::event::{Discovery, Found};
 use tokio::time::timeout;
 
@@ -14,7 +14,7 @@ impl AppSupervisor {
     /// as an event; nothing is waited for here.
     pub(super) fn measure_memory(
         &mut self,
-        ticket: Ticket,
+        receipt: Receipt,
         boot: u32,
         workers: &[u32],
         free_bytes: Option<u64>,
@@ -27,7 +27,7 @@ impl AppSupervisor {
             let answers = async { measured(mold?, workers?, free_bytes).await };
             // Half of the time that the core waits: so it knows soon that there will be no answer.
             let memory = timeout(MEASURE_TIME / 2, answers).await.ok().flatten();
-            let event = AppEvent::MemoryMeasured { ticket, memory };
+            let event = AppEvent::MemoryMeasured { receipt, memory };
             inbox.put(Discovery::Found(Found::Event(Box::new(event)))).await;
         });
     }

@@ -8,7 +8,7 @@ use crate::core::restart_policy::Life;
 use crate::core::server::Server;
 use crate::core::sizing::{Decision, Room};
 use crate::core::worker::{Worker, WorkerState};
-use crate::core::{Action, AppAction, AppEvent, AppLog, Event, ServerLog, Ticket};
+use crate::core::{Action, AppAction, AppEvent, AppLog, Event, Receipt, ServerLog};
 use highball_config::AppId;
 use highball_link::{AppCommand, NewWorker};
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,15 +19,15 @@ use std::time::{Duration, Instant};
 #[derive(Debug, Default)]
 pub(super) struct Books {
     /// Orders without an answer.
-    orders: BTreeSet<Ticket>,
+    orders: BTreeSet<Receipt>,
     /// Restarts that were accepted, of which no outcome is known yet.
     restarts: Vec<(AppId, u32)>,
     /// Workers that the front knows.
     announced: BTreeSet<(AppId, u32)>,
     /// Diagnoses that are being made.
-    pub(super) diagnoses: BTreeSet<(AppId, Ticket)>,
+    pub(super) diagnoses: BTreeSet<(AppId, Receipt)>,
     /// Looks at folders that are under way.
-    pub(super) looks: BTreeSet<(AppId, Ticket)>,
+    pub(super) looks: BTreeSet<(AppId, Receipt)>,
     /// Molds of which it is not known yet whether they were started.
     pub(super) spawning: BTreeSet<(AppId, u32)>,
     /// The time of the step.
@@ -61,22 +61,22 @@ impl Books {
     pub(super) fn note_event(&mut self, event: &Event, now: Instant) {
         self.now = Some(now);
         match event {
-            Event::Upgrade(ticket) => {
-                self.orders.insert(*ticket);
+            Event::Upgrade(receipt) => {
+                self.orders.insert(*receipt);
             }
             Event::OfApp(app, event) => match event {
-                AppEvent::Restart { ticket: Some(ticket), .. }
-                | AppEvent::Refork { ticket: Some(ticket), .. } => {
-                    self.orders.insert(*ticket);
+                AppEvent::Restart { receipt: Some(receipt), .. }
+                | AppEvent::Refork { receipt: Some(receipt), .. } => {
+                    self.orders.insert(*receipt);
                 }
                 AppEvent::Load(load) => {
                     self.rooms.insert(*app, load.room);
                 }
-                AppEvent::Diagnosed { ticket, .. } => {
-                    self.diagnoses.remove(&(*app, *ticket));
+                AppEvent::Diagnosed { receipt, .. } => {
+                    self.diagnoses.remove(&(*app, *receipt));
                 }
-                AppEvent::FolderSeen { ticket, .. } => {
-                    self.looks.remove(&(*app, *ticket));
+                AppEvent::FolderSeen { receipt, .. } => {
+                    self.looks.remove(&(*app, *receipt));
                 }
                 AppEvent::MoldStarted { boot, .. } | AppEvent::MoldNotStarted { boot, .. } => {
                     self.spawning.remove(&(*app, *boot));
@@ -96,7 +96,7 @@ impl Books {
         let mut leaving = None;
         for action in actions {
             match action {
-                Action::Answer(ticket, _) => self.answered(*ticket)?,
+                Action::Answer(receipt, _) => self.answered(*receipt)?,
                 Action::Log(ServerLog::Unsettled) | Action::OfApp(_, AppAction::Log(AppLog::Unsettled)) => {
                     return Err("a step does not end".into());
                 }
@@ -117,8 +117,8 @@ impl Books {
         self.check_restarts(server)
     }
 
-    fn answered(&mut self, ticket: Ticket) -> Checked {
-        ensure(self.orders.remove(&ticket), || "an order was answered twice, or was none".into())
+    fn answered(&mut self, receipt: Receipt) -> Checked {
+        ensure(self.orders.remove(&receipt), || "an order was answered twice, or was none".into())
     }
 
     fn note_app_action(
@@ -129,12 +129,12 @@ impl Books {
         server: &Server,
     ) -> Checked {
         match action {
-            AppAction::Answer(ticket, _) => self.answered(*ticket)?,
-            AppAction::Diagnose { ticket, .. } => {
-                self.diagnoses.insert((app, *ticket));
+            AppAction::Answer(receipt, _) => self.answered(*receipt)?,
+            AppAction::Diagnose { receipt, .. } => {
+                self.diagnoses.insert((app, *receipt));
             }
-            AppAction::LookAtFolder { ticket } => {
-                self.looks.insert((app, *ticket));
+            AppAction::LookAtFolder { receipt } => {
+                self.looks.insert((app, *receipt));
             }
             AppAction::SpawnMold { boot, .. } => {
                 self.spawning.insert((app, *boot));

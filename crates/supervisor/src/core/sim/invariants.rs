@@ -13,7 +13,7 @@ use crate::core::server::upgrade::UpgradeStage;
 use crate::core::server::{Server, ServerPhase, TURN};
 use crate::core::sizing::Sizing;
 use crate::core::worker::WorkerState;
-use crate::core::{Process, Source, Ticket};
+use crate::core::{Process, Receipt, Source};
 use highball_config::AppId;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -65,12 +65,12 @@ fn check_waiting(world: &World, id: AppId, app: &App) -> Checked {
             format!("mold {} is {} without a deadline", mold.boot, mold.state.name())
         })?;
     }
-    let explains = |ticket: Ticket| world.books.diagnoses.contains(&(id, ticket));
-    if let Condition::Explaining(ticket) = app.condition {
-        ensure(explains(ticket), || "a diagnosis is waited for that is not being made".into())?;
+    let explains = |receipt: Receipt| world.books.diagnoses.contains(&(id, receipt));
+    if let Condition::Explaining(receipt) = app.condition {
+        ensure(explains(receipt), || "a diagnosis is waited for that is not being made".into())?;
     }
-    if let Some(ticket) = app.boots.explaining() {
-        ensure(explains(ticket), || "a boot waits for a diagnosis that is not being made".into())?;
+    if let Some(receipt) = app.boots.explaining() {
+        ensure(explains(receipt), || "a boot waits for a diagnosis that is not being made".into())?;
     }
     let failed = if let Condition::Failed(failed) = &app.condition { failed.looks() } else { None };
     if let Some(look) = failed {
@@ -101,7 +101,7 @@ fn check_changes(world: &World, id: AppId, app: &App) -> Checked {
                 app.staff.workers().has_any_of(restart.next.number())
                     || restart
                         .explaining
-                        .is_some_and(|(ticket, _)| world.books.diagnoses.contains(&(id, ticket)))
+                        .is_some_and(|(receipt, _)| world.books.diagnoses.contains(&(id, receipt)))
             }
         };
         ensure(is_awaited, || format!("a restart waits for nothing, {}", restart.stage.name()))?;

@@ -13,7 +13,7 @@ use crate::core::restart::Asked;
 use crate::core::samples::{boot_failure, booted, companion, diagnosis, start_failure};
 use crate::core::server::Server;
 use crate::core::sizing::{Load, Room};
-use crate::core::{Action, AppAction, AppEvent, Event, Process, SuccessorEvent, Ticket, WorkerOrder};
+use crate::core::{Action, AppAction, AppEvent, Event, Process, Receipt, SuccessorEvent, WorkerOrder};
 use crate::facts::ending::Ending;
 use crate::facts::folder_state::FolderState;
 use fastrand::Rng;
@@ -80,7 +80,7 @@ pub(super) struct World {
     rng: Rng,
     queue: BinaryHeap<Reverse<Delivery>>,
     deliveries: u64,
-    tickets: u64,
+    receipts: u64,
     next_app: u32,
     /// What all applications report of themselves, and what all failures look like.
     booted: Arc<Booted>,
@@ -120,7 +120,7 @@ impl World {
             rng,
             queue: BinaryHeap::new(),
             deliveries: 0,
-            tickets: 0,
+            receipts: 0,
             next_app: 0,
             booted: Arc::new(booted(true)),
             caller: Arc::new(booted(false)),
@@ -496,21 +496,21 @@ impl World {
         AppId(self.rng.u32(1..=self.next_app))
     }
 
-    fn ticket(&mut self) -> Ticket {
-        self.tickets += 1;
-        Ticket(1 << 40 | self.tickets)
+    fn receipt(&mut self) -> Receipt {
+        self.receipts += 1;
+        Receipt(1 << 40 | self.receipts)
     }
 
     /// Orders of operators, files, signals and the front.
     fn any_order(&mut self) -> Event {
-        let (app, ticket) = (self.any_app(), self.ticket());
+        let (app, receipt) = (self.any_app(), self.receipt());
         let of_app = |event| Event::OfApp(app, event);
         let worker = self.rng.u32(..40);
         match self.rng.u32(..40) {
-            0..=4 => of_app(AppEvent::Restart { asked: Asked::Command, ticket: Some(ticket) }),
-            5 => of_app(AppEvent::Restart { asked: Asked::File, ticket: None }),
-            6..=9 => of_app(AppEvent::Refork { cause: ReforkCause::Command, ticket: Some(ticket) }),
-            10 => Event::Upgrade(ticket),
+            0..=4 => of_app(AppEvent::Restart { asked: Asked::Command, receipt: Some(receipt) }),
+            5 => of_app(AppEvent::Restart { asked: Asked::File, receipt: None }),
+            6..=9 => of_app(AppEvent::Refork { cause: ReforkCause::Command, receipt: Some(receipt) }),
+            10 => Event::Upgrade(receipt),
             11 => Event::Signal(ReceivedSignal::Restart),
             12 => Event::Signal(ReceivedSignal::Refork),
             13 => Event::Signal(ReceivedSignal::Upgrade),
@@ -660,23 +660,23 @@ impl World {
                     self.reports(app, delay, event);
                 }
             }
-            AppAction::Diagnose { ticket, .. } => {
+            AppAction::Diagnose { receipt, .. } => {
                 let files = self.files();
                 let diagnosis = Arc::clone(&self.diagnosis);
                 let delay = self.a_while();
-                self.reports(app, delay, AppEvent::Diagnosed { ticket, diagnosis, files });
+                self.reports(app, delay, AppEvent::Diagnosed { receipt, diagnosis, files });
             }
-            AppAction::MeasureMemory { ticket, .. } => {
+            AppAction::MeasureMemory { receipt, .. } => {
                 let delay = self.a_while();
                 let memory = (!self.chance(self.chaos.failure)).then(|| self.any_memory());
                 if !self.chance(self.chaos.hang) {
-                    self.reports(app, delay, AppEvent::MemoryMeasured { ticket, memory });
+                    self.reports(app, delay, AppEvent::MemoryMeasured { receipt, memory });
                 }
             }
-            AppAction::LookAtFolder { ticket } => {
+            AppAction::LookAtFolder { receipt } => {
                 let (files, took) = (self.files(), self.soon());
                 let delay = self.a_while();
-                self.reports(app, delay, AppEvent::FolderSeen { ticket, files, took });
+                self.reports(app, delay, AppEvent::FolderSeen { receipt, files, took });
             }
             AppAction::Notify(command) => self.hear(app, command),
             AppAction::ReportRemoval => {

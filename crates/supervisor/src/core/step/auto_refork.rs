@@ -1,7 +1,7 @@
 //! Measurements for automatic reforks. [`crate::core::auto_refork`] decides what comes of them.
 
 use super::super::app::App;
-use super::super::ids::Ticket;
+use super::super::ids::Receipt;
 use super::super::worker::Worker;
 use super::super::{AppAction, AppLog};
 use crate::core::auto_refork::{AppMemory, Verdict};
@@ -22,13 +22,13 @@ impl App {
             return self.reforks.postpone_measurement(self.now);
         };
         let serves = |worker: &Worker| worker.state == WorkerState::Serving && worker.line == line;
-        let (ticket, workers) = (self.out.next_ticket(), self.staff.workers().which(serves));
-        self.reforks.measures(ticket, self.now);
-        self.out.act(AppAction::MeasureMemory { ticket, boot, workers });
+        let (receipt, workers) = (self.out.next_receipt(), self.staff.workers().which(serves));
+        self.reforks.measures(receipt, self.now);
+        self.out.act(AppAction::MeasureMemory { receipt, boot, workers });
     }
 
-    pub(super) fn memory_measured(&mut self, ticket: Ticket, memory: Option<AppMemory>) {
-        if !self.reforks.awaits(ticket) {
+    pub(super) fn memory_measured(&mut self, receipt: Receipt, memory: Option<AppMemory>) {
+        if !self.reforks.awaits(receipt) {
             return;
         }
         let may_refork = !self.reforks.is_going()

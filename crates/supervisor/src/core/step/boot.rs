@@ -2,7 +2,7 @@
 
 use super::super::app::App;
 use super::super::condition::{Condition, End};
-use super::super::ids::{Process, Ticket};
+use super::super::ids::{Process, Receipt};
 use super::super::mold::Mold;
 use super::super::molds::Late;
 use super::super::{AppAction, AppLog};
@@ -212,36 +212,36 @@ impl App {
     /// The first boot has to succeed; after it, boots are repeated while the workers that there are serve. What follows
     /// waits for the diagnosis.
     pub(super) fn boot_failed(&mut self, failure: BootFailure) {
-        let ticket = self.out.diagnose(self.current.folder().into(), failure);
+        let receipt = self.out.diagnose(self.current.folder().into(), failure);
         if !self.is_brought_up() {
             return;
         }
         if self.current.has_booted() {
-            self.boots.explains(ticket);
+            self.boots.explains(receipt);
         } else {
-            self.condition = Condition::Explaining(ticket);
+            self.condition = Condition::Explaining(receipt);
         }
     }
 
     pub(super) fn diagnosed(
         &mut self,
-        ticket: Ticket,
+        receipt: Receipt,
         diagnosis: Arc<Diagnosis>,
         files: Option<FolderState>,
     ) {
-        if let Some(was) = self.restarts.explained(ticket) {
+        if let Some(was) = self.restarts.explained(receipt) {
             let failure = Failure::of_diagnosis(&diagnosis);
             self.trouble.diagnosis = Some(diagnosis);
             return self.report_failed_restart(was, &failure);
         }
         self.note_failure(diagnosis.summary());
-        if matches!(self.condition, Condition::Explaining(of) if of == ticket) {
+        if matches!(self.condition, Condition::Explaining(of) if of == receipt) {
             self.condition = Condition::Booting;
             if self.is_brought_up() {
                 self.out.log(AppLog::BootFailed(Arc::clone(&diagnosis)));
                 self.not_booted(diagnosis, files);
             }
-        } else if self.boots.explained(ticket) && self.phase.is_running() {
+        } else if self.boots.explained(receipt) && self.phase.is_running() {
             self.out.log(AppLog::BootFailed(Arc::clone(&diagnosis)));
             self.trouble.diagnosis = Some(Arc::clone(&diagnosis));
             self.out.notify(AppCommand::Failed(diagnosis));

@@ -8,7 +8,7 @@
 use super::super::app::App;
 use super::super::condition::{Condition, End, Failed, FolderVerdict};
 use super::super::mold::Mold;
-use super::super::{AppAction, AppLog, Ticket};
+use super::super::{AppAction, AppLog, Receipt};
 use crate::core::restart::Failure;
 use crate::facts::boot_failure::BootFailure;
 use crate::facts::folder_state::FolderState;
@@ -67,8 +67,8 @@ impl App {
         self.boots.configure(self.config.max_boot_failures);
         self.staff.given_up();
         let failure = BootFailure::of_ours(Step::PrepareFork, "boot_loop", why, remedy.into());
-        let ticket = self.out.diagnose(self.current.folder().into(), failure);
-        self.condition = Condition::Explaining(ticket);
+        let receipt = self.out.diagnose(self.current.folder().into(), failure);
+        self.condition = Condition::Explaining(receipt);
     }
 
     /// A request has arrived. An application that sleeps wakes up. A failed application boots again if the outcome may
@@ -108,20 +108,20 @@ impl App {
     pub(super) fn look_at_folder(&mut self, is_for_request: bool) {
         if let Condition::Failed(failed) = &mut self.condition {
             if failed.look_due().is_some() {
-                let ticket = self.out.next_ticket();
-                failed.look(ticket, is_for_request);
-                self.out.act(AppAction::LookAtFolder { ticket });
+                let receipt = self.out.next_receipt();
+                failed.look(receipt, is_for_request);
+                self.out.act(AppAction::LookAtFolder { receipt });
             }
         }
     }
 
     /// The state of the folder now, if it could be read. The application boots again if the outcome may differ by now,
     /// or else the front gets the failure again, where requests wait for it.
-    pub(super) fn folder_seen(&mut self, ticket: Ticket, files: Option<FolderState>, took: Duration) {
+    pub(super) fn folder_seen(&mut self, receipt: Receipt, files: Option<FolderState>, took: Duration) {
         let is_a_reason = self.phase.is_running() || self.wakes_for_last_requests();
         let is_repeated = self.surroundings.repeat_boots(&self.config);
         let Condition::Failed(failed) = &mut self.condition else { return };
-        let Some(seen) = failed.seen((ticket, files, took), is_a_reason, is_repeated, self.now) else {
+        let Some(seen) = failed.seen((receipt, files, took), is_a_reason, is_repeated, self.now) else {
             return;
         };
         match seen {

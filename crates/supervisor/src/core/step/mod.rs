@@ -64,9 +64,9 @@ impl App {
             AppEvent::Unreachable { worker } => self.unreachable(worker),
             AppEvent::SiteFound { generation, folder, site } => self.site_found(generation, folder, site),
             AppEvent::NoSite { generation, folder, failure } => self.no_site(generation, folder, *failure),
-            AppEvent::Diagnosed { ticket, diagnosis, files } => self.diagnosed(ticket, diagnosis, files),
-            AppEvent::FolderSeen { ticket, files, took } => self.folder_seen(ticket, files, took),
-            AppEvent::MemoryMeasured { ticket, memory } => self.memory_measured(ticket, memory),
+            AppEvent::Diagnosed { receipt, diagnosis, files } => self.diagnosed(receipt, diagnosis, files),
+            AppEvent::FolderSeen { receipt, files, took } => self.folder_seen(receipt, files, took),
+            AppEvent::MemoryMeasured { receipt, memory } => self.memory_measured(receipt, memory),
             AppEvent::CompanionStarted { number } => self.companion_started(number),
             AppEvent::CompanionNotStarted { number, why } => self.companion_not_started(number, &why),
 
@@ -114,13 +114,13 @@ impl App {
             AppEvent::CanaryAnswered { worker, answer } => self.canary_answered(worker, answer),
             AppEvent::WorkerWarm { worker } => self.worker_warm(worker),
 
-            AppEvent::Restart { asked, ticket } => {
+            AppEvent::Restart { asked, receipt } => {
                 let answer = self.ask_restart(asked);
-                self.out.answer(ticket, answer);
+                self.out.answer(receipt, answer);
             }
-            AppEvent::Refork { cause, ticket } => {
+            AppEvent::Refork { cause, receipt } => {
                 let answer = self.ask_refork(cause);
-                self.out.answer(ticket, answer);
+                self.out.answer(receipt, answer);
             }
             AppEvent::MoreWorkers(more) => self.want_workers(more),
             AppEvent::Configure { config, replaces } => self.configure(*config, replaces),

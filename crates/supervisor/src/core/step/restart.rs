@@ -101,9 +101,9 @@ impl App {
     /// The new version did not boot. It is undone at once; why it failed is reported when the diagnosis is there.
     pub(super) fn next_not_booted(&mut self, failure: BootFailure) {
         let Some(folder) = self.restarts.next().map(|next| next.folder().to_owned()) else { return };
-        let ticket = self.out.diagnose(folder, failure);
+        let receipt = self.out.diagnose(folder, failure);
         if let Some(was) = self.undo_restart() {
-            self.restarts.explains(ticket, was);
+            self.restarts.explains(receipt, was);
         }
     }
 
