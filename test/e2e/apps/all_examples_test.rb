@@ -19,27 +19,8 @@ class AllExamplesTest < E2ETest
     end
     assert_equal names.sort, server.full_status["apps"].map { |app| app["name"] }.sort
     assert_equal ["serving"], server.full_status["apps"].map { |app| app["phase"] }.uniq
-  end
-
-  def test_the_script_does_nothing_but_start_it
-    refute_match(/^highball: /, serve_all.log, "bin/setup is asked where something is missing, and only there")
-  end
-
-  def test_rails_and_sinatra_in_a_browser
-    long
-    server = serve_all
-    Browser.open do |browser|
-      write_a_post(browser, server)
-      echo(browser, server)
-      sign_the_guest_book(browser, server)
-      %w[rails-file sinatra-classic sinatra-file].each do |name|
-        browser.visit at(name, server)
-        browser.find "h1", text: Examples::ALL[name].last
-      end
-      browser.visit at("sinatra-classic", server)
-      browser.click "a"
-      browser.see "wind blows."
-    end
+    refute_match(/^highball: /, server.log, "bin/setup is asked where something is missing, and only there")
+    use_in_a_browser(server) unless LEVEL == "quick"
   end
 
   def test_the_list_of_them_all_in_a_browser
@@ -60,6 +41,21 @@ class AllExamplesTest < E2ETest
   end
 
   private
+
+  def use_in_a_browser(server)
+    Browser.open do |browser|
+      write_a_post(browser, server)
+      echo(browser, server)
+      sign_the_guest_book(browser, server)
+      %w[rails-file sinatra-classic sinatra-file].each do |name|
+        browser.visit at(name, server)
+        browser.find "h1", text: Examples::ALL[name].last
+      end
+      browser.visit at("sinatra-classic", server)
+      browser.click "a"
+      browser.see "wind blows."
+    end
+  end
 
   # The examples whose packages this Debian has.
   def names
