@@ -1,10 +1,10 @@
 //! Requests that arrive by a schedule, whatever comes back: at moments, and of kinds, that a seed decides.
 //!
-//! The generators cannot send the same arrivals twice, and without that the luck of who meets how many long requests
+//! No generator sends the same arrivals twice, and without that the luck of who meets how many long requests
 //! at a time would decide between two servers. At the few hundred requests per second that this is for, a thread for
 //! each request that is under way is all the machinery it needs.
 
-use crate::check;
+use crate::load::connection::{ask, error, wire};
 use crate::load::latencies::Latencies;
 use crate::load::Target;
 use crate::results::{Errors, Latency};
@@ -97,10 +97,10 @@ fn send_what_is_due(target: &Target<'_>, due: &Mutex<Receiver<(usize, Instant)>>
     let mut sent = Vec::new();
     while let Ok((index, at)) = next() {
         let request = &target.requests[index];
-        let bytes = check::wire(request, target.host);
-        let result = check::ask(&mut connection, target, &bytes, request.method == "HEAD");
+        let bytes = wire(request, target.host, true);
+        let result = ask(&mut connection, target, &bytes, request.method == "HEAD");
         let us = at.elapsed().as_micros() as u64;
-        sent.push(Sent { request: index, us, error: check::error(&result, request.status) });
+        sent.push(Sent { request: index, us, error: error(&result, request.status) });
     }
     sent
 }

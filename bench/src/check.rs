@@ -1,15 +1,12 @@
 //! Whether the answers are right, which no load generator looks at.
 //!
 //! Each request is sent many times, and all answers to it are compared: a server that mixes up, cuts off or damages
-//! one answer in a hundred is found out. `connection` is the client.
+//! one answer in a hundred is found out.
 
-pub(crate) mod connection;
-
-use crate::load::{request, Target};
+use crate::load::connection::{ask, error, wire, Answer, Body, Broken, Connection, Rest};
+use crate::load::Target;
 use crate::results::Errors;
-use crate::workload::Request;
 use crate::{interrupt, Failure};
-use connection::{Answer, Body, Broken, Connection, Rest};
 use std::collections::HashMap;
 use std::ops::Range;
 use std::time::{Duration, Instant};
@@ -82,24 +79,11 @@ fn ask_together(target: &Target, indices: Range<usize>, connections: usize, unti
     })
 }
 
-/// What is wrong with this, as far as one answer tells.
-pub(crate) fn error(result: &Result<Answer, Broken>, status: u16) -> Errors {
-    let none = Errors::default();
-    match result {
-        Ok(answer) if answer.status == status => none,
-        Ok(_) | Err(Broken::Head) => Errors { status: 1, ..none },
-        Err(Broken::Connect) => Errors { connect: 1, ..none },
-        Err(Broken::Reset) => Errors { reset: 1, ..none },
-        Err(Broken::TimeOut) => Errors { time_out: 1, ..none },
-        Err(Broken::Length) => Errors { length: 1, ..none },
-    }
-}
-
 /// Whether the server ends the body of its first answer by closing the connection, as some do for answers without a
 /// length.
 pub fn ends_by_closing(target: &Target) -> bool {
     let Some(request) = target.requests.first() else { return false };
-    let answer = ask(&mut None, target, &wire(request, target.host), request.method == "HEAD");
+    let answer = ask(&mut None, target, &wire(request, target.host, true), request.method == "HEAD");
     answer.is_ok_and(|answer| answer.ends_by_closing)
 }
 
@@ -113,7 +97,7 @@ struct Asked {
 
 /// Asks these requests (counted through all rounds) over one connection where that lasts, until this time.
 fn ask_all(target: &Target, indices: impl Iterator<Item = usize>, until: Instant) -> Vec<Asked> {
-    let bytes: Vec<Vec<u8>> = target.requests.iter().map(|one| wire(one, target.host)).collect();
+    let bytes: Vec<Vec<u8>> = target.requests.iter().map(|one| wire(one, target.host, true)).collect();
     let mut connection = None;
     let mut patience = PATIENCE;
     let mut asked = Vec::new();
@@ -136,33 +120,6 @@ fn ask_all(target: &Target, indices: impl Iterator<Item = usize>, until: Instant
         last.result = Err(Broken::Length);
     }
     asked
-}
-
-/// Asks over this connection where it lasts, else over a new one. Bytes behind an answer make it wrong: if they
-/// come late, they are found here, and the next answer is counted.
-pub(crate) fn ask(
-    kept: &mut Option<Connection>,
-    target: &Target,
-    bytes: &[u8],
-    is_head: bool,
-) -> Result<Answer, Broken> {
-    let mut connection = match kept.take().map(|mut connection| (connection.rest(), connection)) {
-        Some((Rest::Nothing, connection)) => connection,
-        Some((Rest::Surplus, _)) => return Err(Broken::Length),
-        Some((Rest::End, _)) | None => Connection::open(target.address, target.protocol)?,
-    };
-    let (answer, keep_alive) = connection.ask(bytes, is_head)?;
-    if keep_alive {
-        *kept = Some(connection);
-    }
-    Ok(answer)
-}
-
-/// A request's bytes.
-pub(crate) fn wire(request: &Request, host: &str) -> Vec<u8> {
-    let mut bytes = request::head(request, host, true).into_bytes();
-    bytes.resize(bytes.len() + request.body_bytes as usize, request::BODY_BYTE);
-    bytes
 }
 
 /// A body that came whole, and when.

@@ -9,9 +9,9 @@ use std::time::Instant;
 use highball_proc::allow_open_files;
 use serde::Serialize;
 
-use crate::check::connection::{Connection, Rest};
 use crate::data::{data_folder, highball};
 use crate::deployment::Deployment;
+use crate::load::connection::{Connection, Rest};
 use crate::load::request;
 use crate::method::{setting, Candidate};
 use crate::options::Options;

@@ -1,8 +1,8 @@
 //! Installs Debian packages that schemes need, so that none of their services starts: on this machine, and in
-//! folders that hold other releases of Debian, which are made here too. One generator of load comes from cargo.
+//! folders that hold other releases of Debian, which are made here too.
 
-use crate::scheme::root::{cache, Root};
-use crate::{load, Failure};
+use crate::scheme::root::Root;
+use crate::Failure;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, Permissions};
 use std::io::{self, ErrorKind};
@@ -43,12 +43,6 @@ pub(crate) fn install(wanted: &Wanted) -> Result<(), Failure> {
     }
     check_rights(&of_machine)?;
     Place::Machine.install(&of_machine)?;
-    if let Some(command) = load::oha_installation(&cache()) {
-        eprintln!("building oha, which takes minutes");
-        if let Err(failure) = run(command, load::OHA_INSTALL) {
-            eprintln!("{failure}; what wrk cannot send is left out");
-        }
-    }
     for (root, packages) in wanted {
         let Some(root) = root else { continue };
         if let Err(failure) = make(root).and_then(|()| Place::Root(root).install(packages)) {

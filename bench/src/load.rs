@@ -1,14 +1,15 @@
-//! The load: well-kept generators send it, and this reads what they counted.
+//! The load: well-kept generators send what they can, and this reads what they counted.
 //!
-//! In reading order: `request` (what goes over the wire), `wrk` (saturation), `h2load` (the same over HTTP/2), `oha` (a given
-//! rate, and what wrk cannot send), `latencies` (mean, deviation and percentiles of either's measurements, by one definition),
-//! `generator` (a generator that runs, for so long at most).
+//! In reading order: `request` (what goes over the wire), `wrk` (saturation), `h2load` (the same over HTTP/2), `sender` (a given
+//! rate, and what wrk cannot send) over `connection` (a client), `latencies` (mean, deviation and percentiles of all measurements, by
+//! one definition), `generator` (a generator that runs, for a limited time).
 
+pub(crate) mod connection;
 mod generator;
 pub(crate) mod h2load;
 pub(crate) mod latencies;
-mod oha;
 pub(crate) mod request;
+mod sender;
 mod wrk;
 
 use crate::results::{Errors, Latency, Load};
@@ -21,8 +22,7 @@ use std::time::Duration;
 const TIME_OUT: Duration = Duration::from_secs(10);
 
 /// Debian packages of what they need, and of what counts system calls.
-pub(crate) const PACKAGES: [&str; 4] = ["linux-perf", "nghttp2-client", "sqlite3", "wrk"];
-pub(crate) use oha::{installation as oha_installation, INSTALL as OHA_INSTALL};
+pub(crate) const PACKAGES: [&str; 3] = ["linux-perf", "nghttp2-client", "wrk"];
 
 /// The server, and the requests to it.
 #[derive(Debug, Clone, Copy)]
@@ -70,7 +70,7 @@ pub fn saturate(target: &Target, load: &Load, time: Duration) -> Result<Outcome,
     if wrk::can_send(target.requests) && !target.ends_by_closing {
         wrk::run(target, &load, time)
     } else {
-        oha::run(target, &load, time)
+        Ok(sender::saturate(target, &load, time))
     }
 }
 
@@ -79,27 +79,21 @@ pub fn saturate(target: &Target, load: &Load, time: Duration) -> Result<Outcome,
 /// it in all requests of that second.
 ///
 /// # Errors
-/// `load` has no rate; or the generator is missing or fails.
+/// `load` has no rate, or the server speaks another protocol.
 pub fn at_rate(target: &Target, load: &Load, time: Duration) -> Result<Outcome, Failure> {
     match load.rate {
         Some(_) if target.protocol != Protocol::Http => {
             Err(Failure::new("a given rate is sent over HTTP/1.1 without TLS, and no other way"))
         }
-        Some(rate) if rate > 0.0 => oha::run(target, load, time),
+        Some(rate) if rate > 0.0 => Ok(sender::at_rate(target, load, rate, time)),
         _ => Err(Failure::new("an open-loop load needs a rate above 0 requests per second")),
     }
 }
 
-/// The generators that are here, and their versions. oha, which Debian does not package, has to be only where a rate is
-/// given; a workload that wrk cannot send is left out without it.
+/// The generator of loads without a rate, and its version.
 ///
 /// # Errors
-/// One is missing that has to be here; the words tell the command that brings it.
-pub fn generators(at_a_rate: bool) -> Result<Vec<String>, Failure> {
-    let wrk = wrk::version()?;
-    match oha::version() {
-        Ok(oha) => Ok(vec![wrk, oha]),
-        Err(missing) if at_a_rate => Err(missing),
-        Err(_) => Ok(vec![wrk]),
-    }
+/// It is missing; the words tell the command that brings it.
+pub fn generator() -> Result<String, Failure> {
+    wrk::version()
 }

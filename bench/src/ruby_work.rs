@@ -4,8 +4,8 @@
 //! (`bench/apps/heap.rb`). It is asked before and after a load. Several are asked at a time, and each takes a moment,
 //! until as many processes as there are workers have answered; where they do not, there are no figures.
 
-use crate::check::connection::Connection;
 use crate::interrupt;
+use crate::load::connection::Connection;
 use crate::load::request;
 use crate::results::RubyWork;
 use crate::socket::Protocol;

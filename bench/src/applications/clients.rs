@@ -5,9 +5,8 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::check::connection::{Answer, Broken, Connection};
-use crate::check::error;
 use crate::interrupt;
+use crate::load::connection::{error, Answer, Broken, Connection};
 use crate::load::latencies::Latencies;
 use crate::load::{request, Target};
 use crate::results::{Errors, Latency};

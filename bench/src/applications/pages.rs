@@ -3,8 +3,7 @@
 
 use std::time::Duration;
 
-use crate::check::connection::Connection;
-use crate::check::wire;
+use crate::load::connection::{wire, Connection};
 use crate::load::Target;
 use crate::workload::Request;
 use crate::{interrupt, Failure};
@@ -45,7 +44,7 @@ fn read_one(target: &Target, index: usize, known: Option<&[u64]>) -> Result<u64,
     }
     let request = &target.requests[index];
     let answer = Connection::open_for(target.address, target.protocol, TIME_OUT)
-        .and_then(|connection| connection.ask_all(&wire(request, target.host)));
+        .and_then(|connection| connection.ask_all(&wire(request, target.host, true)));
     let (status, body) =
         answer.map_err(|why| Failure(format!("{} has no whole answer ({why:?})", request.path)))?;
     let length = known.and_then(|known| known.get(index)).copied();

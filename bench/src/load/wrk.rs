@@ -1,5 +1,5 @@
-//! Saturation, by wrk: it is packaged, and uses the least CPU time per request (8 µs, half of what oha does), so that it
-//! takes little from the server on the same machine.
+//! Saturation, by wrk: it is packaged, and uses the least CPU time per request (8 µs), so that it takes little
+//! from the server on the same machine.
 //!
 //! - One thread, on one CPU. Its figures come from a Lua function that runs after the load; none runs per answer, and one per
 //!   request only when there are several.
@@ -13,7 +13,7 @@
 //!   it moves the mean by a third and p90 by a quarter. Since it is known exactly what is added, it is taken away again here; what is
 //!   left must be as many as there were answers.
 //! - It waits for the body of an answer to `HEAD`, for ever, and counts every status from 400 on as an error:
-//!   workloads with either go to oha.
+//!   `sender` sends workloads with either.
 //! - It counts a late answer as a time-out, but not a missing one.
 
 use super::generator::Generator;

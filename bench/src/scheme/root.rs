@@ -104,7 +104,7 @@ impl Root {
 }
 
 /// Where things are kept that take long to make: as `bin/test` keeps them.
-pub(crate) fn cache() -> PathBuf {
+fn cache() -> PathBuf {
     if geteuid().is_root() {
         return "/var/cache/highball".into();
     }

@@ -7,7 +7,7 @@ mod programs;
 mod server;
 
 use highball_bench::check::{check, ends_by_closing};
-use highball_bench::load::{at_rate, generators, saturate, Outcome, Target};
+use highball_bench::load::{at_rate, generator, saturate, Outcome, Target};
 use highball_bench::process_tree::ProcessTree;
 use highball_bench::results::{Errors, Latency, Load};
 use highball_bench::socket::Protocol;
@@ -29,16 +29,7 @@ fn alone() -> MutexGuard<'static, ()> {
 
 /// One at a time; `None`, with the reason printed, where no load can be sent by wrk.
 fn alone_with_wrk() -> Option<MutexGuard<'static, ()>> {
-    alone_with_generators(false)
-}
-
-/// The same by either generator.
-fn alone_with_both() -> Option<MutexGuard<'static, ()>> {
-    alone_with_generators(true)
-}
-
-fn alone_with_generators(at_a_rate: bool) -> Option<MutexGuard<'static, ()>> {
-    generators(at_a_rate).inspect_err(|why| eprintln!("skipped: {why}")).ok()?;
+    generator().inspect_err(|why| eprintln!("skipped: {why}")).ok()?;
     Some(alone())
 }
 
@@ -85,7 +76,7 @@ fn offered(address: SocketAddr, connections: u32, rate: f64, seconds: u64) -> Ou
     let load = Load { connections, rate: Some(rate), keep_alive: true };
     let requests = [request("GET")];
     let target = target(address, &requests);
-    at_rate(&target, &load, Duration::from_secs(seconds)).expect("oha runs")
+    at_rate(&target, &load, Duration::from_secs(seconds)).expect("a rate can be sent")
 }
 
 /// Sends a request many times and compares the answers.
@@ -142,7 +133,7 @@ fn percentiles_of_the_closed_loop_are_true() {
 #[test]
 #[ignore = "measures: bin/test rulers"]
 fn percentiles_of_the_open_loop_are_true() {
-    let Some(_alone) = alone_with_both() else { return };
+    let _alone = alone();
     let server = server_with_known_delays();
     in_one_of_some_attempts(|| {
         server.take_delays();
@@ -152,18 +143,18 @@ fn percentiles_of_the_open_loop_are_true() {
     });
 }
 
-/// wrk sends `GET`, oha, asked for the same load, `HEAD`.
+/// wrk sends `GET`, and the benchmark's own client `HEAD`.
 #[test]
 #[ignore = "measures: bin/test rulers"]
-fn both_generators_agree() {
-    let Some(_alone) = alone_with_both() else { return };
+fn wrk_and_our_client_agree() {
+    let Some(_alone) = alone_with_wrk() else { return };
     let server = server_with_known_delays();
     in_one_of_some_attempts(|| {
-        let (wrk, oha) = (saturated(server.address, 8, "GET", 2), saturated(server.address, 8, "HEAD", 2));
-        near("requests/s", oha.requests_per_second, wrk.requests_per_second, 0.05)?;
-        near("p50", oha.latency.p50, wrk.latency.p50, 0.05)?;
-        near("p90", oha.latency.p90, wrk.latency.p90, 0.05)?;
-        near("p99", oha.latency.p99, wrk.latency.p99, 0.05)
+        let (wrk, ours) = (saturated(server.address, 8, "GET", 2), saturated(server.address, 8, "HEAD", 2));
+        near("requests/s", ours.requests_per_second, wrk.requests_per_second, 0.05)?;
+        near("p50", ours.latency.p50, wrk.latency.p50, 0.05)?;
+        near("p90", ours.latency.p90, wrk.latency.p90, 0.05)?;
+        near("p99", ours.latency.p99, wrk.latency.p99, 0.05)
     });
 }
 
@@ -184,7 +175,7 @@ fn server_that_stalls_once() -> Server {
 #[test]
 #[ignore = "measures: bin/test rulers"]
 fn a_stall_shows_in_the_open_loop_and_hides_in_the_closed_one() {
-    let Some(_alone) = alone_with_both() else { return };
+    let Some(_alone) = alone_with_wrk() else { return };
     // 200 of 1,000 requests are due while it stalls, and wait half a second on average.
     in_one_of_some_attempts(|| {
         let open = offered(server_that_stalls_once().address, 20, 200.0, 5);
@@ -258,7 +249,7 @@ fn errors_are(outcome: &Outcome, truth: f64, kind: fn(&Errors) -> u64) -> Result
     }
 }
 
-/// By both generators.
+/// By wrk, and by the benchmark's own client.
 fn errors_of_both_are(reaction: Reaction, truth: f64, kind: fn(&Errors) -> u64) {
     in_one_of_some_attempts(|| {
         let server = Server::start(move |number| {
@@ -272,8 +263,8 @@ fn errors_of_both_are(reaction: Reaction, truth: f64, kind: fn(&Errors) -> u64) 
 
 #[test]
 #[ignore = "measures: bin/test rulers"]
-fn the_generators_count_errors_by_kind() {
-    let Some(_alone) = alone_with_both() else { return };
+fn errors_are_counted_by_kind() {
+    let Some(_alone) = alone_with_wrk() else { return };
     errors_of_both_are(HELLO, 0.0, Errors::total);
     errors_of_both_are(Reaction::Answer(500, "sorry"), 0.01, |errors| errors.status);
     errors_of_both_are(Reaction::Drop, 0.01, |errors| errors.reset);
@@ -285,7 +276,7 @@ fn the_generators_count_errors_by_kind() {
 #[test]
 #[ignore = "measures: bin/test rulers"]
 fn answers_that_end_with_their_connection_are_whole() {
-    let Some(_alone) = alone_with_both() else { return };
+    let Some(_alone) = alone_with_wrk() else { return };
     assert_eq!(checked(|_| Reaction::Closed("hello, world")), Errors::default());
     in_one_of_some_attempts(|| {
         let server = Server::start(|_| Reaction::Closed("hello, world"));
@@ -297,7 +288,7 @@ fn answers_that_end_with_their_connection_are_whole() {
 #[test]
 #[ignore = "measures: bin/test rulers"]
 fn connections_that_are_refused_are_errors() {
-    let Some(_alone) = alone_with_both() else { return };
+    let _alone = alone();
     let address = Server::start(|_| HELLO).address; // dropped at once
     let outcome = offered(address, 5, 100.0, 1);
     assert_eq!(outcome.requests, 0);
@@ -309,7 +300,7 @@ fn connections_that_are_refused_are_errors() {
 #[test]
 #[ignore = "measures: bin/test rulers"]
 fn requests_are_sent_as_they_are_given() {
-    let Some(_alone) = alone_with_both() else { return };
+    let Some(_alone) = alone_with_wrk() else { return };
     let server = Server::start(|_| HELLO);
     let upload = Request { body_bytes: 100_000, ..request("POST") };
     let requests = [request("GET"), upload, Request { path: "/\"a\\b".into(), ..request("GET") }];
@@ -320,7 +311,7 @@ fn requests_are_sent_as_they_are_given() {
         assert_eq!(closed.errors, Errors::default());
         assert!(closed.requests > 500, "{closed:?}");
         let load = Load { rate: Some(300.0), ..load };
-        let open = at_rate(&target, &load, Duration::from_secs(1)).expect("oha runs");
+        let open = at_rate(&target, &load, Duration::from_secs(1)).expect("a rate can be sent");
         assert_eq!(open.errors, Errors::default());
         assert!(open.requests > 200, "{open:?}");
     }

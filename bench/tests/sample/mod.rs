@@ -62,7 +62,7 @@ pub(crate) fn results() -> Results {
             seconds: 4.0,
             workers: 2,
             threads: 5,
-            generators: vec!["wrk 4.1.0".into(), "oha 1.4.5".into()],
+            generators: vec!["wrk 4.1.0".into()],
         },
         schemes: costs.iter().map(|cost| cost.info.clone()).collect(),
         workloads,

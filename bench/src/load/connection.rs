@@ -5,10 +5,10 @@ use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use super::{request, Target, TIME_OUT};
+use crate::results::Errors;
 use crate::socket::{Protocol, Socket};
-
-/// The longest wait for a connection, and for each part of an answer.
-const TIME_OUT: Duration = Duration::from_secs(5);
+use crate::workload::Request;
 
 /// The longest head, and the longest line of a chunked body.
 const LONGEST_HEAD: u64 = 64 * 1024;
@@ -52,7 +52,7 @@ pub(crate) struct Answer {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Body {
     pub(crate) bytes: u64,
-    pub(super) hash: u64,
+    pub(crate) hash: u64,
 }
 
 /// A connection, for several requests one after the other.
@@ -256,5 +256,45 @@ impl Write for Digest {
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+/// Asks over this connection where it lasts, else over a new one. Bytes behind an answer make it wrong: if they
+/// come late, they are found here, and the next answer is counted.
+pub(crate) fn ask(
+    kept: &mut Option<Connection>,
+    target: &Target,
+    bytes: &[u8],
+    is_head: bool,
+) -> Result<Answer, Broken> {
+    let mut connection = match kept.take().map(|mut connection| (connection.rest(), connection)) {
+        Some((Rest::Nothing, connection)) => connection,
+        Some((Rest::Surplus, _)) => return Err(Broken::Length),
+        Some((Rest::End, _)) | None => Connection::open(target.address, target.protocol)?,
+    };
+    let (answer, keep_alive) = connection.ask(bytes, is_head)?;
+    if keep_alive {
+        *kept = Some(connection);
+    }
+    Ok(answer)
+}
+
+/// A request's bytes.
+pub(crate) fn wire(request: &Request, host: &str, keep_alive: bool) -> Vec<u8> {
+    let mut bytes = request::head(request, host, keep_alive).into_bytes();
+    bytes.resize(bytes.len() + request.body_bytes as usize, request::BODY_BYTE);
+    bytes
+}
+
+/// What is wrong with this, as far as one answer tells.
+pub(crate) fn error(result: &Result<Answer, Broken>, status: u16) -> Errors {
+    let none = Errors::default();
+    match result {
+        Ok(answer) if answer.status == status => none,
+        Ok(_) | Err(Broken::Head) => Errors { status: 1, ..none },
+        Err(Broken::Connect) => Errors { connect: 1, ..none },
+        Err(Broken::Reset) => Errors { reset: 1, ..none },
+        Err(Broken::TimeOut) => Errors { time_out: 1, ..none },
+        Err(Broken::Length) => Errors { length: 1, ..none },
     }
 }
