@@ -18,6 +18,22 @@ module Beside
     end
   end
 
+  # Has another process read what these clients get, so that the measuring process does not wait. Returns where its
+  # result comes from; the block may write lines to the other end before.
+  def in_a_process(clients)
+    reader, writer = IO.pipe
+    fork do
+      writer.write(Marshal.dump(yield(writer)))
+      writer.close
+      exit!(0)
+    end
+    clients.each { |client| client.socket.close }
+    writer.close
+    reader
+  end
+
+  def result(reader) = Marshal.load(reader.read) # rubocop:disable Security/MarshalLoad -- our own process
+
   # Median, 99th percentile and the largest of sorted times.
   def percentiles(times)
     return [] if times.empty?

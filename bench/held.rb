@@ -124,14 +124,16 @@ class HeldBench
     alone = percentiles(hello(3, "/"))
     all = open_all
     idle = memory
-    results = start_reading(all)
+    results = in_a_process(all) do
+      read_all(all)
+      all.map { |one| [one.delays, one.problem, one.refused, one.closed] }
+    end
     publisher = start_publishing
     beside = percentiles(hello(SECONDS, "/"))
     HighballServer.run("restart", *@server.which, within: 60)
     publisher.close_write
     sent = publisher.read.to_i
-    all = Marshal.load(results.read) # rubocop:disable Security/MarshalLoad -- of a process that this one has forked
-    report(all, sent, (idle - before) / @clients.to_f, alone, beside)
+    report(result(results), sent, (idle - before) / @clients.to_f, alone, beside)
   end
 
   # Some at a time, so that the queue does not overflow. Returns when their responses have begun.
@@ -149,20 +151,6 @@ class HeldBench
       end
       clients.each { |client| client.connect(PAUSE) }
     end
-  end
-
-  # In a separate process, so that the measuring one does not wait.
-  def start_reading(all)
-    reader, writer = IO.pipe
-    fork do
-      read_all(all)
-      writer.write(Marshal.dump(all.map { |one| [one.delays, one.problem, one.refused, one.closed] }))
-      writer.close
-      exit!(0)
-    end
-    all.each { |client| client.socket.close }
-    writer.close
-    reader
   end
 
   def read_all(all)

@@ -9,8 +9,8 @@
 
 require "fileutils"
 require "json"
-require "socket"
 require "tmpdir"
+require_relative "../test/support/redis_server"
 
 # The stores, from their workloads.
 STORES = {
@@ -19,31 +19,6 @@ STORES = {
   "session-sqlite" => "SQLite", "session-redis" => "Redis"
 }.freeze
 BASE = "session-cookie"
-
-# A Redis that keeps nothing, for as long as the block runs.
-class Redis
-  def self.run
-    return yield(nil) unless system("redis-server", "--version", out: File::NULL, err: File::NULL)
-
-    port = TCPServer.open("127.0.0.1", 0) { |server| server.addr[1] }
-    pid = spawn("redis-server", "--port", port.to_s, "--bind", "127.0.0.1", "--save", "", out: File::NULL)
-    wait_for(port)
-    yield "redis://127.0.0.1:#{port}/0"
-  ensure
-    Process.kill(:TERM, pid) && Process.wait(pid) if pid
-  end
-
-  def self.wait_for(port)
-    attempts ||= 0
-    TCPSocket.open("127.0.0.1", port, &:close)
-  rescue Errno::ECONNREFUSED
-    raise if (attempts += 1) > 100
-
-    sleep 0.05
-    retry
-  end
-  private_class_method :wait_for
-end
 
 # The samples of a store.
 Row = Struct.new(:title, :samples) do
@@ -117,16 +92,17 @@ def data_folder(redis)
 end
 
 def measure(output, rounds)
-  Redis.run do |redis|
-    data_folder(redis) do |folder|
-      stores = STORES.keys - (redis ? [] : ["session-redis"])
-      options = ["--rounds", rounds, "--workers", "2", "--connections", "8", "--no-counts", "--output", output]
-      system({ "HIGHBALL_BENCH" => folder }, highball, "bench", "schemes", "--only", "highball", "--workload",
-             stores.join(","), *options, exception: true, out: File::NULL)
-    end
+  redis = RedisServer.new(durable: false) if RedisServer.program
+  data_folder(redis&.url) do |folder|
+    stores = STORES.keys - (redis ? [] : ["session-redis"])
+    options = ["--rounds", rounds, "--workers", "2", "--connections", "8", "--no-counts", "--output", output]
+    system({ "HIGHBALL_BENCH" => folder }, highball, "bench", "schemes", "--only", "highball", "--workload",
+           stores.join(","), *options, exception: true, out: File::NULL)
   end
   samples = JSON.parse(File.read(File.join(output, "results.json")))["samples"].group_by { |one| one["workload"] }
   STORES.filter_map { |name, title| Row.new(title, samples[name]) if samples[name] }
+ensure
+  redis&.finish
 end
 
 def table(rows)

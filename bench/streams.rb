@@ -79,7 +79,7 @@ class StreamsBench
     results.gets # when each client has a token
     beside = percentiles(hello(10, "/hello"))
     during = memory
-    @results = Marshal.load(results.read) # rubocop:disable Security/MarshalLoad -- of a process that this one has forked
+    @results = result(results)
     report(form, before, during, alone, beside)
   ensure
     @server&.finish
@@ -96,23 +96,16 @@ class StreamsBench
     end
   end
 
-  # In a separate process, so that it does not keep the measuring process waiting. Returns what it writes: a line once
-  # each client has a token, and then the tokens and the problem of each.
+  # It writes a line once each client has a token, and then the tokens and the problem of each.
   def start_reading
-    reader, writer = IO.pipe
-    fork do
+    in_a_process(all) do |writer|
       Thread.new do
         sleep 0.2 until all.all? { |client| client.tokens.positive? || client.problem }
         writer.puts
       end
       read_all
-      writer.write(Marshal.dump(all.map { |client| [client.tokens, client.problem] }))
-      writer.close
-      exit!(0)
+      all.map { |client| [client.tokens, client.problem] }
     end
-    all.each { |client| client.socket.close }
-    writer.close
-    reader
   end
 
   def read_all

@@ -117,9 +117,6 @@ class FakeFront
     answer
   end
 
-  # The front's end of the connection that the answer to this request has taken over.
-  def socket_of(placed) = @sockets.fetch(placed.position)
-
   # Offers the answer to this request a socket, as the front does when it goes on for long. Returns the front's end; a
   # packet is a frame.
   def offer(placed)

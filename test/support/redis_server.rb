@@ -15,6 +15,8 @@ class RedisServer
     paths.find { |path| File.executable?(path) }
   end
 
+  attr_reader :port
+
   # durable:: whether it has the same data again after it was killed
   def initialize(durable: true)
     @folder = Dir.mktmpdir("highball-redis")

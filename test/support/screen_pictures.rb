@@ -3,14 +3,14 @@
 
 # Takes screenshots of the dashboard and of `highball top` for the docs, and to look at:
 # `ruby test/support/screen_pictures.rb FOLDER [healthy|failing|many…]` writes
-# dashboard-STATE-{390,1280}-{light,dark}.png, and top-STATE-{80x24,100x30,120x40,200x50}.{txt,png}, into the folder.
+# dashboard-STATE-{390,1280}-{light,dark}.png, and top-STATE-{80x24,100x30,120x40,200x50}.{txt,svg}, into the folder.
 # pngquant makes pictures small, if it is installed.
 
-require "cgi"
 require "fileutils"
 require_relative "browser"
 require_relative "highball_server"
 require_relative "screens"
+require_relative "terminal_film"
 require_relative "tmux"
 
 # Shops in several states, in one browser and in terminals.
@@ -73,7 +73,7 @@ class ScreenPictures
     server = serve(apps, options)
     under_load(server) do
       dashboard(browser, server, state)
-      SIZES.each { |columns, rows| top(browser, server, "top-#{state}-#{columns}x#{rows}", columns, rows) }
+      SIZES.each { |columns, rows| top(server, "top-#{state}-#{columns}x#{rows}", columns, rows) }
     end
   ensure
     server&.finish
@@ -136,52 +136,16 @@ class ScreenPictures
     end
   end
 
-  # What tmux shows, as text, and as a picture that the browser makes of it.
-  def top(browser, server, name, columns, rows)
+  # What tmux shows, as text and as a picture.
+  def top(server, name, columns, rows)
     Tmux.open(HighballServer::BINARY, "top", "--port", server.port.to_s, columns: columns, rows: rows) do |tmux|
       tmux.see(%r{GET /reports})
       sleep 12 # for rates, and bars
       File.write(File.join(@folder, "#{name}.txt"), tmux.screen)
-      page = File.join(@folder, "#{name}.html")
-      File.write(page, html(tmux.screen(colours: true)))
-      browser.visit "file://#{File.expand_path(page)}"
-      Screens.show_whole(browser.driver, 60 + (columns * 9), false, "dark", 60 + (rows * 20))
-      write(browser, File.join(@folder, "#{name}.png"))
-      File.delete(page)
+      film = TerminalFilm.new(columns, rows)
+      film.add(0, "", tmux.screen(colours: true).lines(chomp: true))
+      File.write(File.join(@folder, "#{name}.svg"), film.svg(1, still: 0, title: "highball top"))
     end
-  end
-
-  # The colours of a terminal.
-  COLOURS = { 31 => "#ff6b60", 32 => "#7ed6a2", 33 => "#f0c265" }.freeze
-
-  def html(screen)
-    style = {}
-    body = screen.split(/\e\[([\d;]*)m/).each_with_index.map do |part, index|
-      next "<span style=\"#{css(style)}\">#{CGI.escapeHTML(part)}</span>" if index.even?
-
-      part.split(";").map(&:to_i).push(*(part.empty? ? [0] : [])).each { |code| change(style, code) }
-      ""
-    end
-    "<!DOCTYPE html><meta charset=utf-8><body style=\"background:#15181c;color:#e7eaee;margin:20px\">" \
-      "<pre style=\"font:15px/20px 'DejaVu Sans Mono',monospace;margin:0\">#{body.join}</pre>"
-  end
-
-  def change(style, code)
-    case code
-    when 0 then style.clear
-    when 1 then style[:bold] = true
-    when 2 then style[:dim] = true
-    when 7 then style[:reversed] = true
-    when 39 then style.delete(:colour)
-    else style[:colour] = COLOURS[code] if COLOURS.key?(code)
-    end
-  end
-
-  def css(style)
-    front = style[:colour] || "#e7eaee"
-    colours = style[:reversed] ? "color:#15181c;background:#{front}" : "color:#{front}"
-    weight = style[:bold] ? "bold" : "normal"
-    "#{colours};font-weight:#{weight};opacity:#{style[:dim] ? 0.6 : 1}"
   end
 
   def write(browser, file)
