@@ -48,8 +48,6 @@ pub(crate) struct Arrived {
     pub(crate) short: Latency,
     /// The same, of requests that are long by nature.
     pub(crate) long: Latency,
-    /// Of each of the workload's requests.
-    pub(crate) each: Vec<Latency>,
     pub(crate) answered: u64,
     pub(crate) errors: Errors,
 }
@@ -115,7 +113,6 @@ fn sum_up(target: &Target<'_>, sent: &[Sent]) -> Arrived {
     Arrived {
         short: latency(&|one| !is_long(one)),
         long: latency(&is_long),
-        each: (0..target.requests.len()).map(|index| latency(&|one| one.request == index)).collect(),
         answered: sent.len() as u64 - errors.total(),
         errors,
     }

@@ -15,9 +15,7 @@ use crate::run::run_plan;
 use crate::scheme::Scheme;
 use crate::socket::Protocol;
 use crate::workload::Workload;
-use crate::{
-    app, applications, compare, fairness, idle, interrupt, isolation, pstore, report, worker_memory, Failure,
-};
+use crate::{app, applications, compare, fairness, idle, interrupt, pstore, report, worker_memory, Failure};
 
 /// Runs `highball bench` with these arguments.
 ///
@@ -48,7 +46,6 @@ pub fn run(arguments: Vec<OsString>) -> Result<(), Failure> {
         Some("schemes") => finish(&options, schemes(&options)?),
         Some("fairness") => fairness::run(&options),
         Some("idle") => idle::run(&options),
-        Some("isolation") => isolation::run(&options),
         Some("memory") => worker_memory::run(&options),
         Some("origins") => {
             let named = matches.subcommand_matches("origins").expect("it is this one");
@@ -126,7 +123,6 @@ fn subcommands() -> Vec<clap::Command> {
         command("schemes", "Measure every way to deploy that is known here"),
         command("fairness", "How long do short requests wait when a few others take long?"),
         command("idle", "How much memory do 10,000 idle connections take, and who comes then?"),
-        command("isolation", "What do seven applications notice of three others on their server that burn?"),
         command("memory", "How much memory does one more worker of Redmine take?"),
         command(
             "origins",

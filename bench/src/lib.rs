@@ -7,7 +7,7 @@
 //! uses that), `socket` (what clients speak), `load` (the generators that send requests), `visitors` (clients with cookies, and slow ones), `check` (whether the answers are right), `arrivals` (requests by a schedule that a seed decides, which no generator can send), `method` (the
 //! rounds), `progress` (what is shown meanwhile), `bound` (the most throughput within a latency), `results` (all that was measured; what every report is
 //! made of), `statistics` (medians and spreads), `report` (table, JSON, HTML, Markdown), `data` (the folder of schemes and workloads), `options` (what people ask), `run` (from the plan to the results), `app` and `compare`
-//! (the two questions with one answer), `fairness`, `worker_memory`, `isolation` and `idle` (four claims, each with a separate
+//! (the two questions with one answer), `fairness`, `worker_memory` and `idle` (three claims, each with a separate
 //! measurement), `applications` (three real applications), `pstore` (what Ruby measures), `interrupt` (INT and TERM), `waiting` (for what nothing tells), `output` (what it prints), `command` (the command line).
 
 mod app;
@@ -23,7 +23,6 @@ mod fairness;
 mod idle;
 pub mod install;
 mod interrupt;
-mod isolation;
 pub mod load;
 pub mod machine;
 pub mod method;

@@ -2,9 +2,9 @@
 
 require_relative "../../support/many_apps_test_case"
 
-# Ten applications on one server; three of them are the burners of `highball bench isolation`.
+# Ten applications on one server; three of them do harm.
 class IsolationTest < ManyAppsTestCase
-  BURNERS = File.join(HighballServer::ROOT, "bench/apps/burners")
+  BURNERS = File.expand_path("../../apps/burners", __dir__)
   WELL = Array.new(7) { |number| "well-#{number + 1}" }.freeze
   # The memory that the allocating application may add.
   MOST_BYTES = 64 * 1024 * 1024

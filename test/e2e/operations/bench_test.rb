@@ -13,9 +13,6 @@ require_relative "../../support/process_facts"
 class BenchTest < E2ETest
   QUICK = %w[--rounds 1 --seconds 1 --workers 1 --no-counts].freeze
   MEASURE = ["schemes", "--only", "highball", "--workload", "hello", *QUICK].freeze
-  ISOLATION = %w[isolation --rounds 1 --seconds 1 --workers 1].freeze
-  # The burners of `bench isolation`, with less memory than usual.
-  BURNERS = { "BURNER_BYTES" => (64 * 1024 * 1024).to_s }.freeze
   MOST_SECONDS = 150
 
   def setup
@@ -187,20 +184,6 @@ class BenchTest < E2ETest
     assert_match(answer, text.gsub(/\s+/, " "))
   end
 
-  def test_isolation_is_reported_as_a_ratio_with_the_burners
-    long
-    text, log, status = bench(*ISOLATION, env: BURNERS, within: 300)
-    assert_predicate status, :success?, log
-    assert_match(/^The p99 of the seven with .* is \d+\.\d\d times that with the burners as plain processes/, text)
-    results = JSON.parse(File.read(File.join(@output, "isolation.json")))
-    %w[inside outside].each do |way|
-      round = results[way].first
-      assert_equal [7, 3], [round["each"].length, round["burnt"].values.count(&:positive?)], round.inspect
-      assert_operator round["answered"], :>, 100
-    end
-    assert_includes File.read(File.join(@output, "ISOLATION.md")), text.lines.first
-  end
-
   def test_idle_connections_take_little_and_give_way
     skip "needs 11,000 open files" if Process.getrlimit(:NOFILE).last < 11_000
     text, log, status = bench("idle", "--rounds", "1", "--workers", "1")
@@ -210,13 +193,6 @@ class BenchTest < E2ETest
     assert_equal [100, 0], [round.dig("new_clients", "waited_ms").length, round.dig("new_clients", "refused")], text
     assert_includes 90..100, round.dig("new_clients", "closed"), text
     assert_includes text, "100 of 100 new clients were served"
-  end
-
-  def test_an_interrupt_leaves_no_burner
-    long
-    log, status = interrupted("TERM", ISOLATION, env: BURNERS, within: 200) { |pid| burning_outside?(pid) }
-    refute_predicate status, :success?
-    assert_match(/ended by a signal|was interrupted/, log)
   end
 
   private
@@ -240,18 +216,18 @@ class BenchTest < E2ETest
   end
 
   # Runs it: [output, log, status].
-  def bench(*arguments, output: true, env: {}, within: MOST_SECONDS)
+  def bench(*arguments, output: true, env: {})
     arguments += ["--output", @output] if output
     command = [HighballServer::BINARY, "bench", *arguments]
-    Open3.capture3(environment.merge(env), "timeout", "--kill-after=5", within.to_s, *command)
+    Open3.capture3(environment.merge(env), "timeout", "--kill-after=5", MOST_SECONDS.to_s, *command)
   end
 
   # Starts it, signals it when the block returns true, and waits for its end: [log, status].
-  def interrupted(signal, arguments, times: 1, env: {}, within: 30)
+  def interrupted(signal, arguments, times: 1)
     log = File.join(@folder, "log")
     command = [HighballServer::BINARY, "bench", *arguments, "--output", @output]
-    pid = Process.spawn(environment.merge(env), *command, %i[out err] => log, pgroup: true)
-    wait_for("the moment to interrupt it; its log:\n#{File.read(log)}", within: within) { yield pid }
+    pid = Process.spawn(environment, *command, %i[out err] => log, pgroup: true)
+    wait_for("the moment to interrupt it; its log:\n#{File.read(log)}", within: 30) { yield pid }
     # Ctrl-C reaches all of its group.
     times.times { Process.kill(signal, signal == "INT" ? -pid : pid) }
     ended = wait_for("its end after #{signal}", within: 20) { Process.wait2(pid, Process::WNOHANG) }
@@ -271,16 +247,6 @@ class BenchTest < E2ETest
 
   # Its server has started, and does not answer.
   def starting?(pid) = names(pid).any? { |name| name.match?(/puma|ruby/) }
-
-  def burning_outside?(pid) = commands(pid).include?("ruby burner.rb")
-
-  def commands(pid)
-    ProcessFacts.tree(pid).filter_map do |one|
-      File.read("/proc/#{one}/cmdline").split("\0").join(" ")
-    rescue SystemCallError
-      nil
-    end
-  end
 
   def names(pid)
     ProcessFacts.tree(pid).filter_map do |one|
