@@ -12,6 +12,7 @@
 module Highball
   require_relative "highball/version"
   require_relative "highball/hooks"
+  require_relative "highball/host_system"
   require_relative "highball/default_handler"
 
   # Hooks are set in config/highball.rb, which is loaded before the application, or anywhere in the application.
@@ -46,7 +47,10 @@ module Highball
 
     # Sends a message to all clients whose held responses name this stream (docs/server-sent-events.md). Returns its id
     # when the server has it, and raises PublishError if it does not. `event` is the type of the event in browsers.
+    # Elsewhere than on Linux there is no such server: says so once, and returns nil.
     def publish(stream, data, event: nil)
+      return say_not_published unless HostSystem.linux?
+
       require_relative "highball/publisher"
       @publisher = Publisher.new unless @publisher&.pid == Process.pid # a fork must not use the same connections
       @publisher.publish(stream, data, event)
@@ -65,6 +69,16 @@ module Highball
 
     # The reason given to fork_unsafe!, or nil.
     attr_reader :fork_unsafe
+
+    private
+
+    def say_not_published
+      return if @not_published
+
+      @not_published = true
+      $stderr.write("highball: Highball.publish sends messages on Linux only; this is #{HostSystem.name}\n")
+      nil
+    end
   end
 
   DefaultHandler.install

@@ -7,13 +7,18 @@ require_relative "cross_ruby"
 require_relative "platform_gem"
 
 # The gems, in pkg/. `gem:native` has what most people install: programs that are built already, for each platform,
-# with an extension for each Ruby. `gem:source` is built where it is installed.
+# with an extension for each Ruby. `gem:macs` serves development by Puma. `gem:source` is built where it is installed.
 module Gems
   ROOT = File.expand_path("..", __dir__)
   PACKAGES = File.expand_path(ENV.fetch("HIGHBALL_GEM_FOLDER", "pkg"), ROOT)
   # Of tools and headers: kept from one build to the next.
   CACHE = ENV.fetch("HIGHBALL_GEM_CACHE", File.join(ROOT, "target/gems/cache"))
   PLATFORMS = ENV.fetch("HIGHBALL_GEM_PLATFORMS", CrossBuild::PLATFORMS.keys.join(" ")).split.freeze
+  MACS = %w[arm64-darwin x86_64-darwin].freeze
+  # What a Mac needs of the sources, and the gems beside it: the server, and what reads config/highball.toml. (tomlrb
+  # needs racc, which later Rubies do not have by default, and does not say so.)
+  RUBY_CODE = %r{\A(?:lib|exe)/|\A[^/]+\.md\z|\ALICENSE\z}
+  GEMS_OF_MACS = { "puma" => [">= 5.0"], "tomlrb" => [">= 1.3", "< 3"], "racc" => [] }.freeze
 
   module_function
 
@@ -33,7 +38,16 @@ module Gems
     spec.files = spec.files.grep(%r{\A(?:lib|exe|share)/|\A[^/]+\.md\z|\ALICENSE\z})
     spec.required_ruby_version = rubies
     bill = BillOfMaterials.new(%w[highball highball-ext highball-jemalloc], platform.target, workspace: ROOT)
-    PlatformGem.new(spec, built, bill, platform, root: ROOT).write(PACKAGES)
+    PlatformGem.new(spec, name, built, bill, root: ROOT).write(PACKAGES)
+  end
+
+  # Ruby alone.
+  def mac(name)
+    spec = spec("highball")
+    spec.extensions = []
+    spec.files = spec.files.grep(RUBY_CODE)
+    GEMS_OF_MACS.each { |gem, versions| spec.add_dependency(gem, *versions) }
+    PlatformGem.new(spec, name, root: ROOT).write(PACKAGES)
   end
 
   def bench(name)
@@ -44,7 +58,7 @@ module Gems
       ["libexec/#{program}", build.build(program, program, workspace: "bench")]
     end
     bill = BillOfMaterials.new(programs, platform.target, workspace: File.join(ROOT, "bench"))
-    PlatformGem.new(spec("highball-bench"), built, bill, platform, root: ROOT).write(PACKAGES)
+    PlatformGem.new(spec("highball-bench"), name, built, bill, root: ROOT).write(PACKAGES)
   end
 
   # An extension for each Ruby. Each is copied at once: the next one is built in its place.
@@ -86,7 +100,13 @@ namespace :gem do
     Gems.checksums
   end
 
-  desc "Gems of highball-bench, for the same platforms"
+  desc "Gems of highball for Macs, which serve development by Puma"
+  task :macs do
+    Gems::MACS.each { |platform| Gems.mac(platform) }
+    Gems.checksums
+  end
+
+  desc "Gems of highball-bench, for the platforms of gem:native"
   task :bench do
     Gems::PLATFORMS.each { |platform| Gems.bench(platform) }
     Gems.checksums
@@ -100,5 +120,5 @@ namespace :gem do
 end
 
 desc "All gems, and their checksums, in pkg/"
-task gem: ["gem:native", "gem:bench", "gem:source"]
+task gem: ["gem:native", "gem:macs", "gem:bench", "gem:source"]
 task default: :gem

@@ -3,25 +3,26 @@
 require "fileutils"
 require "rubygems/package"
 
-# A gem with programs that are built already, for one platform: nothing is compiled where it is installed. Its bytes
-# depend on nothing but its contents: files have a fixed order, time and mode.
+# A gem for one platform: nothing is compiled where it is installed, because its programs are built already, or it has
+# none. Its bytes depend on nothing but its contents: files have a fixed order, time and mode.
 class PlatformGem
   # 1980, where nothing says when the sources are from.
   EARLIEST = "315619200"
+  BILL = "sbom.cdx.json"
 
-  # `built` are the files that are not in the source tree: {"libexec/highball" => "/path/of/it"}. `bill`:
-  # what they are made of.
-  def initialize(spec, built, bill, platform, root:)
+  # `platform` is RubyGems' name for it. `built` are the files that are not in the source tree:
+  # {"libexec/highball" => "/path/of/it"}. `bill`: what they are made of.
+  def initialize(spec, platform, built = {}, bill = nil, root:)
     @spec = spec
+    @platform = platform
     @built = built
     @bill = bill
-    @platform = platform
     @root = root
   end
 
   # Writes it to this folder, and returns its path.
   def write(folder)
-    stage = File.join(@root, "target/gems", "#{@spec.name}-#{@platform.name}")
+    stage = File.join(@root, "target/gems", "#{@spec.name}-#{@platform}")
     FileUtils.rm_rf(stage)
     fill(stage)
     FileUtils.mkdir_p(folder)
@@ -46,9 +47,9 @@ class PlatformGem
     sources = @spec.files.to_h { |path| [path, File.join(@root, path)] }
     files = sources.merge(@built)
     files.each { |path, source| copy(source, File.join(stage, path)) }
-    @spec.platform = @platform.name
-    write_file(File.join(stage, "sbom.cdx.json"), @bill.to_json(@spec))
-    @spec.files = [*files.keys, "sbom.cdx.json"].sort
+    @spec.platform = @platform
+    write_file(File.join(stage, BILL), @bill.to_json(@spec)) if @bill
+    @spec.files = [*files.keys, *(BILL if @bill)].sort
   end
 
   def copy(source, destination)

@@ -4,8 +4,16 @@
 # the extension, which go into lib/highball/<Ruby's ABI version>, and jemalloc, which goes into lib/highball. In a
 # clone, bin/setup does the same.
 
-require "mkmf"
 require "rbconfig"
+
+# Elsewhere Puma serves development, and there is nothing to build.
+unless RbConfig::CONFIG.fetch("host_os").start_with?("linux")
+  puts "Highball itself runs on Linux. To serve development on #{RUBY_PLATFORM}, add Puma: bundle add puma"
+  File.write("Makefile", ".PHONY: all install clean\nall:\ninstall:\nclean:\n")
+  exit
+end
+
+require "mkmf"
 
 NEEDED = Gem::Version.new("1.85")
 RUST = "Highball is built by Rust #{NEEDED} or later".freeze

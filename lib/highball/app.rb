@@ -10,6 +10,7 @@ require_relative "database_pools"
 require_relative "detection"
 require_relative "entity_tags"
 require_relative "heap_layout"
+require_relative "host_system"
 require_relative "message"
 require_relative "public_names"
 require_relative "rails_log"
@@ -112,7 +113,7 @@ module Highball
 
     # The front holds the WebSockets of Action Cable, if the application uses Highball's adapter.
     def hold_cable
-      return unless defined?(::ActionCable)
+      return unless defined?(::ActionCable) && HostSystem.linux?
 
       require_relative "cable"
       @rack_app = Cable.around(@rack_app)

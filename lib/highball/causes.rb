@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require_relative "app_folder"
 require_relative "exception_words"
 require_relative "load_errors"
 require_relative "version"
@@ -66,18 +67,24 @@ module Highball
 
     FRAMEWORK = /(?:gem '|find )(?:rails|railties|sinatra|hanami|roda|grape|padrino|camping)\b/
 
-    # In a clone, and in a gem.
-    EXTENSION_BUILD = if File.exist?(File.expand_path("../../bin/setup", __dir__))
-                        "bin/setup"
-                      else
-                        "gem install highball --platform ruby"
-                      end
+    # Of a gem that is installed twice, RubyGems prefers the one with a platform.
+    FROM_SOURCES = "gem uninstall --all --executables --force highball && gem install highball --platform ruby"
+    # The same for the gem in a Gemfile.
+    BUNDLE_FROM_SOURCES = %q(sed -i -E "s/^\s*gem ['\"]highball['\"](, *['\"][^'\"]*['\"])*/&, ) \
+                          'force_ruby_platform: true/" Gemfile && bundle install'
+
+    # What builds the extension: in a clone, in a bundle, for an installed gem.
+    def self.extension_build
+      return "bin/setup" if File.exist?(File.expand_path("../../bin/setup", __dir__))
+
+      AppFolder.new.gem?("highball") ? BUNDLE_FROM_SOURCES : FROM_SOURCES
+    end
 
     TABLE = [
       # --- Highball itself
       cause(:extension_missing, %w[Highball::ExtensionMissing],
             remedy: "Build Highball's Ruby extension for this Ruby.",
-            command: EXTENSION_BUILD),
+            command: ->(_) { extension_build }),
       cause(:no_app, %w[Highball::App::NotFound],
             remedy: "Give the folder of an application: one with a config.ru, or with a config/environment.rb " \
                     "(Rails).",

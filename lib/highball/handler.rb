@@ -3,6 +3,7 @@
 require_relative "../highball"
 require_relative "binary"
 require_relative "given_path"
+require_relative "host_system"
 require_relative "narrowing"
 require_relative "rails_server"
 
@@ -11,7 +12,8 @@ module Highball
   # where Highball is the default (Highball::DefaultHandler), by way of a module with the name of the server.
   #
   # Where the application has a config.ru, this process becomes `highball serve` on its folder, under the same
-  # process id. Given only an application object, this process is its mold (Highball::CallerMold).
+  # process id. Given only an application object, this process is its mold (Highball::CallerMold). Elsewhere than on
+  # Linux, Puma serves it in this process (Highball::DevelopmentServer).
   module Handler
     # Options of `highball serve` by the names that callers give them. `wc` and `tc` are Agoo's names.
     OPTIONS = {
@@ -29,6 +31,8 @@ module Highball
     # Serves the application until it is stopped. Yields itself, as other handlers do their servers.
     def run(app, **options)
       yield self if block_given?
+      return serve_by_puma(app, options) unless HostSystem.linux?
+
       folder = folder_of(options)
       arguments = arguments_for(options)
       become_highball(arguments, folder, options) if folder
@@ -38,7 +42,7 @@ module Highball
 
     # Ends the run of an application object. (With a config.ru, signals go to `highball` itself.)
     def shutdown
-      @mold&.stop
+      HostSystem.linux? ? @mold&.stop : DevelopmentServer.stop
     end
 
     # The options for `rackup -O`.
@@ -98,6 +102,15 @@ module Highball
       File.delete(path) if path && File.file?(path) && File.read(path).to_i == Process.pid
     end
 
+    # The caller has written its PID file, and removes it.
+    def serve_by_puma(app, options)
+      require_relative "development_server"
+      words = arguments_for(options.except(:pid))
+      DevelopmentServer.run(app, DevelopmentServer::Options.new(DevelopmentServer::Arguments.new(words).options))
+    rescue DevelopmentServer::Invalid => e
+      abort("highball: #{e.message}")
+    end
+
     def given?(options, key)
       return false if options[key].nil? || options[key].to_s.empty?
 
@@ -125,5 +138,5 @@ module Highball
     end
   end
 
-  RailsServer.install if defined?(::Rails::Server)
+  RailsServer.install if HostSystem.linux? && defined?(::Rails::Server)
 end

@@ -1,9 +1,9 @@
 # frozen_string_literal: true
 
-require "rubygems/package"
-require "zlib"
 require_relative "../../rakelib/debian_packages"
+require_relative "../support/gem_source"
 require_relative "../support/gems_test_case"
+require "highball/causes"
 
 # The gem for x86-64, installed by RubyGems and by Bundler on Debians that have nothing to build with.
 class InstalledGemTest < GemsTestCase
@@ -41,7 +41,7 @@ class InstalledGemTest < GemsTestCase
   def test_bundler_installs_it_from_a_source
     debian = debian("trixie")
     platforms = LEVEL == "full" ? %w[ruby x86_64-linux aarch64-linux] : %w[ruby x86_64-linux]
-    publish(debian, *platforms.map { |platform| NativeGem.path(platform) })
+    GemSource.publish(debian.path(SOURCE), *platforms.map { |platform| NativeGem.path(platform) })
     app = app_in(debian, folder_with(
                            "Gemfile" => "source \"file:///#{SOURCE}\"\ngem \"rack\"\ngem \"highball\"\n",
                            "config.ru" => "run ->(_env) { [200, {}, [Gem.loaded_specs['highball'].full_name]] }\n"
@@ -73,23 +73,6 @@ class InstalledGemTest < GemsTestCase
     app = app_in(debian, folder_with("config.ru" => "run ->(_env) { [200, {}, []] }\n"))
     error = assert_raises(CleanDebian::Failed) { debian.run("highball", "doctor", app) }
     assert_match(/not built for Ruby 3\.1\.\d+ \(only for 3\.3, 3\.4\)/, error.message)
-    assert_includes error.message, "gem install highball --platform ruby"
-  end
-
-  private
-
-  # Makes a source of these gems. (RubyGems 3.6 and later index gems by another gem only.)
-  def publish(debian, *gems)
-    source = debian.path(SOURCE)
-    FileUtils.mkdir_p(%W[#{source}/gems #{source}/quick/Marshal.4.8])
-    FileUtils.cp(gems, "#{source}/gems")
-    specs = gems.map { |gem| Gem::Package.new(gem).spec }
-    specs.each do |spec|
-      File.binwrite("#{source}/quick/Marshal.4.8/#{spec.full_name}.gemspec.rz", Zlib.deflate(Marshal.dump(spec)))
-    end
-    names = specs.map { |spec| [spec.name, spec.version, spec.original_platform] }
-    { "specs" => names, "latest_specs" => names, "prerelease_specs" => [] }.each do |file, list|
-      File.binwrite("#{source}/#{file}.4.8.gz", Zlib.gzip(Marshal.dump(list)))
-    end
+    assert_includes error.message, Highball::Causes::FROM_SOURCES
   end
 end

@@ -21,7 +21,7 @@
 //! - `callbacks`: what the caller does meanwhile, such as asking Ruby;
 //! - `deployment`: the settings as another program is to know them, which starts Highball;
 //! - `error`: errors in the configuration;
-//! - `manual`: `docs/configuration.md`.
+//! - `manual`: `docs/configuration.md`; `ruby_table`: names of options and commands for Ruby code.
 
 mod access_format;
 mod callbacks;
@@ -53,6 +53,7 @@ mod resolve;
 mod response_headers;
 mod restriction;
 mod root_table;
+mod ruby_table;
 pub mod settings;
 mod spelling;
 mod threads;
@@ -82,6 +83,7 @@ pub use pool::PoolRange;
 pub use puma::{AskRuby, PumaAnswer, PumaQuestion};
 pub use restriction::{check_variables, restrictions};
 pub use root_table::{asks_to_serve, root_table, RootTable, TableApp};
+pub use ruby_table::ruby_table;
 pub use settings::{
     AccessLog, AcmeSettings, AdminSettings, Allocator, App, AppId, AppLimits, BasicAuth, Bind, BindAddress,
     BindProtocol, CertificateFiles, Companion, CompanionCommand, ExternalAccount, HeaderChange, HeaderRule,

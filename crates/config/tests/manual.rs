@@ -1,4 +1,4 @@
-//! `docs/configuration.md`, the man pages and the completions are what the table of options makes.
+//! `docs/configuration.md`, the man pages, the completions and a table for Ruby are what the table of options makes.
 
 use clap_complete::{generate, Shell};
 use clap_mangen::Man;
@@ -26,6 +26,12 @@ fn check(path: &str, text: &[u8]) {
 #[test]
 fn the_manual_is_up_to_date() {
     check("docs/configuration.md", highball_config::manual().as_bytes());
+}
+
+#[test]
+fn the_table_for_ruby_is_up_to_date() {
+    let text = highball_config::ruby_table();
+    check("lib/highball/development_server/option_table.rb", text.as_bytes());
 }
 
 /// The table of restrictions, between two marks of the page.

@@ -11,6 +11,14 @@ module ActionCable
     class Highball < Base
       prepend ChannelPrefix
 
+      # Elsewhere than on Linux there is one process, and no server that passes broadcasts on.
+      def self.new(server)
+        return super if ::Highball::HostSystem.linux?
+
+        require "action_cable/subscription_adapter/async"
+        Async.new(server)
+      end
+
       # Prefix of this adapter's streams.
       STREAMS = "cable:"
       # Longest broadcasting name that becomes the name of a stream. Longer and unusual names are digested.
