@@ -14,6 +14,11 @@ class CratesTest < Minitest::Test
     assert_empty members(".") & members("bench")
   end
 
+  # Otherwise a build changes the file, and with it the versions that were tested.
+  def test_the_lock_files_have_what_the_manifests_ask_for
+    %w[. bench fuzz].each { |workspace| cargo(workspace, "update", "--workspace", "--locked") }
+  end
+
   # cargo lets no workspace inherit from another.
   def test_the_lints_of_both_workspaces_are_the_same
     refute_empty lints(".")
@@ -56,10 +61,14 @@ class CratesTest < Minitest::Test
 
   # The names of the crates of the workspace in this folder.
   def members(workspace)
-    command = %w[cargo metadata --locked --no-deps --format-version 1]
-    output, errors, status = Open3.capture3(*command, chdir: File.join(ROOT, workspace))
-    assert_predicate status, :success?, errors
+    output = cargo(workspace, "metadata", "--locked", "--no-deps", "--format-version", "1")
     JSON.parse(output)["packages"].map { |package| package["name"] }
+  end
+
+  def cargo(workspace, *command)
+    output, errors, status = Open3.capture3("cargo", *command, chdir: File.join(ROOT, workspace))
+    assert_predicate status, :success?, "#{workspace}: #{errors}"
+    output
   end
 
   def lints(workspace)
