@@ -38,7 +38,8 @@ class FirstStartTest < Minitest::Test
     output = highball("status")
     assert_includes output, "a quick build that serves somewhat slower than a release; bin/setup builds the release"
     assert_match(/this is first: status/, output)
-    assert_equal ["build --profile first -p highball -p highball-ext"], asked
+    packages = "-p highball -p highball-ext --no-default-features --features highball/ring"
+    assert_equal ["build --profile first #{packages}"], asked
     assert_match(/\Athis is first: stop\n\z/, highball("stop"))
     assert_equal 1, asked.length
   end
