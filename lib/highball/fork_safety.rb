@@ -10,8 +10,9 @@ module Highball
     LOOK_EVERY = 0.05
     # "worker.rb:84": how Ruby names the native threads of nameless threads.
     NAMED_BY_RUBY = /:\d+\*?\z|\*\z/
-    # Highball's own native thread, which ends with the last request (ext/highball/src/turns.rs).
-    OURS = "highball-turns"
+    # Highball's own native threads, which end with the last request (ext/highball/src/turns.rs) or before
+    # (ext/highball/src/profile.rs).
+    OURS = %w[highball-turns highball-ticks].freeze
     # The most names in a message.
     NAMES_SHOWN = 5
 
@@ -54,7 +55,7 @@ module Highball
     end
 
     def foreign(serving)
-      serving ? others.reject { |_task, name| name == OURS || NAMED_BY_RUBY.match?(name) } : others
+      serving ? others.reject { |_task, name| OURS.include?(name) || NAMED_BY_RUBY.match?(name) } : others
     end
 
     # Native threads of this process that are not Ruby's: {task => name}.

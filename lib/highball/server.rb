@@ -74,6 +74,7 @@ module Highball
     # Serves until #stop is called, by another thread or a signal handler. Returns when every claimed request has been
     # answered.
     def run
+      @joining = Thread.current
       start
       join
     end
@@ -130,6 +131,12 @@ module Highball
 
     # The RequestFibers, or nil.
     attr_reader :fibers
+
+    # The Highball::Ring.
+    attr_reader :ring
+
+    # Threads of Highball that run nothing of the application.
+    def waiting_threads = [@tending, @joining].select { |thread| thread&.alive? }
 
     # How many requests go on without a place.
     def streams = @left.count(true) + (@fibers&.tickets&.size || 0)

@@ -13,6 +13,7 @@ require_relative "hijack"
 require_relative "holdings"
 require_relative "oom_score"
 require_relative "own_memory"
+require_relative "profile"
 require_relative "promoted_mold"
 require_relative "sendfile"
 require_relative "server"
@@ -129,6 +130,7 @@ module Highball
       Checkpoint.pass("worker.ready")
       order = wait_for_the_end(server, serving)
       Checkpoint.pass("worker.draining")
+      @profile&.finish
       @fork_safety.note_threads
       server.stop
       # Without a limit, Ruby would report a deadlock if a thread of the application never ends.
@@ -157,7 +159,7 @@ module Highball
 
     # Receives an order. Returns it if it ends serving; carries out all others.
     def obey(server = nil)
-      message, = @control.receive
+      message, descriptors = @control.receive
       return supervisor_gone unless message
 
       case message[:type]
@@ -167,6 +169,7 @@ module Highball
       when "heap" then report_heap(collect: message[:gc])
       when "memory" then @control.say(:memory, memory: OwnMemory.figures)
       when "threads" then report_threads(server, **message.slice(:all, :first))
+      when "profile" then begin_profile(server, descriptors.first, **message.slice(:mode, :milliseconds, :by_path))
       when "leave_place" then server&.leave_place(message[:ticket])
       when "interrupt" then server&.interrupt(message[:ticket])
       else warn "highball: worker #{@number} received an unknown message: #{message[:type]}"
@@ -176,6 +179,18 @@ module Highball
 
     def report_threads(server, **which)
       @control.say(:threads, threads: server ? BusyThreads.of(server, **which) : [])
+    end
+
+    def begin_profile(server, file, **how)
+      return answer_profile(file, "the worker ends") unless server
+      return answer_profile(file, "a profile of this worker is running already") if @profile&.running?
+
+      @profile = Profile.new(server, file, **how) { |problem| @control.say(:profile, problem: problem) }
+    end
+
+    def answer_profile(file, problem)
+      file.close
+      @control.say(:profile, problem: problem)
     end
 
     def supervisor_gone = exit!(1)

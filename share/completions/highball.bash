@@ -37,6 +37,9 @@ _highball() {
             highball,memory)
                 cmd="highball__subcmd__memory"
                 ;;
+            highball,profile)
+                cmd="highball__subcmd__profile"
+                ;;
             highball,refork)
                 cmd="highball__subcmd__refork"
                 ;;
@@ -79,6 +82,9 @@ _highball() {
             highball__subcmd__help,memory)
                 cmd="highball__subcmd__help__subcmd__memory"
                 ;;
+            highball__subcmd__help,profile)
+                cmd="highball__subcmd__help__subcmd__profile"
+                ;;
             highball__subcmd__help,refork)
                 cmd="highball__subcmd__help__subcmd__refork"
                 ;;
@@ -107,7 +113,7 @@ _highball() {
 
     case "${cmd}" in
         highball)
-            opts="-p -b -e -c -w -t -h -V --port --bind --proxy-protocol --proxy-protocol-from --trusted-proxies --canonical-host --redirects --response-headers --http2-cleartext --https --tls-certificate --tls-key --domain --domain-on-demand --domain-ask --acme-directory --acme-contact --acme-authorities --acme-eab-kid --acme-eab-key-file --acme-dns-hook --state-dir --redirect-https --hsts --environment --early-hints --config --puma-config --ruby --preload --jit --allocator --gc --boot-cache --with --procfile --workers --min-workers --max-workers --threads --refork-after --rest-mold-after --memory-limit --memory-budget --memory-max --cpu-max --pidfile --boot-timeout --drain-timeout --drain-grace --hijacked-drain-timeout --probe-path --warm-up --probe-timeout --max-boot-failures --head-timeout --tls-handshake-timeout --body-timeout --min-body-rate --idle-timeout --send-timeout --stream-idle-timeout --request-timeout --request-timeouts --request-timeout-header --timeout-interrupts --max-target --max-head --max-fields --max-body --body-memory --response-buffer --response-spool --max-buffers --max-connections --max-tls-handshakes --http2-streams --max-queue --max-streams --fibers --max-fibers --fiber-scheduler --spool-dir --max-spool --app-max-spool --max-cache --static-files --follow-symlinks --compress --cache --sendfile --max-held --max-held-streams --max-message --hub-history --hub-history-time --hub-heartbeat --hold-cable --max-cable-clients --max-cable-message --max-cable-streams --max-hub --admin --admin-host --admin-actions --agent-check --stuck-after --maintenance-file --health-path --max-output --log-format --access-log --access-log-format --access-log-sample --request-start --server-timing --request-id --server-user --show-diagnosis --user --rate-limit --rate-limit-exempt --basic-auth --basic-auth-realm --no-new-privs --name --hosts --prefix --variables --pass-variables --prestart --sleep-after --help --version serve doctor config init status top restart refork upgrade maintenance stop memory bench help"
+            opts="-p -b -e -c -w -t -h -V --port --bind --proxy-protocol --proxy-protocol-from --trusted-proxies --canonical-host --redirects --response-headers --http2-cleartext --https --tls-certificate --tls-key --domain --domain-on-demand --domain-ask --acme-directory --acme-contact --acme-authorities --acme-eab-kid --acme-eab-key-file --acme-dns-hook --state-dir --redirect-https --hsts --environment --early-hints --config --puma-config --ruby --preload --jit --allocator --gc --boot-cache --with --procfile --workers --min-workers --max-workers --threads --refork-after --rest-mold-after --memory-limit --memory-budget --memory-max --cpu-max --pidfile --boot-timeout --drain-timeout --drain-grace --hijacked-drain-timeout --probe-path --warm-up --probe-timeout --max-boot-failures --head-timeout --tls-handshake-timeout --body-timeout --min-body-rate --idle-timeout --send-timeout --stream-idle-timeout --request-timeout --request-timeouts --request-timeout-header --timeout-interrupts --max-target --max-head --max-fields --max-body --body-memory --response-buffer --response-spool --max-buffers --max-connections --max-tls-handshakes --http2-streams --max-queue --max-streams --fibers --max-fibers --fiber-scheduler --spool-dir --max-spool --app-max-spool --max-cache --static-files --follow-symlinks --compress --cache --sendfile --max-held --max-held-streams --max-message --hub-history --hub-history-time --hub-heartbeat --hold-cable --max-cable-clients --max-cable-message --max-cable-streams --max-hub --admin --admin-host --admin-actions --agent-check --stuck-after --maintenance-file --health-path --max-output --log-format --access-log --access-log-format --access-log-sample --request-start --server-timing --request-id --server-user --show-diagnosis --user --rate-limit --rate-limit-exempt --basic-auth --basic-auth-realm --no-new-privs --name --hosts --prefix --variables --pass-variables --prestart --sleep-after --help --version serve doctor config init status top profile restart refork upgrade maintenance stop memory bench help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1835,7 +1841,7 @@ _highball() {
             return 0
             ;;
         highball__subcmd__help)
-            opts="serve doctor config init status top restart refork upgrade maintenance stop memory bench help"
+            opts="serve doctor config init status top profile restart refork upgrade maintenance stop memory bench help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1933,6 +1939,20 @@ _highball() {
             return 0
             ;;
         highball__subcmd__help__subcmd__memory)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        highball__subcmd__help__subcmd__profile)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -2105,6 +2125,78 @@ _highball() {
                     ;;
                 -p)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        highball__subcmd__profile)
+            opts="-p -o -h --port --seconds --worker --mode --group --output --format --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --port)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -p)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --seconds)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --worker)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --mode)
+                    COMPREPLY=($(compgen -W "cpu wall gvl allocations" -- "${cur}"))
+                    return 0
+                    ;;
+                --group)
+                    COMPREPLY=($(compgen -W "path" -- "${cur}"))
+                    return 0
+                    ;;
+                --output)
+                    local oldifs
+                    if [ -n "${IFS+x}" ]; then
+                        oldifs="$IFS"
+                    fi
+                    IFS=$'\n'
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    if [ -n "${oldifs+x}" ]; then
+                        IFS="$oldifs"
+                    fi
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o filenames
+                    fi
+                    return 0
+                    ;;
+                -o)
+                    local oldifs
+                    if [ -n "${IFS+x}" ]; then
+                        oldifs="$IFS"
+                    fi
+                    IFS=$'\n'
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    if [ -n "${oldifs+x}" ]; then
+                        IFS="$oldifs"
+                    fi
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o filenames
+                    fi
+                    return 0
+                    ;;
+                --format)
+                    COMPREPLY=($(compgen -W "html folded pprof speedscope" -- "${cur}"))
                     return 0
                     ;;
                 *)

@@ -179,6 +179,7 @@ complete -c highball -n "__fish_highball_needs_command" -a "config" -d 'Print a 
 complete -c highball -n "__fish_highball_needs_command" -a "init" -d 'Write a configuration file, a Procfile and a systemd unit for the app'
 complete -c highball -n "__fish_highball_needs_command" -a "status" -d 'Show the state of running servers and their applications'
 complete -c highball -n "__fish_highball_needs_command" -a "top" -d 'Watch a running server: its workers and their requests'
+complete -c highball -n "__fish_highball_needs_command" -a "profile" -d 'Show where the time of a running application goes, as a flame graph'
 complete -c highball -n "__fish_highball_needs_command" -a "restart" -d 'Load new code without dropping requests (rolling restart)'
 complete -c highball -n "__fish_highball_needs_command" -a "refork" -d 'Fork all workers again from a warm one, so that they share more memory'
 complete -c highball -n "__fish_highball_needs_command" -a "upgrade" -d 'Start a new Highball in place of the running one, without dropping requests'
@@ -650,6 +651,20 @@ complete -c highball -n "__fish_highball_using_subcommand top" -l backtraces -d 
 complete -c highball -n "__fish_highball_using_subcommand top" -l json -d 'Print one snapshot as JSON, for programs'
 complete -c highball -n "__fish_highball_using_subcommand top" -l token -d 'Print the token for actions in the dashboard (option `admin_actions`)'
 complete -c highball -n "__fish_highball_using_subcommand top" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c highball -n "__fish_highball_using_subcommand profile" -s p -l port -d 'The server that listens on this port' -r
+complete -c highball -n "__fish_highball_using_subcommand profile" -l seconds -d 'For how long, at most 300 [default: 10]' -r
+complete -c highball -n "__fish_highball_using_subcommand profile" -l worker -d 'Only the worker with this number, as `highball status` shows it [default: all workers]' -r
+complete -c highball -n "__fish_highball_using_subcommand profile" -l mode -d 'Threads that compute (cpu), all threads that are at something (wall), threads that wait for the GVL (gvl; Ruby 3.2 or later), or where objects are made (allocations) [default: cpu]' -r -f -a "cpu\t''
+wall\t''
+gvl\t''
+allocations\t''"
+complete -c highball -n "__fish_highball_using_subcommand profile" -l group -d 'Group the samples by the method and path of their requests' -r -f -a "path\t''"
+complete -c highball -n "__fish_highball_using_subcommand profile" -s o -l output -d 'New file to write, or - for standard output [default: profile-APP.html in the current folder]' -r -F
+complete -c highball -n "__fish_highball_using_subcommand profile" -l format -d 'A page with a flame graph (html), a line for each stack (folded), or a file for these programs [default: by the file\'s name, else html]' -r -f -a "html\t''
+folded\t''
+pprof\t''
+speedscope\t''"
+complete -c highball -n "__fish_highball_using_subcommand profile" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c highball -n "__fish_highball_using_subcommand restart" -s p -l port -d 'The server that listens on this port' -r
 complete -c highball -n "__fish_highball_using_subcommand restart" -s h -l help -d 'Print help'
 complete -c highball -n "__fish_highball_using_subcommand refork" -s p -l port -d 'The server that listens on this port' -r
@@ -667,17 +682,18 @@ complete -c highball -n "__fish_highball_using_subcommand memory" -s p -l port -
 complete -c highball -n "__fish_highball_using_subcommand memory" -l gc -d 'First run a full garbage collection in every worker; requests wait for it'
 complete -c highball -n "__fish_highball_using_subcommand memory" -l json -d 'Print JSON, for programs'
 complete -c highball -n "__fish_highball_using_subcommand memory" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c highball -n "__fish_highball_using_subcommand help; and not __fish_seen_subcommand_from serve doctor config init status top restart refork upgrade maintenance stop memory bench help" -f -a "serve" -d 'Serve the application at PATH, or several (the same as no command)'
-complete -c highball -n "__fish_highball_using_subcommand help; and not __fish_seen_subcommand_from serve doctor config init status top restart refork upgrade maintenance stop memory bench help" -f -a "doctor" -d 'Boot the app once, without serving it, and report current and likely problems'
-complete -c highball -n "__fish_highball_using_subcommand help; and not __fish_seen_subcommand_from serve doctor config init status top restart refork upgrade maintenance stop memory bench help" -f -a "config" -d 'Print a configuration for nginx, HAProxy, systemd, Kubernetes and other programs'
-complete -c highball -n "__fish_highball_using_subcommand help; and not __fish_seen_subcommand_from serve doctor config init status top restart refork upgrade maintenance stop memory bench help" -f -a "init" -d 'Write a configuration file, a Procfile and a systemd unit for the app'
-complete -c highball -n "__fish_highball_using_subcommand help; and not __fish_seen_subcommand_from serve doctor config init status top restart refork upgrade maintenance stop memory bench help" -f -a "status" -d 'Show the state of running servers and their applications'
-complete -c highball -n "__fish_highball_using_subcommand help; and not __fish_seen_subcommand_from serve doctor config init status top restart refork upgrade maintenance stop memory bench help" -f -a "top" -d 'Watch a running server: its workers and their requests'
-complete -c highball -n "__fish_highball_using_subcommand help; and not __fish_seen_subcommand_from serve doctor config init status top restart refork upgrade maintenance stop memory bench help" -f -a "restart" -d 'Load new code without dropping requests (rolling restart)'
-complete -c highball -n "__fish_highball_using_subcommand help; and not __fish_seen_subcommand_from serve doctor config init status top restart refork upgrade maintenance stop memory bench help" -f -a "refork" -d 'Fork all workers again from a warm one, so that they share more memory'
-complete -c highball -n "__fish_highball_using_subcommand help; and not __fish_seen_subcommand_from serve doctor config init status top restart refork upgrade maintenance stop memory bench help" -f -a "upgrade" -d 'Start a new Highball in place of the running one, without dropping requests'
-complete -c highball -n "__fish_highball_using_subcommand help; and not __fish_seen_subcommand_from serve doctor config init status top restart refork upgrade maintenance stop memory bench help" -f -a "maintenance" -d 'Show visitors a maintenance page, or the application again'
-complete -c highball -n "__fish_highball_using_subcommand help; and not __fish_seen_subcommand_from serve doctor config init status top restart refork upgrade maintenance stop memory bench help" -f -a "stop" -d 'Let a running server finish its requests and exit'
-complete -c highball -n "__fish_highball_using_subcommand help; and not __fish_seen_subcommand_from serve doctor config init status top restart refork upgrade maintenance stop memory bench help" -f -a "memory" -d 'Show the memory of running servers and their Ruby heaps'
-complete -c highball -n "__fish_highball_using_subcommand help; and not __fish_seen_subcommand_from serve doctor config init status top restart refork upgrade maintenance stop memory bench help" -f -a "bench" -d 'Measure an application, or compare ways to deploy it'
-complete -c highball -n "__fish_highball_using_subcommand help; and not __fish_seen_subcommand_from serve doctor config init status top restart refork upgrade maintenance stop memory bench help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c highball -n "__fish_highball_using_subcommand help; and not __fish_seen_subcommand_from serve doctor config init status top profile restart refork upgrade maintenance stop memory bench help" -f -a "serve" -d 'Serve the application at PATH, or several (the same as no command)'
+complete -c highball -n "__fish_highball_using_subcommand help; and not __fish_seen_subcommand_from serve doctor config init status top profile restart refork upgrade maintenance stop memory bench help" -f -a "doctor" -d 'Boot the app once, without serving it, and report current and likely problems'
+complete -c highball -n "__fish_highball_using_subcommand help; and not __fish_seen_subcommand_from serve doctor config init status top profile restart refork upgrade maintenance stop memory bench help" -f -a "config" -d 'Print a configuration for nginx, HAProxy, systemd, Kubernetes and other programs'
+complete -c highball -n "__fish_highball_using_subcommand help; and not __fish_seen_subcommand_from serve doctor config init status top profile restart refork upgrade maintenance stop memory bench help" -f -a "init" -d 'Write a configuration file, a Procfile and a systemd unit for the app'
+complete -c highball -n "__fish_highball_using_subcommand help; and not __fish_seen_subcommand_from serve doctor config init status top profile restart refork upgrade maintenance stop memory bench help" -f -a "status" -d 'Show the state of running servers and their applications'
+complete -c highball -n "__fish_highball_using_subcommand help; and not __fish_seen_subcommand_from serve doctor config init status top profile restart refork upgrade maintenance stop memory bench help" -f -a "top" -d 'Watch a running server: its workers and their requests'
+complete -c highball -n "__fish_highball_using_subcommand help; and not __fish_seen_subcommand_from serve doctor config init status top profile restart refork upgrade maintenance stop memory bench help" -f -a "profile" -d 'Show where the time of a running application goes, as a flame graph'
+complete -c highball -n "__fish_highball_using_subcommand help; and not __fish_seen_subcommand_from serve doctor config init status top profile restart refork upgrade maintenance stop memory bench help" -f -a "restart" -d 'Load new code without dropping requests (rolling restart)'
+complete -c highball -n "__fish_highball_using_subcommand help; and not __fish_seen_subcommand_from serve doctor config init status top profile restart refork upgrade maintenance stop memory bench help" -f -a "refork" -d 'Fork all workers again from a warm one, so that they share more memory'
+complete -c highball -n "__fish_highball_using_subcommand help; and not __fish_seen_subcommand_from serve doctor config init status top profile restart refork upgrade maintenance stop memory bench help" -f -a "upgrade" -d 'Start a new Highball in place of the running one, without dropping requests'
+complete -c highball -n "__fish_highball_using_subcommand help; and not __fish_seen_subcommand_from serve doctor config init status top profile restart refork upgrade maintenance stop memory bench help" -f -a "maintenance" -d 'Show visitors a maintenance page, or the application again'
+complete -c highball -n "__fish_highball_using_subcommand help; and not __fish_seen_subcommand_from serve doctor config init status top profile restart refork upgrade maintenance stop memory bench help" -f -a "stop" -d 'Let a running server finish its requests and exit'
+complete -c highball -n "__fish_highball_using_subcommand help; and not __fish_seen_subcommand_from serve doctor config init status top profile restart refork upgrade maintenance stop memory bench help" -f -a "memory" -d 'Show the memory of running servers and their Ruby heaps'
+complete -c highball -n "__fish_highball_using_subcommand help; and not __fish_seen_subcommand_from serve doctor config init status top profile restart refork upgrade maintenance stop memory bench help" -f -a "bench" -d 'Measure an application, or compare ways to deploy it'
+complete -c highball -n "__fish_highball_using_subcommand help; and not __fish_seen_subcommand_from serve doctor config init status top profile restart refork upgrade maintenance stop memory bench help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'

@@ -18,6 +18,7 @@ use crate::given_path::{absolute, split_file, working_folder};
 use crate::help;
 use crate::network::networks;
 use crate::options::{options, Opt, SECTIONS};
+use crate::profile::{ProfileFormat, ProfileMode, ProfileOptions};
 use crate::spelling::did_you_mean;
 use crate::value;
 use crate::{AppSelector, Display, Invocation, MaintenanceSwitch, Selector, StatusForm};
@@ -97,6 +98,7 @@ fn other(name: &str, matches: &ArgMatches) -> Invocation {
         "maintenance" => Invocation::Maintenance { switch: switch(matches), selector: selector() },
         "stop" => Invocation::Stop { selector: selector() },
         "top" => Invocation::Top { display: display(matches), selector: selector() },
+        "profile" => Invocation::Profile { asked: asked_profile(matches), selector: selector() },
         "status" => Invocation::Status {
             form: match ["json", "details"].map(|name| matches.get_flag(name)) {
                 [true, _] => StatusForm::Json,
@@ -148,6 +150,7 @@ pub fn command() -> clap::Command {
         .subcommand(init())
         .subcommand(status())
         .subcommand(top())
+        .subcommand(profile())
         .subcommand(with_selector_args(
             clap::Command::new("restart").about("Load new code without dropping requests (rolling restart)"),
         ))
@@ -243,6 +246,63 @@ fn top() -> clap::Command {
         flag("json", "Print one snapshot as JSON, for programs"),
         flag("token", "Print the token for actions in the dashboard (option `admin_actions`)"),
     ])
+}
+
+fn profile() -> clap::Command {
+    let seconds = Arg::new("seconds")
+        .long("seconds")
+        .value_name("N")
+        .value_parser(value_parser!(u64).range(1..=300))
+        .help("For how long, at most 300 [default: 10]");
+    let worker = Arg::new("worker")
+        .long("worker")
+        .value_name("N")
+        .value_parser(value_parser!(u32))
+        .help("Only the worker with this number, as `highball status` shows it [default: all workers]");
+    let mode = Arg::new("mode")
+        .long("mode")
+        .value_name("MODE")
+        .value_parser(PossibleValuesParser::new(ProfileMode::NAMES))
+        .help("Threads that compute (cpu), all threads that are at something (wall), threads that wait for the GVL (gvl; Ruby 3.2 or later), or where objects are made (allocations) [default: cpu]");
+    let group = Arg::new("group")
+        .long("group")
+        .value_name("BY")
+        .value_parser(PossibleValuesParser::new(["path"]))
+        .help("Group the samples by the method and path of their requests");
+    let output = Arg::new("output")
+        .short('o')
+        .long("output")
+        .value_name("FILE")
+        .value_hint(clap::ValueHint::FilePath)
+        .value_parser(value_parser!(PathBuf))
+        .help(
+            "New file to write, or - for standard output [default: profile-APP.html in the current folder]",
+        );
+    let format = Arg::new("format")
+        .long("format")
+        .value_name("FORMAT")
+        .value_parser(PossibleValuesParser::new(ProfileFormat::NAMES))
+        .help("A page with a flame graph (html), a line for each stack (folded), or a file for these programs [default: by the file's name, else html]");
+    let command = clap::Command::new("profile")
+        .about("Show where the time of a running application goes, as a flame graph")
+        .long_about(
+            "Show where the time of a running application goes: samples its workers for some seconds, while they serve, and \
+             writes a page with a flame graph. The page needs no other file and no network. Only the user of the server and root \
+             can do this. A profile has names of methods, and paths of files, and no arguments",
+        );
+    with_selector_args(command).args([seconds, worker, mode, group, output, format])
+}
+
+fn asked_profile(matches: &ArgMatches) -> ProfileOptions {
+    let text = |name| matches.get_one::<String>(name).map(String::as_str);
+    ProfileOptions {
+        mode: ProfileMode::named(text("mode").unwrap_or_default()),
+        time: Duration::from_secs(matches.get_one::<u64>("seconds").copied().unwrap_or(10)),
+        worker: matches.get_one::<u32>("worker").copied(),
+        by_path: text("group").is_some(),
+        output: matches.get_one::<PathBuf>("output").cloned(),
+        format: text("format").map(ProfileFormat::named),
+    }
 }
 
 fn maintenance() -> clap::Command {

@@ -5,13 +5,14 @@ use std::path::Path;
 use crate::spelling::did_you_mean;
 
 /// The names of all commands.
-pub const COMMANDS: [&str; 13] = [
+pub const COMMANDS: [&str; 14] = [
     "serve",
     "doctor",
     "config",
     "init",
     "status",
     "top",
+    "profile",
     "restart",
     "refork",
     "upgrade",

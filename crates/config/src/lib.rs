@@ -45,6 +45,7 @@ mod options;
 mod origins;
 mod ownership;
 mod pool;
+mod profile;
 pub mod programs;
 mod puma;
 mod rate_limit;
@@ -80,6 +81,7 @@ pub use manual::manual;
 pub use network::{networks, Network};
 pub use ownership::no_such_user;
 pub use pool::PoolRange;
+pub use profile::{ProfileFormat, ProfileMode, ProfileOptions};
 pub use puma::{AskRuby, PumaAnswer, PumaQuestion};
 pub use restriction::{check_variables, restrictions};
 pub use root_table::{asks_to_serve, root_table, RootTable, TableApp};
@@ -183,6 +185,13 @@ pub enum Invocation {
     Top {
         /// In which form.
         display: Display,
+        /// Which instance.
+        selector: Selector,
+    },
+    /// Sample what the workers of a running instance's application do.
+    Profile {
+        /// What, and where it goes.
+        asked: ProfileOptions,
         /// Which instance.
         selector: Selector,
     },

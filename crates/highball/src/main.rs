@@ -3,7 +3,7 @@
 //! In reading order: this file, `serve` (the whole life of `highball serve`), `apps` (where applications come from), `configuration`
 //! (which HUP reloads), `certificates` (for HTTPS), `root` (the process that stays root, requests to it, and what the kernel denies
 //! the others), `admin` (health checks, metrics, dashboard), `status` (what a server reports about itself), `control` (its control
-//! socket, and asking by it), `commands` (`status`, `restart`, `refork`, `upgrade` and `stop`), `top`, `memory`, `doctor` and `deploy`
+//! socket, and asking by it), `commands` (`status`, `restart`, `refork`, `upgrade` and `stop`), `top`, `profile`, `memory`, `doctor` and `deploy`
 //! (`config` and `init`), `development` (for the browsers of developers), `process` (processes as the system sees them), `log`, `output` (of
 //! commands), `benchmark` (`highball bench`, which another program does).
 
@@ -21,6 +21,7 @@ mod log;
 mod memory;
 mod output;
 mod process;
+mod profile;
 mod root;
 mod serve;
 mod status;
@@ -86,6 +87,7 @@ fn main() -> ExitCode {
         Ok(Invocation::Bench { arguments }) => done(benchmark::run(arguments)),
         Ok(Invocation::Memory { json, gc, selector }) => done(memory::memory(json, gc, &selector)),
         Ok(Invocation::Top { display, selector }) => done(top::top(display, &selector)),
+        Ok(Invocation::Profile { asked, selector }) => done(profile::profile(&asked, &selector)),
         Ok(Invocation::Help(text) | Invocation::Version(text)) => {
             done(print(&format!("{}\n", text.trim_end())))
         }

@@ -21,6 +21,16 @@ pub(crate) fn print(text: &str) -> io::Result<()> {
     }
 }
 
+/// Writes bytes that no terminal is meant to show.
+///
+/// # Errors
+/// As for [`print`].
+pub(crate) fn write_out(bytes: &[u8]) -> io::Result<()> {
+    let mut out = stdout();
+    out.write_all(bytes)?;
+    out.flush()
+}
+
 /// Prints a line about work that goes on, whether or not it can be written: the exit code has the outcome.
 pub(crate) fn progress(line: impl Display) {
     let _ = write_to(&mut stdout(), &format!("{line}\n"));

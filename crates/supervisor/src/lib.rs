@@ -16,7 +16,7 @@
 //! - [`diagnosis`]: why a boot or a request failed, and what to do about it;
 //! - [`watch`]: the application's files, where a change of them asks for something;
 //! - [`checkpoint`]: where a test may make it wait;
-//! - [`asked_heap`]: a process that was asked for its heap.
+//! - [`asked_heap`]: a process that was asked for its heap; [`asked_profile`]: a worker that was asked for a profile.
 //!
 //! The supervisor does not know the front. It sends [`Notice`]s and receives [`Order`]s; the binary passes them on.
 
@@ -24,6 +24,7 @@
 
 mod app_output;
 mod asked_heap;
+mod asked_profile;
 pub mod checkpoint;
 mod control;
 mod core;
@@ -41,6 +42,7 @@ mod watch;
 
 pub use app_output::OutputSink;
 pub use asked_heap::AskedHeap;
+pub use asked_profile::{AskedProfile, ProfileOrder, PROFILE_BYTES};
 pub use core::companions::COMPANION_STATES;
 pub use core::config::Purpose;
 pub use core::crash_loop::PROBATION;
@@ -112,6 +114,14 @@ pub enum Order {
     /// Ask these workers, by application and number, where their threads are. The answer lists the existing workers at once,
     /// in the same order; what they answer comes later.
     AskThreads { requests: Vec<WorkersRequests>, to: oneshot::Sender<Vec<AskedThreads>> },
+    /// Have all workers of this application make a profile, or this one. The answer lists them at once, or why none does; their
+    /// profiles come later.
+    Profile {
+        app: AppId,
+        worker: Option<u32>,
+        order: ProfileOrder,
+        to: oneshot::Sender<Result<Vec<AskedProfile>, String>>,
+    },
 }
 
 /// An order of an operator for an application.

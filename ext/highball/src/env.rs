@@ -38,6 +38,7 @@ unsafe impl Send for EnvKeys {}
 
 const METHODS: [&[u8]; 7] = [b"GET", b"POST", b"HEAD", b"PUT", b"PATCH", b"DELETE", b"OPTIONS"];
 pub(crate) const REQUEST_METHOD: u16 = 0;
+pub(crate) const PATH_INFO: u16 = PLACED[0];
 const HTTP_UPGRADE: u16 = 29;
 
 /// Keys whose values are often the same as in the request before: REQUEST_METHOD, SERVER_NAME, SERVER_PORT, REMOTE_ADDR.

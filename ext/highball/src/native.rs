@@ -13,10 +13,10 @@ use magnus::{function, prelude::*, Error, RArray, RModule, RString, Ruby, Value}
 use rustix::event::{poll, PollFd, PollFlags};
 use rustix::process::{getpid, pidfd_open, Pid, PidfdFlags};
 
-use crate::{allocator, fiber_stack, nogvl, pstore, ruby31, signals, turns};
+use crate::{allocator, fiber_stack, nogvl, profile, pstore, ruby31, signals, turns};
 
 /// Defines the module.
-pub(crate) fn define(highball: RModule) -> Result<(), Error> {
+pub(crate) fn define(ruby: &Ruby, highball: RModule) -> Result<(), Error> {
     let native = highball.define_module("Native")?;
     native.define_singleton_method("pidfd", function!(pidfd, 0))?;
     native.define_singleton_method("pidfd_of", function!(pidfd_of, 1))?;
@@ -33,6 +33,7 @@ pub(crate) fn define(highball: RModule) -> Result<(), Error> {
     native.define_singleton_method("open_within", function!(open_within, 2))?;
     native.const_set("PROTOCOL_VERSION", highball_ring::layout::VERSION)?;
     ruby31::define(native)?;
+    profile::define(ruby, native)?;
     pstore::define(native)
 }
 

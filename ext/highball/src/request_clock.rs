@@ -96,8 +96,8 @@ impl Clocks {
     }
 }
 
-/// The second number of `schedstat`, which is in nanoseconds. Where there is no such file, threads never wait for a processor.
-fn delayed_us(thread: Pid) -> u64 {
+/// How long this thread has waited for a processor: the second number of `schedstat`, which is in nanoseconds. Where there is no such file, threads never wait for a processor.
+pub(crate) fn delayed_us(thread: Pid) -> u64 {
     let path = format!("/proc/self/task/{}/schedstat", thread.as_raw_nonzero());
     let text = std::fs::read_to_string(path).unwrap_or_default();
     let delayed = text.split_whitespace().nth(1).and_then(|number| number.parse::<u64>().ok());

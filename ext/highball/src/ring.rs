@@ -24,7 +24,7 @@ use rustix::thread::gettid;
 use rustix::time::ClockId;
 
 use crate::clock::microseconds;
-use crate::env::{binary_string, EnvKeys, Repeated, REQUEST_METHOD};
+use crate::env::{binary_string, EnvKeys, Repeated, PATH_INFO, REQUEST_METHOD};
 use crate::hijack::Hijacks;
 use crate::left::{Left, LeftAnswers, Socket};
 use crate::nogvl;
@@ -377,6 +377,20 @@ impl Ring {
         Ok(method.is_some_and(|field| field.value == b"HEAD"))
     }
 
+    /// Method and path of the request that the thread with this number of the kernel is at, without what differs from one
+    /// such request to the next: numbers and tokens.
+    pub(crate) fn route_of(&self, thread: i32) -> Option<String> {
+        let is_its = |seat: &&Seat| seat.thread.get().is_some_and(|one| one.as_raw_nonzero().get() == thread);
+        let ticket = Ticket::unpack(self.taken_seats().find(is_its)?.ticket.get());
+        if !self.is_current(ticket) {
+            return None;
+        }
+        // SAFETY: the slot is claimed and its answer not ended.
+        let (_, fields, _) = parts(unsafe { self.ring.request(ticket.slot) });
+        let value = |key| Fields::new(fields).find(|field| field.key == key).map(|field| field.value);
+        Some(route(value(REQUEST_METHOD)?, value(PATH_INFO)?))
+    }
+
     /// The File of a spooled body. It was sent before its entry was placed, so it is there.
     fn spooled_input(&self, ruby: &Ruby, ticket: Ticket) -> Result<Value, Error> {
         let missing = || Error::new(ruby.exception_io_error(), "the request's body file is missing");
@@ -612,6 +626,22 @@ impl Ring {
         }
         self.serving.store(self.serving.load(Relaxed).saturating_sub(1), Relaxed);
     }
+}
+
+fn route(method: &[u8], path: &[u8]) -> String {
+    let path = highball_secrets::path_without_tokens(&String::from_utf8_lossy(path));
+    let segment = |segment: &str| {
+        let digits = segment.bytes().filter(u8::is_ascii_digit).count();
+        let is_hexadecimal = segment.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
+        let varies = digits == segment.len() || (digits > 0 && segment.len() >= 8 && is_hexadecimal);
+        if varies && !segment.is_empty() {
+            ":id".to_owned()
+        } else {
+            segment.to_owned()
+        }
+    };
+    let segments: Vec<String> = path.split('/').map(segment).collect();
+    format!("{} {}", String::from_utf8_lossy(method), segments.join("/"))
 }
 
 /// A StringIO over a copy of the bytes.

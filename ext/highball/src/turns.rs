@@ -9,10 +9,10 @@
 //! A native thread watches the time, and sleeps while no thread waits. Workers with one thread have none.
 
 #[cfg(ruby_gte_3_3)]
-mod asking;
+pub(crate) mod asking;
 #[cfg(not(ruby_gte_3_3))]
 #[path = "turns/asking_before_ruby33.rs"]
-mod asking;
+pub(crate) mod asking;
 
 use std::cell::Cell;
 use std::io;
@@ -70,7 +70,7 @@ impl Turns {
     /// # Errors
     /// What the system refused.
     pub(crate) fn begin() -> io::Result<Option<Self>> {
-        let Some(call) = asking::Call::prepare() else { return Ok(None) };
+        let Some(call) = asking::Call::prepare(asking::yield_turn) else { return Ok(None) };
         let ended = Arc::new(AtomicBool::new(false));
         let watched = Arc::clone(&ended);
         let thread = std::thread::Builder::new().name(NAME.into()).stack_size(64 * 1024);

@@ -2,6 +2,8 @@
 
 use crate::control::actions::AppAction;
 use crate::status::overview::report::Overview;
+use crate::status::profile_report::ProfileReport;
+use highball_config::ProfileMode;
 use highball_link::{RubyHeap, ServerReport};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -13,6 +15,8 @@ const EXCHANGE_TIME: Duration = Duration::from_secs(2);
 const HEAP_TIME: Duration = Duration::from_secs(1);
 /// The same where they run a full garbage collection first.
 const COLLECTED_HEAP_TIME: Duration = Duration::from_secs(10);
+/// Time that workers have for their profiles' results, beyond the time of the profile.
+pub(crate) const PROFILE_SLACK: Duration = Duration::from_secs(10);
 
 /// What can be asked of an instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,6 +43,16 @@ pub(crate) enum Question {
         #[serde(flatten)]
         action: AppAction,
     },
+    /// Where does the time of an application go?
+    Profile {
+        app: u32,
+        /// Only this worker.
+        worker: Option<u32>,
+        mode: ProfileMode,
+        milliseconds: u64,
+        /// Whether samples are grouped by the paths of requests.
+        by_path: bool,
+    },
     /// By which token does the dashboard take orders?
     DashboardToken,
     /// Where do processes of applications publish messages?
@@ -51,6 +65,9 @@ impl Question {
         match self {
             Question::Memory { gc } => EXCHANGE_TIME + heap_time(gc),
             Question::Overview { .. } => 2 * EXCHANGE_TIME,
+            Question::Profile { milliseconds, .. } => {
+                EXCHANGE_TIME + PROFILE_SLACK + Duration::from_millis(milliseconds)
+            }
             _ => EXCHANGE_TIME,
         }
     }
@@ -85,6 +102,8 @@ pub(crate) enum Answer {
     Memory { ruby: Vec<RubyProcess> },
     /// What it does.
     Overview(Box<Overview>),
+    /// Where the time goes.
+    Profile(Box<ProfileReport>),
     /// It does what was asked for, in words.
     Begun { what: String },
     /// The token for the dashboard; without one, that takes no orders.

@@ -1,7 +1,7 @@
 //! The messages between the supervisor and its Ruby processes, as closed types. See `PROTOCOL.md`.
 
 use crate::facts::boot_failure::BootFailure;
-use highball_config::{LogFormat, SentFolder};
+use highball_config::{LogFormat, ProfileMode, SentFolder};
 use highball_link::{Booted, RubyError, RubyHeap, Step, ThreadPlace};
 use serde::{Deserialize, Serialize};
 
@@ -105,6 +105,15 @@ pub(crate) enum ToWorker {
     Memory,
     /// Say where the threads are that are at a request, those at the requests with these tickets `first`; or where `all` are.
     Threads { all: bool, first: Vec<u64> },
+    /// Sample what your threads do, and write the result into the file that comes with this message.
+    Profile {
+        /// What is sampled.
+        mode: ProfileMode,
+        /// For how long.
+        milliseconds: u64,
+        /// Whether samples are grouped by the paths of requests.
+        by_path: bool,
+    },
     /// Free the place of the request that the front knows by this number: its answer goes on.
     LeavePlace { ticket: u64 },
     /// Interrupt the thread that is at the request that the front knows by this number.
@@ -143,6 +152,8 @@ pub(crate) enum FromWorker {
     Memory { memory: Option<OwnMemory> },
     /// Answers `threads`.
     Threads { threads: Vec<ThreadPlace> },
+    /// Answers `profile`: the file has the result, or this is why not.
+    Profile { problem: Option<String> },
 }
 
 /// The memory of a process as it sees it, in KiB; see [`highball_proc::ProcessMemory`]. A process of another user cannot be

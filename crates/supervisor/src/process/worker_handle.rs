@@ -1,5 +1,6 @@
 //! What is held of a worker: its process, its control socket, its ring. Its state is the core's.
 
+use crate::asked_profile::ProfileOrder;
 use crate::control::control_socket::ControlSocket;
 use crate::control::message::{OwnMemory, ToWorker};
 use crate::control::questions::{Answer, NotAsked, Questions};
@@ -12,7 +13,7 @@ use highball_link::{RubyHeap, ThreadPlace};
 use highball_ring::FrontRing;
 use rustix::process::{Pid, Signal};
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -37,6 +38,7 @@ pub(crate) struct WorkerHandle {
     pub(crate) heap_questions: Questions<Option<RubyHeap>>,
     pub(crate) memory_questions: Questions<Option<OwnMemory>>,
     pub(crate) thread_questions: Questions<Vec<ThreadPlace>>,
+    pub(crate) profile_questions: Questions<Option<String>>,
     pub(crate) life: SignsOfLife,
     _watch: Watch,
 }
@@ -58,6 +60,7 @@ impl WorkerHandle {
             heap_questions: Questions::default(),
             memory_questions: Questions::default(),
             thread_questions: Questions::default(),
+            profile_questions: Questions::default(),
             life: SignsOfLife::default(),
             _watch: watch,
         }
@@ -126,6 +129,17 @@ impl WorkerHandle {
         let first = first.to_vec();
         self.thread_questions
             .ask_unless_silent(|| self.control.send(&ToWorker::Threads { all: false, first }, &[]))
+    }
+
+    /// Asks for a profile, which it writes into this file.
+    pub(crate) fn ask_profile(
+        &mut self,
+        order: ProfileOrder,
+        file: BorrowedFd<'_>,
+    ) -> Result<Answer<Option<String>>, NotAsked> {
+        let ProfileOrder { mode, milliseconds, by_path } = order;
+        let message = ToWorker::Profile { mode, milliseconds, by_path };
+        self.profile_questions.ask(|| self.control.send(&message, &[file]))
     }
 
     /// It has become the mold of this boot; `None` if it never sent `hello`.

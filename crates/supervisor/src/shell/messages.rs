@@ -4,6 +4,7 @@
 use super::app::AppSupervisor;
 use super::Supervisor;
 use crate::asked_heap::AskedHeap;
+use crate::asked_profile::{profile_file, AskedProfile, ProfileOrder};
 use crate::control::message::{FromMold, FromWorker, ToWorker};
 use crate::control::questions::NotAsked;
 use crate::core::replacement::ReplacementCause;
@@ -15,12 +16,13 @@ use crate::diagnosis::{self, start_failure_without_secrets};
 use crate::process::companion_process::FromCompanion;
 use crate::process::launcher::Who;
 use crate::process::watcher::SocketEvent;
+use crate::process::worker_handle::WorkerHandle;
 use crate::shell::app_files::in_turn;
 use crate::shell::event::Found;
 use highball_config::AppId;
 use highball_link::{Diagnosis, FrontAppEvent, Overrun, OverrunReport, RequestFailure, DETAIL};
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
@@ -30,6 +32,9 @@ use tracing::{error, info, warn, Dispatch, Span};
 
 /// How long a worker may take to report where its threads are: it cannot while one of them does not let the others run.
 pub(super) const THREADS_TIME: Duration = Duration::from_secs(1);
+
+/// Workers that make a profile at the same time.
+const MOST_PROFILED: usize = 64;
 
 impl Supervisor {
     /// A process of an application has sent a message, or closed its control socket.
@@ -93,6 +98,19 @@ impl Supervisor {
             Some(AskedThreads { app: id, worker, tickets, pid, answer, late })
         });
         asked.collect()
+    }
+
+    /// Has the workers of an application make a profile, or one of them. Nothing is waited for here.
+    pub(super) fn begin_profile(
+        &mut self,
+        id: AppId,
+        worker: Option<u32>,
+        order: ProfileOrder,
+    ) -> Result<Vec<AskedProfile>, String> {
+        match (self.apps.get_mut(&id), self.core.apps.get(&id)) {
+            (Some(app), Some(core)) => app.begin_profile(core, worker, order),
+            _ => Err("there is no such application any more".into()),
+        }
     }
 }
 
@@ -179,6 +197,10 @@ impl AppSupervisor {
             }
             FromWorker::Memory { memory } => {
                 let was_asked = handle.memory_questions.answered(memory);
+                return (!was_asked).then(|| unasked(process));
+            }
+            FromWorker::Profile { problem } => {
+                let was_asked = handle.profile_questions.answered(problem);
                 return (!was_asked).then(|| unasked(process));
             }
             FromWorker::Threads { threads } => {
@@ -374,6 +396,38 @@ impl AppSupervisor {
             heaps.push(AskedHeap { app: id, worker: Some(number), pid, state, answer });
         }
         heaps
+    }
+
+    fn begin_profile(
+        &mut self,
+        core: &Core,
+        worker: Option<u32>,
+        order: ProfileOrder,
+    ) -> Result<Vec<AskedProfile>, String> {
+        let is_meant = |number: &u32| worker.is_none_or(|worker| worker == *number);
+        let serving = core.staff.workers().iter().map(|(number, _)| number);
+        let serving: Vec<u32> =
+            serving.filter(|number| is_meant(number) && hears(core, *number)).take(MOST_PROFILED).collect();
+        match (serving.is_empty(), worker) {
+            (true, Some(worker)) => return Err(format!("there is no worker {worker} that serves")),
+            (true, None) => return Err("no worker of the application serves".into()),
+            (false, _) => {}
+        }
+        let is_at_one = |handle: &WorkerHandle| handle.profile_questions.unanswered_for().is_some();
+        if self.workers.values().any(is_at_one) {
+            return Err(
+                "another profile of this application is running; try again when its time is over".into()
+            );
+        }
+        let ask = |number: u32| -> Result<AskedProfile, String> {
+            let file =
+                profile_file().map_err(|error| format!("there is no memory for its result: {error}"))?;
+            let handle = self.workers.get_mut(&number);
+            let answer =
+                handle.map_or(Err(NotAsked::NotServing), |handle| handle.ask_profile(order, file.as_fd()));
+            Ok(AskedProfile { worker: number, file, answer })
+        };
+        serving.into_iter().map(ask).collect()
     }
 }
 

@@ -431,6 +431,9 @@ impl Supervisor {
             Order::Report(to) => drop(to.send(self.report(Instant::now()))), // the client may have left
             Order::AskHeaps { gc, to } => drop(to.send(self.ask_heaps(gc))), // as above
             Order::AskThreads { requests, to } => drop(to.send(self.ask_threads(requests))), // as above
+            Order::Profile { app, worker, order, to } => {
+                drop(to.send(self.begin_profile(app, worker, order))); // as above
+            }
         }
     }
 

@@ -1,0 +1,162 @@
+//! What Ruby reports by tracepoints: new objects, and garbage collection. In these, nothing of Ruby's may be used that
+//! allocates.
+#![allow(unsafe_code)]
+
+use std::cell::{Cell, RefCell};
+use std::ffi::c_void;
+use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
+
+use magnus::Error;
+use rb_sys::VALUE;
+use rustix::thread::gettid;
+
+use super::stacks::MOST_FRAMES;
+use super::{current, Session};
+
+/// One object of this number is sampled. It is a prime: programs allocate in rounds of even numbers.
+pub(super) const ONE_OF: u64 = 509;
+/// Samples that wait until Ruby allows to learn the names.
+const PENDING: usize = 64;
+
+/// The kernel's number of the thread that collects garbage; 0: none does.
+static COLLECTOR: AtomicI32 = AtomicI32::new(0);
+
+/// The thread that collects garbage at this moment. Also used without the GVL.
+pub(super) fn collector() -> i32 {
+    COLLECTOR.load(Relaxed)
+}
+
+/// Ruby reports events until this is ended.
+pub(super) struct Tracepoint(VALUE);
+
+impl Tracepoint {
+    pub(super) fn of_collections() -> Result<Self, Error> {
+        let events = rb_sys::RUBY_INTERNAL_EVENT_GC_ENTER | rb_sys::RUBY_INTERNAL_EVENT_GC_EXIT;
+        Tracepoint::begin(events, garbage_is_collected)
+    }
+
+    pub(super) fn of_allocations() -> Result<Self, Error> {
+        Tracepoint::begin(rb_sys::RUBY_INTERNAL_EVENT_NEWOBJ, object_is_made)
+    }
+
+    fn begin(events: u32, report: unsafe extern "C" fn(VALUE, *mut c_void)) -> Result<Self, Error> {
+        let make = || {
+            // SAFETY: with the GVL held; the function lives as long as the process, and takes no data.
+            unsafe {
+                let tracepoint = rb_sys::rb_tracepoint_new(
+                    rb_sys::Qnil as VALUE,
+                    events,
+                    Some(report),
+                    std::ptr::null_mut(),
+                );
+                rb_sys::rb_tracepoint_enable(tracepoint);
+                tracepoint
+            }
+        };
+        magnus::rb_sys::protect(make).map(Tracepoint)
+    }
+
+    pub(super) fn end(self) -> Result<(), Error> {
+        // SAFETY: it was enabled by `begin`; the caller's stack keeps it alive.
+        magnus::rb_sys::protect(|| unsafe { rb_sys::rb_tracepoint_disable(self.0) }).map(drop)
+    }
+}
+
+unsafe extern "C" fn garbage_is_collected(tracepoint: VALUE, _: *mut c_void) {
+    // SAFETY: as Ruby's documentation has it for tracepoints of internal events.
+    let event = unsafe { rb_sys::rb_tracearg_event_flag(rb_sys::rb_tracearg_from_tracepoint(tracepoint)) };
+    let is_begun = event == rb_sys::RUBY_INTERNAL_EVENT_GC_ENTER;
+    COLLECTOR.store(if is_begun { gettid().as_raw_nonzero().get() } else { 0 }, Relaxed);
+}
+
+unsafe extern "C" fn object_is_made(_: VALUE, _: *mut c_void) {
+    if let Some(session) = current().filter(|session| !session.is_sampling.get()) {
+        session.allocations.count(session);
+    }
+}
+
+/// Allocations of sampled objects whose callers have no names yet.
+pub(super) struct Allocations {
+    counted: Cell<u64>,
+    /// Samples for which there was no room.
+    missed: Cell<u64>,
+    pending: RefCell<Vec<Stack>>,
+    used: Cell<usize>,
+}
+
+struct Stack {
+    length: usize,
+    frames: Box<[VALUE]>,
+    lines: Box<[i32]>,
+}
+
+impl Allocations {
+    pub(super) fn new(are_sampled: bool) -> Self {
+        let stack = || Stack {
+            length: 0,
+            frames: vec![0; MOST_FRAMES].into_boxed_slice(),
+            lines: vec![0; MOST_FRAMES].into_boxed_slice(),
+        };
+        let pending = (0..if are_sampled { PENDING } else { 0 }).map(|_| stack()).collect();
+        Allocations {
+            counted: Cell::new(0),
+            missed: Cell::new(0),
+            pending: RefCell::new(pending),
+            used: Cell::new(0),
+        }
+    }
+
+    pub(super) fn missed(&self) -> u64 {
+        self.missed.get()
+    }
+
+    /// An object is made.
+    fn count(&self, session: &Session) {
+        self.counted.set(self.counted.get() + 1);
+        if self.counted.get() % ONE_OF != 0 {
+            return;
+        }
+        let at = self.used.get();
+        let mut pending = self.pending.borrow_mut();
+        let Some(stack) = pending.get_mut(at) else { return self.missed.set(self.missed.get() + 1) };
+        // SAFETY: both have room for as many as are asked for. It does not allocate.
+        let length = unsafe {
+            let (frames, lines) = (stack.frames.as_mut_ptr(), stack.lines.as_mut_ptr());
+            rb_sys::rb_profile_frames(0, MOST_FRAMES as i32, frames, lines)
+        };
+        stack.length = usize::try_from(length).unwrap_or(0);
+        self.used.set(at + 1);
+        if let Some(call) = session.ticks.call {
+            call.make();
+        }
+    }
+
+    /// The frames that Ruby has to keep.
+    pub(super) fn each_pending(&self, mut keep: impl FnMut(VALUE)) {
+        let pending = self.pending.borrow();
+        let used = pending.iter().take(self.used.get());
+        used.flat_map(|stack| &stack.frames[..stack.length]).for_each(|frame| keep(*frame));
+    }
+
+    fn stack(&self, at: usize) -> Vec<VALUE> {
+        let stack = &self.pending.borrow()[at];
+        stack.frames[..stack.length].to_vec()
+    }
+}
+
+impl Session {
+    /// Learns the names of pending samples.
+    pub(super) fn drain_allocations(&self) {
+        if self.allocations.used.get() == 0 || self.is_sampling.replace(true) {
+            return;
+        }
+        for at in 0..self.allocations.used.get() {
+            let frames = self.stack_of_frames(&self.allocations.stack(at));
+            let mut recording = self.recording.borrow_mut();
+            let node = recording.node(&frames);
+            recording.add(node, ONE_OF);
+        }
+        self.allocations.used.set(0);
+        self.is_sampling.set(false);
+    }
+}
