@@ -3,12 +3,13 @@
 //! and the end. What the application remembers of a client goes back and forth with these requests. So no worker has a client.
 //!
 //! In reading order: this file (a WebSocket: what is known of it, and what happens to it in which order); [`question`] (what a worker
-//! is asked) and [`outcome`] (what it answers).
+//! is asked), [`outcome`] (what it answers), and [`passing`] (what goes to another process in a hot restart).
 //!
 //! Whatever the worker is asked about a WebSocket is asked one by one, and the client is read again once the answer has come. What
 //! that says is done at once: its texts are sent, and then streams begin, from what was published since the question.
 
 mod outcome;
+mod passing;
 mod question;
 
 use std::collections::VecDeque;

@@ -8,7 +8,7 @@
 //! (sending what the cache has stored), [`refusing`] (sending an error), [`output`] (what is written to the socket), [`relay`]
 //! (a connection that the application has taken over), [`web_socket`] (what is known of it, if it
 //! is one), [`server_close`] (how the server ends it), [`held`] (a response that goes on with published messages), [`cable`] (a
-//! WebSocket that the front holds), [`closing`] (ending a connection).
+//! WebSocket that the front holds), [`passing`] (such a WebSocket on its way to the next process), [`closing`] (ending a connection).
 
 mod answer;
 mod asked_name;
@@ -18,6 +18,7 @@ mod closing;
 mod held;
 mod http2;
 mod output;
+mod passing;
 mod preface;
 mod proxied;
 mod reading;
@@ -60,6 +61,7 @@ use crate::shared::{Counted, Shared};
 use crate::transport::http2::Http2Stream;
 use crate::transport::stream::{Peer, Stream};
 use crate::transport::tls::Alpn;
+pub(crate) use passing::serve_passed;
 
 /// A boxed future of a rare path: a handshake, a refusal. It keeps the task of a connection small, and the code that every
 /// request runs together.
@@ -121,6 +123,8 @@ enum End {
     Held(Box<Held>),
     /// The application has accepted a WebSocket of Action Cable, and the front holds it.
     Cable(Box<Cable>),
+    /// The front holds its WebSocket, and another process goes on with it.
+    Passed,
     /// The client has gone, or sent nothing for too long.
     Gone,
     /// The answer is cut off, and the client must notice.
@@ -288,6 +292,9 @@ impl Connection {
     /// The rest of its life, once its WebSocket is held.
     async fn serve_held_cable(mut self: Box<Self>, mut cable: Box<Cable>) {
         let end = self.serve_cable(&mut cable).await;
+        if matches!(end, End::Passed) {
+            return self.pass_on(cable).await;
+        }
         self.close(end).await;
         self.leave_cable(cable).await;
     }
@@ -418,7 +425,7 @@ impl Connection {
                 self.request.record_departure(&self.client.peer, &self.shared);
             }
             End::CutOff => self.shared.note_unanswered(|unanswered| unanswered.cut_off += 1),
-            End::Done | End::Linger | End::TakenOver(_) | End::Held(_) | End::Cable(_) => {}
+            End::Done | End::Linger | End::TakenOver(_) | End::Held(_) | End::Cable(_) | End::Passed => {}
         }
     }
 }

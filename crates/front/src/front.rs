@@ -1,12 +1,17 @@
-//! The front's thread: its event loop, whose turns are in [`turn`], and its commands.
+//! The front's thread: its event loop, whose turns are in [`turn`], and its commands. In a hot restart, [`handing_over`] is what the old
+//! process gives to the new one, and [`taking_over`] what the new one takes.
+
+mod handing_over;
+mod taking_over;
 
 use std::io;
+use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
 use highball_config::{BindProtocol, Settings};
-use highball_link::{AppCommand, FrontCommand, FrontEvent};
+use highball_link::{AppCommand, FrontCommand, FrontEvent, HubSequence};
 use rustix::io::Errno;
 use tokio::sync::mpsc::{Receiver, UnboundedSender};
 use tokio::task::spawn_local;
@@ -39,6 +44,10 @@ pub struct Entrances {
     pub listeners: Vec<Listener>,
     /// For processes of applications that publish messages.
     pub publishers: PublishersSocket,
+    /// To the front of the process that this one takes over from.
+    pub predecessor: Option<OwnedFd>,
+    /// How messages are numbered.
+    pub hub: HubSequence,
 }
 
 /// Serves on these sockets, from the start or from [`FrontCommand::Open`], until the sender of `commands` is dropped.
@@ -57,11 +66,11 @@ pub fn run(
 ) -> io::Result<Unanswered> {
     // All clients depend on this thread, and each opener on a single user.
     highball_tenant::never_ask_on_this_thread();
-    let Entrances { listeners, publishers } = entrances;
+    let Entrances { listeners, publishers, predecessor, hub } = entrances;
     let https_port = listeners.iter().find_map(Listener::https_port);
     let https = tls.map(|tls| Https::new(tls, https_port, &settings.tls));
     let address = Arc::clone(&publishers.address);
-    let shared = Shared::new(settings, developers, https, address, events, listeners.len(), opening);
+    let shared = Shared::new(settings, developers, https, (address, hub), events, listeners.len(), opening);
     let shared = Rc::new(shared);
     turn::run(&shared.turn, async {
         for listener in listeners {
@@ -70,17 +79,23 @@ pub fn run(
         spawn_local(publishers.accept_all(Rc::clone(&shared))?);
         spawn_local(Rc::clone(&shared.fan_out).run());
         spawn_local(tick(Rc::clone(&shared)));
-        obey(commands, &shared).await;
+        obey(commands, &shared, predecessor).await;
         let unanswered = shared.unanswered();
         shared.finish_logs().await;
         Ok(unanswered)
     })?
 }
 
-async fn obey(mut commands: Receiver<FrontCommand>, shared: &Rc<Shared>) {
+async fn obey(mut commands: Receiver<FrontCommand>, shared: &Rc<Shared>, mut predecessor: Option<OwnedFd>) {
     while let Some(command) = commands.recv().await {
         match command {
-            FrontCommand::Open => drop(shared.open.send_replace(true)),
+            FrontCommand::Open => match predecessor.take() {
+                Some(socket) => drop(spawn_local(taking_over::take_over(socket, Rc::clone(shared)))),
+                None => drop(shared.open.send_replace(true)),
+            },
+            FrontCommand::NewProcess(socket) => {
+                drop(spawn_local(handing_over::hand_over(socket, Rc::clone(shared))));
+            }
             FrontCommand::HandOver { kept } => shared.leave(Leaving::HandedOver, kept),
             FrontCommand::AnnounceStop => shared.stop_soon(),
             FrontCommand::Drain => shared.leave(Leaving::Stopping, Vec::new()),

@@ -4,7 +4,8 @@
 //! In reading order: this file (publishing, subscribing, limits); [`message`] (a message as an event, and its id); [`streams`]
 //! (the messages that each stream keeps); [`subscription`] (one client's position); [`listener`] (the position of a process that
 //! receives messages of many streams); [`feed`] (the position of a WebSocket of Action Cable); [`cables`] (the number of these, and
-//! whether they can be held); [`fan_out`] (waking subscribers, a few in each turn of the event loop).
+//! whether they can be held); [`fan_out`] (waking subscribers, a few in each turn of the event loop); [`inheritance`] (what a new
+//! process takes over in a hot restart).
 //!
 //! A message has one copy in memory, in its stream. A subscriber has a position, which is the number of its next message, and
 //! no buffer: its connection takes messages from the streams when the client reads. So replay and new messages share one path,
@@ -17,6 +18,7 @@
 mod cables;
 mod fan_out;
 mod feed;
+mod inheritance;
 mod listener;
 mod message;
 mod streams;
@@ -29,7 +31,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use highball_config::HubLimits;
-use highball_link::HubReport;
+use highball_link::{HubReport, HubSequence};
 use tokio::sync::Notify;
 
 use crate::budget::{Account, Permit, Share};
@@ -39,6 +41,7 @@ use crate::clock::{now_ms, Tally};
 pub(crate) use cables::CableOffer;
 pub(crate) use fan_out::FanOut;
 pub(crate) use feed::{Fed, Feed};
+pub(crate) use inheritance::{Estate, Inheritance};
 pub(crate) use listener::Listener;
 pub(crate) use message::{Draft, EventId};
 pub(crate) use subscription::{Subscription, Taken};
@@ -90,8 +93,7 @@ pub(crate) enum Unsubscribable {
 /// The hub of an application.
 #[derive(Debug)]
 pub(crate) struct Hub {
-    /// Random number of this process.
-    epoch: u64,
+    sequence: HubSequence,
     fan_out: Rc<FanOut>,
     limits: Cell<HubLimits>,
     /// The application's part of the memory of all hubs.
@@ -110,6 +112,8 @@ pub(crate) struct Hub {
     missed: Tally,
     heartbeats: Spread,
     is_closed: Cell<bool>,
+    /// Whether publishers wait, because a new process takes what is kept.
+    is_paused: Cell<bool>,
     /// Streams whose subscribers are not all awake yet for their last message.
     news: RefCell<VecDeque<Rc<Stream>>>,
     /// Whether the hub is in the queue of the fan-out.
@@ -124,16 +128,21 @@ pub(crate) struct Hub {
 
 impl Hub {
     /// Returns the hub of an application, with its part of the memory of all hubs.
-    pub(crate) fn new(epoch: u64, fan_out: &Rc<FanOut>, limits: HubLimits, share: Arc<Share>) -> Rc<Hub> {
+    pub(crate) fn new(
+        sequence: HubSequence,
+        fan_out: &Rc<FanOut>,
+        limits: HubLimits,
+        share: Arc<Share>,
+    ) -> Rc<Hub> {
         Rc::new(Hub {
-            epoch,
+            sequence,
             fan_out: Rc::clone(fan_out),
             limits: Cell::new(limits),
             held_bytes: Permit::new(Account::new(&share, None)),
             share,
-            streams: RefCell::default(),
+            streams: RefCell::new(Streams::after(sequence.after)),
             everything: Rc::new(Stream::new(b"", 0)),
-            last: Cell::new(0),
+            last: Cell::new(sequence.after),
             last_key: Cell::new(0),
             held: Cell::new(0),
             cables: Cables::default(),
@@ -141,6 +150,7 @@ impl Hub {
             missed: Tally::default(),
             heartbeats: Spread::default(),
             is_closed: Cell::new(false),
+            is_paused: Cell::new(false),
             news: RefCell::default(),
             is_queued: Cell::new(false),
             ahead: Cell::default(),
@@ -179,12 +189,13 @@ impl Hub {
     /// Returns the figures of the hub; `None` if it was never used.
     pub(crate) fn report(&self) -> Option<HubReport> {
         let streams = self.streams.borrow();
-        (self.last.get() > 0 || self.last_key.get() > 0).then(|| HubReport {
+        let published = self.last.get() - self.sequence.after;
+        (published > 0 || self.last_key.get() > 0 || streams.kept() > 0).then(|| HubReport {
             held: self.held.get(),
             cable_clients: self.cables.clients(),
             cable_commands: self.cables.commands(),
             streams: streams.count(),
-            published: self.last.get(),
+            published,
             kept: streams.kept(),
             bytes: streams.bytes(),
             max_bytes: self.share.limit(),
@@ -208,7 +219,7 @@ impl Hub {
     fn has_room(&self) -> bool {
         let most = (self.limits().history / 2).clamp(1, MOST_AHEAD);
         let (messages, bytes) = self.ahead.get();
-        self.is_closed.get() || (messages < most && bytes < MOST_BYTES_AHEAD)
+        self.is_closed.get() || (!self.is_paused.get() && messages < most && bytes < MOST_BYTES_AHEAD)
     }
 
     /// Publishes a message.
@@ -221,7 +232,7 @@ impl Hub {
         }
         let limits = self.limits();
         draft.check(limits.message_bytes)?;
-        let id = EventId { epoch: self.epoch, number: self.last.get() + 1 };
+        let id = self.id(self.last.get() + 1);
         let message = Message::encode(id, now_ms(), draft);
         let bytes = message.cost();
         let stream_bytes = self.streams.borrow().cost_of_new(draft.stream);
@@ -250,6 +261,10 @@ impl Hub {
     }
 
     // --- Subscribing ---------------------------------------------------------------------------------
+
+    fn id(&self, number: u64) -> EventId {
+        EventId { epoch: self.sequence.epoch, number }
+    }
 
     /// Returns the number of the last message.
     pub(crate) fn last(&self) -> u64 {

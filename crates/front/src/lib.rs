@@ -22,6 +22,7 @@
 //! - `running`: the requests that are under way, for operators;
 //! - `access_log`; [`line_buffer`], which any log can use;
 //! - `canary`: the requests that a worker of a new release has to answer before clients reach it;
+//! - `succession`: what the fronts of two processes tell each other in a hot restart;
 //! - `front`, `turn`, `shared`, `clock`, `heap`, [`http_syntax`]: the event loop, and what all of it stands on.
 //!
 //! The front does not know the supervisor. It takes [`FrontCommand`](highball_link::FrontCommand)s and sends [`FrontEvent`](highball_link::FrontEvent)s;
@@ -63,6 +64,7 @@ mod response_headers;
 pub mod route;
 mod running;
 mod shared;
+mod succession;
 #[cfg(test)]
 mod tests;
 pub mod transport;

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use highball_config::{App, AppId, Settings};
 use highball_link::{
-    AppCommand, Diagnosis, FrontAppEvent, FrontEvent, FrontReport, HubAddress, NewWorker, RequestCounts,
-    ServerRequests,
+    AppCommand, Diagnosis, FrontAppEvent, FrontEvent, FrontReport, HubAddress, HubSequence, NewWorker,
+    RequestCounts, ServerRequests,
 };
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::{watch, Notify};
@@ -32,6 +32,7 @@ use crate::rate_limit::RateTable;
 use crate::refusals::failure::{Developers, DevelopmentPages};
 use crate::route::app_state::AppState;
 use crate::route::apps::Apps;
+use crate::succession::message::NewProcess;
 use crate::transport::listener::Acceptor;
 use crate::transport::proxy_header::Refusals;
 use crate::turn::Turn;
@@ -95,8 +96,10 @@ pub(crate) struct Shared {
     compression: Room,
     /// How processes of applications show whose messages they publish.
     pub(crate) hub_address: Arc<HubAddress>,
-    /// Random number that the ids of this process's messages begin with.
-    epoch: u64,
+    /// How this process numbers messages.
+    hub_sequence: HubSequence,
+    /// The process that takes over, in a hot restart.
+    pub(crate) new_process: RefCell<NewProcess>,
     pub(crate) fan_out: Rc<FanOut>,
     pub(crate) date: DateCache,
     pub(crate) request_ids: RefCell<RequestIds>,
@@ -156,7 +159,7 @@ impl Shared {
         settings: Arc<Settings>,
         developers: Developers,
         https: Option<Https>,
-        hub_address: Arc<HubAddress>,
+        (hub_address, hub_sequence): (Arc<HubAddress>, HubSequence),
         events: UnboundedSender<FrontEvent>,
         acceptors: usize,
         opening: Opening,
@@ -180,7 +183,8 @@ impl Shared {
             spool_room,
             heap: Heap::default(),
             compression: Room::new(limits.buffer_bytes, Rc::clone(&loop_share)),
-            epoch: hub_address.epoch(),
+            hub_sequence,
+            new_process: RefCell::default(),
             hub_address,
             fan_out: Rc::default(),
             date: DateCache::new(),
@@ -226,7 +230,7 @@ impl Shared {
         let log = self.access_log.as_ref();
         let compression = self.compression.of_app(&app.name);
         let share = Share::new(&self.budgets.hub, &app.name, None);
-        let hub = Hub::new(self.epoch, &self.fan_out, app.limits.hub, share);
+        let hub = Hub::new(self.hub_sequence, &self.fan_out, app.limits.hub, share);
         let app = AppState::new(
             app,
             &self.settings.limits,
@@ -310,8 +314,16 @@ impl Shared {
         self.leaving.set(leaving);
         if leaving == Leaving::HandedOver {
             self.left_to_another.replace(left);
+            // Publishers learn that they have to go to the new process.
+            self.apps.borrow().iter().for_each(|app| app.hub.resume());
         }
         self.draining.send_replace(true);
+        self.deadlines.nudge_all();
+    }
+
+    /// The process that takes over, in a hot restart, is known, or takes clients.
+    pub(crate) fn set_new_process(&self, new_process: NewProcess) {
+        self.new_process.replace(new_process);
         self.deadlines.nudge_all();
     }
 

@@ -1,6 +1,7 @@
 //! The address of the hub, for processes of applications.
 
 use highball_config::AppId;
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::fmt;
 
@@ -9,6 +10,25 @@ pub const HUB_SECRET_BYTES: usize = 32;
 
 /// Bytes of a key: 128 bits cannot be guessed.
 const KEY_BYTES: usize = 16;
+
+/// Messages that a server process can number before its numbers meet those of the next one.
+const MOST_MESSAGES: u64 = 1 << 40;
+
+/// How a server process numbers the messages of each application.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HubSequence {
+    /// Random number of the first process in a row of hot restarts.
+    pub epoch: u64,
+    /// Number before the first message of this process.
+    pub after: u64,
+}
+
+impl HubSequence {
+    /// Returns the sequence of the process that takes over. Its numbers are larger than all of this one's.
+    pub fn of_next_process(self) -> HubSequence {
+        HubSequence { after: self.after.saturating_add(MOST_MESSAGES), ..self }
+    }
+}
 
 /// The socket of the hub, and the keys of applications.
 pub struct HubAddress {
@@ -34,10 +54,10 @@ impl HubAddress {
         format!("{}/{}", self.name, self.credentials(app))
     }
 
-    /// Returns a number that differs between server processes, for the ids of their messages.
-    pub fn epoch(&self) -> u64 {
+    /// Returns the sequence of a process that takes over from no other. Its epoch differs between processes.
+    pub fn sequence(&self) -> HubSequence {
         let digest = Sha256::new().chain_update(self.secret).chain_update(b"epoch").finalize();
-        u64::from_le_bytes(*digest.first_chunk().unwrap_or(&[0; 8]))
+        HubSequence { epoch: u64::from_le_bytes(*digest.first_chunk().unwrap_or(&[0; 8])), after: 0 }
     }
 
     fn credentials(&self, app: AppId) -> String {

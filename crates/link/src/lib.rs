@@ -8,7 +8,7 @@
 //!   a diagnosis for;
 //! - [`ServerReport`], [`AppReport`], [`WorkerReport`]: how a server is doing (`report`), with [`Figures`] for metrics and
 //!   [`KernelLimitsReport`]; [`RunningRequests`]: its requests at this moment;
-//! - [`HubAddress`]: where an application's processes publish messages;
+//! - [`HubAddress`]: where an application's processes publish messages; [`HubSequence`]: how these are numbered;
 //! - [`Booted`]: what an application reports when it has booted; [`Step`]: the steps until then;
 //! - [`MaintenanceNotice`]: what visitors get in place of an application, and who passes;
 //! - [`RubyHeap`], [`RubyError`], [`Call`], [`ThreadPlace`]: what a Ruby process reports about itself;
@@ -34,7 +34,7 @@ mod to_supervisor;
 pub use boot::{AssetDigest, AssetPipeline, Assets, Booted, Finding, PlainAsset, RubyRuntime, Tuning};
 pub use diagnosis::{Diagnosis, Excerpt, FailedRequest};
 pub use figures::{Figures, RequestCounts, Times, METHODS};
-pub use hub_address::{HubAddress, HUB_SECRET_BYTES};
+pub use hub_address::{HubAddress, HubSequence, HUB_SECRET_BYTES};
 pub use kernel_limits::{KernelLimitsReport, CPU_MAX, MEMORY_MAX};
 pub use maintenance::{MaintenanceNotice, NOTICE_BYTES};
 pub use report::{

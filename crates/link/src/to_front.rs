@@ -7,6 +7,7 @@ use crate::report::FrontReport;
 use crate::running::RunningRequests;
 use highball_config::{App, AppId};
 use highball_ring::FrontRing;
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::sync::oneshot;
@@ -16,6 +17,9 @@ use tokio::sync::oneshot;
 pub enum FrontCommand {
     /// Accept connections.
     Open,
+    /// A new process was started that may take over. Over this socket, it gets what the hubs keep and the clients whose WebSockets
+    /// are held, if it asks for them.
+    NewProcess(OwnedFd),
     /// Another server accepts connections by now: accept no more, finish what is there, and send
     /// [`FrontEvent::Drained`](crate::FrontEvent::Drained). Idle connections may wait for one more answer, as long as the
     /// time for draining. `kept`: the addresses on which the other server accepts. What is in the backlogs of the rest is

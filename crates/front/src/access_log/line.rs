@@ -45,6 +45,11 @@ impl Entry {
         Entry::new([None; 5], "", crate::clock::now_us())
     }
 
+    /// Method, target, `Referer`, `User-Agent` and host.
+    pub(crate) fn texts(&self) -> [Option<&[u8]>; 5] {
+        std::array::from_fn(|number| self.text(number))
+    }
+
     fn text(&self, number: usize) -> Option<&[u8]> {
         let end = self.ends[number]? as usize;
         let begin = self.ends[..number].iter().rev().flatten().next().map_or(0, |end| *end as usize);

@@ -16,6 +16,7 @@ use crate::message::request_head::RequestHead;
 use crate::request::transaction::Leave;
 use crate::route::app_state::AppState;
 use crate::shared::Leaving;
+use crate::succession::message::NewProcess;
 
 /// Bytes of messages that are taken at a time: this is what a slow client holds.
 const PIECE_BYTES: usize = 4096;
@@ -67,7 +68,9 @@ impl Connection {
         let end = match self.request.visit.as_ref().map(|visit| Rc::clone(&**visit)) {
             Some(app) => {
                 let end = poll_fn(|context| self.poll_cable(context, cable, &app, &mut ends_ms)).await;
-                self.log_answer(&app, ACCEPTED, cable.sent_bytes);
+                if !matches!(end, End::Passed) {
+                    self.log_answer(&app, ACCEPTED, cable.sent_bytes);
+                }
                 end
             }
             None => End::Gone,
@@ -104,6 +107,7 @@ impl Connection {
                 Err(end) => return Poll::Ready(end),
                 Ok(Some(_)) => return Poll::Ready(End::Linger),
                 Ok(None) if self.client_side != ClientSide::Open => return Poll::Ready(End::Gone),
+                Ok(None) if self.is_to_be_passed(cable) => return Poll::Ready(End::Passed),
                 Ok(None) => {}
             }
             let mut out = Vec::new();
@@ -169,15 +173,22 @@ impl Connection {
     }
 
     /// When the client is to connect again, in milliseconds: the application or the server is to end. Where another server has taken
-    /// over, clients reconnect one by one.
+    /// over, clients reconnect one by one. A client that the other server can get has more time, for the command that is under way.
     fn limit_cable(&self, app: &AppState, ends_ms: &mut Option<u64>) -> u64 {
         match self.shared.leaving() {
             Leaving::No if !app.is_leaving() => u64::MAX,
             Leaving::No | Leaving::Stopping => 0,
             Leaving::HandedOver => {
                 let time = self.shared.settings.hijacked_drain_timeout;
-                let moment = || moment(&self.shared.close_moments, time).as_millis() as u64;
-                *ends_ms.get_or_insert_with(|| now_ms() + moment())
+                let ends_ms = *ends_ms.get_or_insert_with(|| {
+                    now_ms() + moment(&self.shared.close_moments, time).as_millis() as u64
+                });
+                match *self.shared.new_process.borrow() {
+                    NewProcess::Coming | NewProcess::Takes(_) if self.can_be_passed() => {
+                        ends_ms + self.shared.settings.drain_timeout.as_millis() as u64 / 2
+                    }
+                    _ => ends_ms,
+                }
             }
         }
     }

@@ -25,7 +25,7 @@ impl Connection {
     /// Ends the connection.
     pub(super) async fn close(&mut self, end: End) {
         match end {
-            End::Gone | End::TakenOver(_) | End::Held(_) | End::Cable(_) => {}
+            End::Gone | End::TakenOver(_) | End::Held(_) | End::Cable(_) | End::Passed => {}
             End::Done | End::Linger if matches!(self.stream, Stream::Http2(..)) => self.discard_body().await,
             End::Done => self.stream.end(),
             End::Linger => self.linger().await,

@@ -8,6 +8,7 @@ use super::message::is_stream_name;
 use super::streams::{Seat, Stream};
 use super::{Hub, Unsubscribable};
 use crate::message::web_socket_frames::Header;
+use crate::succession::message::{AnyBytes, PassedLine};
 
 /// The streams of a WebSocket.
 #[derive(Debug)]
@@ -119,6 +120,36 @@ impl Feed {
         hub.count_bytes();
         let lost = stream.lost();
         self.lines.push(FeedLine { stream, wrap: Rc::clone(wrap), next: after + 1, lost });
+        Ok(())
+    }
+
+    /// Returns the positions in the streams of a channel.
+    pub(crate) fn positions(&self, wrap: &Rc<str>) -> Vec<PassedLine> {
+        let of_channel = self.lines.iter().filter(|line| Rc::ptr_eq(&line.wrap, wrap));
+        let position = |line: &FeedLine| PassedLine {
+            stream: line.stream.name().into(),
+            next: line.next.max(line.lost + 1),
+            lost: line.stream.lost(),
+        };
+        of_channel.map(position).collect()
+    }
+
+    /// A channel goes on at this position, which another process had.
+    ///
+    /// # Errors
+    /// There is no room for the stream, or its name is none.
+    pub(crate) fn go_on_at(&mut self, wrap: &Rc<str>, position: &PassedLine) -> Result<(), Unsubscribable> {
+        let PassedLine { stream: AnyBytes(name), next, lost } = position;
+        if !is_stream_name(name) {
+            return Err(Unsubscribable::Field("names a stream that is none"));
+        }
+        let cost = self.hub.streams.borrow().cost_of_new(name);
+        self.hub.make_room(cost).map_err(|_| Unsubscribable::Full)?;
+        let stream = self.hub.streams.borrow_mut().open_inherited(name, *lost);
+        stream.seat(self.key, &self.seat);
+        self.hub.count_bytes();
+        let lost = stream.lost().min(next.saturating_sub(1));
+        self.lines.push(FeedLine { stream, wrap: Rc::clone(wrap), next: *next, lost });
         Ok(())
     }
 

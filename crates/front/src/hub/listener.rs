@@ -44,7 +44,7 @@ impl Hub {
         let (key, seat) = (self.last_key.get(), Rc::default());
         self.everything.seat(key, &seat);
         let after = match EventId::parse(last_event_id) {
-            Some(id) if id.epoch != self.epoch => 0,
+            Some(id) if id.epoch != self.sequence.epoch => 0,
             Some(id) => id.number.min(self.last()),
             None => self.last(),
         };
@@ -56,7 +56,7 @@ impl Hub {
 impl Listener {
     /// Returns the id of the message before the next one.
     pub(crate) fn position(&self) -> EventId {
-        EventId { epoch: self.hub.epoch, number: self.next - 1 }
+        self.hub.id(self.next - 1)
     }
 
     /// Waits for the next message, or for the end.

@@ -113,6 +113,12 @@ impl Message {
         Message { number: id.number, at_ms, text: text.into_boxed_slice(), data_at, has_lines }
     }
 
+    /// The type of the event; empty if it has none.
+    pub(super) fn event(&self) -> &[u8] {
+        let fields = self.text[..self.data_at as usize - DATA.len()].split(|byte| *byte == b'\n');
+        fields.filter_map(|field| field.strip_prefix(b"event: ")).next().unwrap_or_default()
+    }
+
     /// The data as it was published, in pieces; but each end of a line is `\n`.
     pub(super) fn data(&self) -> impl Iterator<Item = &[u8]> {
         let text = &self.text[self.data_at as usize..self.text.len() - 2];
@@ -159,6 +165,7 @@ mod tests {
                 let message = Message::encode(EventId { epoch: 1, number: 7 }, 0, &draft);
                 let pieces: Vec<&[u8]> = message.data().collect();
                 assert_eq!(String::from_utf8(pieces.concat()).unwrap(), expected);
+                assert_eq!(message.event(), event.as_bytes());
             }
         }
     }

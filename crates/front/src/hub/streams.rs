@@ -70,6 +70,11 @@ impl Stream {
         self.lost.get()
     }
 
+    /// Returns the numbers of the kept messages.
+    pub(super) fn numbers(&self) -> VecDeque<u64> {
+        self.kept.borrow().iter().map(|message| message.number).collect()
+    }
+
     /// Returns the number of the first kept message from this number on.
     pub(super) fn first_from(&self, number: u64) -> Option<u64> {
         let kept = self.kept.borrow();
@@ -133,12 +138,67 @@ pub(super) struct Streams {
     idle: BTreeMap<u64, Rc<Stream>>,
     /// Largest such number of a forgotten stream.
     forgotten: u64,
+    /// The same when the streams of another process were inherited.
+    inherited: Option<u64>,
     /// Largest number of a dropped message.
     dropped: u64,
     bytes: u64,
 }
 
 impl Streams {
+    /// The streams of a process whose first message has the number after this one. Messages before it are lost, unless it inherits them.
+    pub(super) fn after(number: u64) -> Streams {
+        Streams { forgotten: number, dropped: number, ..Streams::default() }
+    }
+
+    /// Returns the largest numbers of messages that a forgotten stream, and any stream, has dropped.
+    pub(super) fn losses(&self) -> (u64, u64) {
+        (self.forgotten, self.dropped)
+    }
+
+    /// Inherits from a process whose numbers go up to `after`, and which has these losses.
+    pub(super) fn inherit(&mut self, after: u64, (forgotten, dropped): (u64, u64)) {
+        if self.forgotten != after {
+            return; // a stream of this process was forgotten, so what it has lost is not known
+        }
+        self.forgotten = forgotten.min(after);
+        self.inherited = Some(self.forgotten);
+        if self.dropped == after {
+            self.dropped = dropped.min(after);
+        }
+        let unknown = self.by_name.values().filter(|stream| stream.lost() == after);
+        unknown.for_each(|stream| stream.lost.set(self.forgotten));
+    }
+
+    /// Finds or creates a stream of which the process before has dropped messages up to `lost`. Otherwise the same as
+    /// [`Streams::open`].
+    pub(super) fn open_inherited(&mut self, name: &[u8], lost: u64) -> Rc<Stream> {
+        let is_new = !self.by_name.contains_key(name);
+        let stream = self.open(name);
+        // Since then, no stream was forgotten.
+        if is_new && self.inherited == Some(self.forgotten) {
+            stream.lost.set(lost);
+        }
+        stream
+    }
+
+    /// Adds a message of the process before.
+    pub(super) fn push_inherited(&mut self, stream: &Rc<Stream>, message: Message, most: usize) {
+        self.by_number.insert(message.number, Rc::clone(stream));
+        self.bytes += message.cost();
+        {
+            let mut kept = stream.kept.borrow_mut();
+            let at = kept.partition_point(|other| other.number < message.number);
+            kept.insert(at, message);
+        }
+        self.shorten(stream, most);
+    }
+
+    /// All streams.
+    pub(super) fn all(&self) -> impl Iterator<Item = &Rc<Stream>> {
+        self.by_name.values()
+    }
+
     /// Returns the number of streams that keep messages or have subscribers.
     pub(super) fn count(&self) -> usize {
         self.by_name.len() - self.idle.len()

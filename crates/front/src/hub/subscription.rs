@@ -81,7 +81,7 @@ impl Subscription {
     pub(crate) fn resume(&mut self, last_event_id: &[u8]) {
         match EventId::parse(last_event_id) {
             // The client has none of this process's messages.
-            Some(id) if id.epoch != self.hub.epoch => self.begin(0, Opening::Gap("restarted")),
+            Some(id) if id.epoch != self.hub.sequence.epoch => self.begin(0, Opening::Gap("restarted")),
             Some(id) if id.number <= self.hub.last() => self.begin(id.number, Opening::Nothing),
             _ => {}
         }
@@ -141,7 +141,7 @@ impl Subscription {
 
     /// Begins with an empty line, because the application's own body may have ended within an event.
     fn opening_text(&self, opening: Opening) -> String {
-        let id = EventId { epoch: self.hub.epoch, number: self.next - 1 };
+        let id = self.hub.id(self.next - 1);
         match opening {
             Opening::Nothing => "\n\n".into(),
             Opening::Id => format!("\n\nid: {id}\n\n"),

@@ -5,6 +5,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::budget::{Budget, Kind};
+use crate::succession::message::{FromOld, PassedLine};
 
 const EPOCH: u64 = 0xfeed;
 const LIMITS: HubLimits = HubLimits {
@@ -22,7 +23,7 @@ const LIMITS: HubLimits = HubLimits {
 
 fn hub_with(limits: HubLimits, bytes: u64) -> Rc<Hub> {
     let share = Share::new(&Budget::new(bytes, Kind::Hub), "app", None);
-    Hub::new(EPOCH, &Rc::default(), limits, share)
+    Hub::new(HubSequence { epoch: EPOCH, after: 0 }, &Rc::default(), limits, share)
 }
 
 fn hub() -> Rc<Hub> {
@@ -533,4 +534,118 @@ proptest! {
         }
         prop_assert_eq!(fed(&mut feed, most), (expected, None));
     }
+}
+
+// --- Hot restarts ---------------------------------------------------------------------------------------
+
+/// Number before the first message of a new process.
+const NEXT: u64 = 1 << 40;
+
+fn hub_of_new_process() -> Rc<Hub> {
+    let share = Share::new(&Budget::new(1 << 23, Kind::Hub), "app", None);
+    Hub::new(HubSequence { epoch: EPOCH, after: NEXT }, &Rc::default(), LIMITS, share)
+}
+
+fn inherit(from: &Hub, to: &Rc<Hub>) {
+    let mut inheritance = None;
+    for message in from.estate("app") {
+        let text = serde_json::to_string(&message).unwrap();
+        match serde_json::from_str(&text).unwrap() {
+            FromOld::Hub { app, forgotten, dropped } => {
+                assert_eq!(app, "app");
+                inheritance = Some(to.inherit(forgotten, dropped));
+            }
+            FromOld::Stream { name, lost } => inheritance.as_mut().unwrap().begin_stream(name.0, lost),
+            FromOld::Message { number, at_ms, event, data } => {
+                inheritance.as_mut().unwrap().add(number, at_ms, &event, &data);
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[test]
+fn clients_of_the_process_before_go_on_behind_their_last_message() {
+    let (old, new) = (hub(), hub_of_new_process());
+    for _ in 0..5 {
+        publish(&old, "a", "x").unwrap();
+    }
+    publish(&old, "b", "x").unwrap();
+    publish(&new, "b", "while it boots").unwrap();
+    inherit(&old, &new);
+    publish(&new, "a", "new").unwrap();
+    assert_eq!(take(&mut subscribe(&new, "a, b", Some(&id(4))), 1), numbers(&[5, 6, NEXT + 1, NEXT + 2]));
+    assert_eq!(take(&mut subscribe(&new, "b", Some(&id(1))), 1), numbers(&[6, NEXT + 1]));
+    // The new process has dropped the second message for its own.
+    let mut late = subscribe(&new, "a", Some(&id(1)));
+    assert_eq!(take(&mut late, 1), Got { gap: Some("expired".into()), ..numbers(&[3, 4, 5, NEXT + 2]) });
+    assert_eq!(take(&mut new.subscribe(b"a", new.last()).unwrap(), 1), numbers(&[]));
+    assert_eq!(new.report().unwrap().published, 2);
+    assert_eq!(new.report().unwrap().kept, 6);
+}
+
+#[test]
+fn without_an_inheritance_clients_learn_that_messages_are_missing() {
+    let new = hub_of_new_process();
+    publish(&new, "a", "new").unwrap();
+    let mut client = subscribe(&new, "a", Some(&id(4)));
+    assert_eq!(take(&mut client, 1), Got { gap: Some("expired".into()), ..numbers(&[NEXT + 1]) });
+    let mut feed = new.feed();
+    let position = PassedLine { stream: b"a"[..].into(), next: 5, lost: 0 };
+    feed.go_on_at(&wrap("1"), &position).unwrap();
+    assert_eq!(fed(&mut feed, 1000), (vec![], Some(Fed::Behind)));
+}
+
+#[test]
+fn events_are_the_same_in_the_new_process() {
+    let (old, new) = (hub(), hub_of_new_process());
+    old.publish(&Draft { stream: b"caf\xe9", event: b"moved", data: b"one\ntwo" }).unwrap();
+    inherit(&old, &new);
+    let text = |hub: &Rc<Hub>| {
+        let mut text = Vec::new();
+        let mut client = hub.subscribe(b"caf\xe9", 0).unwrap();
+        while client.take(1000, |bytes| text.extend_from_slice(bytes)) != Taken::Nothing {}
+        text
+    };
+    assert_eq!(text(&old), text(&new));
+}
+
+#[test]
+fn what_streams_have_lost_is_inherited() {
+    let (old, new) = (hub(), hub_of_new_process());
+    publish(&old, "a", "x").unwrap();
+    publish(&old, "a", "x").unwrap();
+    old.tick(u64::MAX);
+    publish(&old, "b", "x").unwrap();
+    inherit(&old, &new);
+    assert_eq!(take(&mut subscribe(&new, "a, b", Some(&id(2))), 1), numbers(&[3]));
+    let mut late = subscribe(&new, "a", Some(&id(1)));
+    assert_eq!(take(&mut late, 1), Got { gap: Some("expired".into()), ..Got::default() });
+}
+
+#[test]
+fn a_web_socket_goes_on_at_its_position() {
+    let share = Share::new(&Budget::new(1 << 23, Kind::Hub), "app", None);
+    let old = Hub::new(HubSequence { epoch: EPOCH, after: 0 }, &Rc::default(), LIMITS, share);
+    let new = hub_of_new_process();
+    let one = wrap("1");
+    let mut feed = old.feed();
+    feed.set(&one, &names(&["a", "quiet"]), 0).unwrap();
+    // Most of these streams are forgotten, some with larger numbers than the client's.
+    for number in 0..5000 {
+        publish(&old, &number.to_string(), "x").unwrap();
+        old.tick(u64::MAX);
+    }
+    publish(&old, "a", "1").unwrap();
+    publish(&old, "a", "2").unwrap();
+    assert_eq!(feed.take(1, |_| {}), Fed::Bytes(one.len() + 2));
+    assert_eq!(fed(&mut feed, 1000).1, None);
+    publish(&old, "a", "3").unwrap();
+    inherit(&old, &new);
+    let mut next = new.feed();
+    feed.positions(&one).iter().for_each(|position| next.go_on_at(&one, position).unwrap());
+    drop(feed);
+    publish(&new, "quiet", "4").unwrap();
+    let of = |data: &str| format!("{one}{data}}}");
+    assert_eq!(fed(&mut next, 1000), (vec![of("3"), of("4")], None));
 }

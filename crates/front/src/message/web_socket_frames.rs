@@ -155,6 +155,11 @@ impl ClientFrames {
         self.message.as_ref().map_or(0, |message| message.bytes.capacity())
     }
 
+    /// Whether nothing of a message or frame has come.
+    pub(crate) fn is_between_messages(&self) -> bool {
+        self.header.is_empty() && self.frame.is_none() && self.message.is_none()
+    }
+
     /// Takes the next bytes off `input`. Returns what the client says with them; `None`: all are taken, and something is missing.
     ///
     /// # Errors

@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 use std::io::{self, IoSlice};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{ready, Context, Poll};
@@ -11,7 +11,8 @@ use std::time::Duration;
 use highball_config::Network;
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, SendFlags};
+use rustix::net::sockopt::socket_domain;
+use rustix::net::{AddressFamily, RecvFlags, SendFlags};
 use socket2::{SockRef, TcpKeepalive};
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
@@ -331,6 +332,27 @@ impl Stream {
         if let Some(stream) = self.tcp() {
             let _ = SockRef::from(stream).set_linger(Some(Duration::ZERO));
         }
+    }
+
+    /// A socket that another process has served, without TLS.
+    ///
+    /// # Errors
+    /// It is no socket, or the event loop has no room for it.
+    pub(crate) fn over(socket: OwnedFd) -> io::Result<Stream> {
+        rustix::io::ioctl_fionbio(&socket, true)?;
+        Ok(if socket_domain(&socket)? == AddressFamily::UNIX {
+            Stream::Unix(UnixStream::from_std(socket.into())?)
+        } else {
+            Stream::Tcp(TcpStream::from_std(socket.into())?)
+        })
+    }
+
+    /// A second descriptor of the socket, for another process.
+    ///
+    /// # Errors
+    /// It is a part of one, or there are too many open files.
+    pub(crate) fn duplicate(&self) -> io::Result<OwnedFd> {
+        self.socket().ok_or(io::ErrorKind::Unsupported)?.try_clone_to_owned()
     }
 
     /// The socket, if it is a whole one.

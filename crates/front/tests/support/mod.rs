@@ -72,7 +72,9 @@ impl Front {
         let for_front = Arc::clone(&settings);
         let developers =
             Developers { key: Arc::new(DeveloperKey::new([7; 32])), pages: |_| DevelopmentPages::default() };
-        let entrances = Entrances { listeners, publishers: PublishersSocket::bind().unwrap() };
+        let publishers = PublishersSocket::bind().unwrap();
+        let hub = publishers.address().sequence();
+        let entrances = Entrances { listeners, publishers, predecessor: None, hub };
         let thread = std::thread::spawn(move || {
             highball_front::run(for_front, developers, None, entrances, opening, commands_in, from_front)
                 .unwrap();

@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use highball_config::{Bind, Named, RunsAs, Settings};
 use highball_front as front;
+use highball_link::HubSequence;
 use highball_supervisor::{AppBlueprint, Launcher, Predecessor, TicketKeys, UpgradeContext};
 use tracing::warn;
 use zeroize::Zeroizing;
@@ -86,21 +87,26 @@ impl ListeningServer {
             health: listen_on(&settings.admin.binds, admin_name, &[])?,
             agents: listen_on(&settings.admin.agent_binds, agent_name, &[])?,
         };
+        let old_front = predecessor.as_deref_mut().and_then(Predecessor::take_front);
         let pid_proxy = predecessor.and_then(|predecessor| {
             predecessor.drop_rest();
             predecessor.take_pid_proxy()
         });
+        let (predecessor, hub) = match old_front {
+            Some((socket, hub)) => (Some(socket), hub),
+            None => (None, publishers.address().sequence()),
+        };
         let upgrade_context = if is_given_as_object() {
             None
         } else {
-            upgrade_context(&settings, &listeners, &admin, pid_proxy, tls.as_ref())?
+            upgrade_context(&settings, &listeners, &admin, (pid_proxy, hub), tls.as_ref())?
         };
         Ok(ListeningServer {
             settings: Arc::new(settings),
             started,
             apps,
             pidfile,
-            entrances: front::Entrances { listeners, publishers },
+            entrances: front::Entrances { listeners, publishers, predecessor, hub },
             admin,
             tls,
             upgrade_context,
@@ -194,7 +200,7 @@ fn upgrade_context(
     settings: &Settings,
     listeners: &[front::Listener],
     admin: &admin::Listeners,
-    pid_proxy: Option<OwnedFd>,
+    (pid_proxy, hub): (Option<OwnedFd>, HubSequence),
     tls: Option<&Arc<front::Tls>>,
 ) -> io::Result<Option<UpgradeContext>> {
     let share = |(name, listener): (String, &front::Listener)| Ok((name, listener.share()?));
@@ -211,6 +217,7 @@ fn upgrade_context(
             let tls = Arc::clone(tls);
             TicketKeys(Arc::new(move || tls.ticket_keys().to_string()))
         }),
+        hub,
     }))
 }
 

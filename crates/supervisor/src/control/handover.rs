@@ -1,6 +1,7 @@
 //! Messages between the old and the new `highball` in a hot restart. They may be of different versions: see
 //! `PROTOCOL.md`.
 
+use highball_link::HubSequence;
 use serde::{Deserialize, Serialize};
 
 /// The variable that names the new process's end of the control socket.
@@ -24,6 +25,10 @@ pub(crate) enum ToSuccessor {
         /// The keys of TLS session tickets, by which clients of the old process resume their sessions in the new one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         ticket_keys: Option<String>,
+        /// How the new process numbers messages. With it comes the socket over which its front gets what the hubs keep, and held
+        /// clients.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        hub: Option<HubSequence>,
     },
     /// Accept connections.
     TakeOver,

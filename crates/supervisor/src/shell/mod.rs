@@ -296,7 +296,7 @@ impl Supervisor {
             Action::DrainFront => self.notify(Notice::ToFront(FrontCommand::Drain)).await,
             Action::Hangup => self.notify(Notice::Hangup).await,
             Action::HandOver { upgrade, kept, restart } => self.hand_over(upgrade, kept, restart).await,
-            Action::SpawnSuccessor { upgrade, failed } => self.spawn_successor(upgrade, &failed),
+            Action::SpawnSuccessor { upgrade, failed } => self.spawn_successor(upgrade, &failed).await,
             Action::TakeOver { upgrade } => self.let_take_over(upgrade),
             Action::SignalSuccessor { upgrade, signal } => self.upgrading.signal(upgrade, signal),
             Action::ForgetSuccessor { upgrade } => self.upgrading.forget(upgrade),

@@ -13,6 +13,7 @@ use crate::upgrade::pid_proxy::ServingProcess;
 use crate::upgrade::successor::{Successor, UpgradeContext};
 use crate::Notice;
 use highball_config::AppId;
+use highball_link::FrontCommand;
 use rustix::process::{Pid, Signal};
 use std::collections::BTreeMap;
 use std::io;
@@ -85,7 +86,7 @@ impl Upgrading {
         }
     }
 
-    fn spawn(&mut self, failed: Vec<String>, watcher: &Watcher) -> io::Result<Successor> {
+    fn spawn(&mut self, failed: Vec<String>, watcher: &Watcher) -> io::Result<(Successor, OwnedFd)> {
         let Upgrading { context: Some(context), pid_proxy, .. } = self else {
             return Err(io::ErrorKind::NotConnected.into());
         };
@@ -102,12 +103,15 @@ impl Supervisor {
         self.happened.push_back(Event::Successor(upgrade, event));
     }
 
-    pub(super) fn spawn_successor(&mut self, upgrade: u32, failed: &[AppId]) {
+    pub(super) async fn spawn_successor(&mut self, upgrade: u32, failed: &[AppId]) {
         let program = self.upgrading.program().unwrap_or_default();
         let name = |id| self.apps.get(id).map(|app| app.app.name.clone());
         let failed = failed.iter().filter_map(name).collect();
         match self.upgrading.spawn(failed, &self.watcher) {
-            Ok(successor) => drop(self.upgrading.successors.insert(upgrade, successor)),
+            Ok((successor, front)) => {
+                self.upgrading.successors.insert(upgrade, successor);
+                self.notify(Notice::ToFront(FrontCommand::NewProcess(front))).await;
+            }
             Err(error) => {
                 let why = cannot_start(&program, &error);
                 self.successor_happens(upgrade, SuccessorEvent::NotStarted { why });

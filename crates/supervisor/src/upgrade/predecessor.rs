@@ -2,6 +2,7 @@
 
 use crate::control::control_socket::{receive_packet, send_packet, ControlSocket};
 use crate::control::handover::{FromSuccessor, ToSuccessor, VARIABLE};
+use highball_link::HubSequence;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
@@ -15,6 +16,8 @@ pub struct Predecessor {
     pid_proxy: Option<OwnedFd>,
     broken: Vec<String>,
     ticket_keys: Option<String>,
+    /// The socket to its front, and how messages are numbered.
+    front: Option<(OwnedFd, HubSequence)>,
 }
 
 impl Predecessor {
@@ -32,8 +35,17 @@ impl Predecessor {
             match (serde_json::from_slice(&bytes)?, descriptors.pop()) {
                 (ToSuccessor::Listener { bind }, Some(socket)) => listeners.push((bind, socket)),
                 (ToSuccessor::PidProxy, socket) => pid_proxy = socket,
-                (ToSuccessor::Begin { pid, broken, ticket_keys }, _) => {
-                    return Ok(Some(Predecessor { pid, control, listeners, pid_proxy, broken, ticket_keys }))
+                (ToSuccessor::Begin { pid, broken, ticket_keys, hub }, front) => {
+                    let front = front.zip(hub);
+                    return Ok(Some(Predecessor {
+                        pid,
+                        control,
+                        listeners,
+                        pid_proxy,
+                        broken,
+                        ticket_keys,
+                        front,
+                    }));
                 }
                 (ToSuccessor::Listener { .. } | ToSuccessor::TakeOver, _) => {
                     return Err(io::Error::other("the old process sent a message at the wrong time"))
@@ -55,6 +67,11 @@ impl Predecessor {
     /// The keys of its TLS session tickets, if it has some; once.
     pub fn take_ticket_keys(&mut self) -> Option<String> {
         self.ticket_keys.take()
+    }
+
+    /// The socket to its front, and how this process numbers messages, if it can pass on what its hubs keep; once.
+    pub fn take_front(&mut self) -> Option<(OwnedFd, HubSequence)> {
+        self.front.take()
     }
 
     /// The socket that listens on this address, as it was given; once.

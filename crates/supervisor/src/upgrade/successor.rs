@@ -4,6 +4,8 @@ use crate::control::control_socket::ControlSocket;
 use crate::control::handover::{ToPidProxy, ToSuccessor};
 use crate::process::launcher::Who;
 use crate::process::watcher::{HeldProcess, Watch, Watcher};
+use highball_link::HubSequence;
+use highball_ring::descriptors::stream_pair;
 use rustix::process::{pidfd_open, Pid, PidfdFlags, Signal};
 use std::ffi::OsString;
 use std::fmt;
@@ -36,6 +38,8 @@ pub struct UpgradeContext {
     pub pid_proxy: Option<OwnedFd>,
     /// For clients with TLS.
     pub ticket_keys: Option<TicketKeys>,
+    /// How this process numbers the messages of applications.
+    pub hub: HubSequence,
 }
 
 impl UpgradeContext {
@@ -64,13 +68,13 @@ pub(crate) struct Successor {
 
 impl Successor {
     /// Starts it, and hands it what it inherits. `pid_proxy` is the socket to its PID proxy; `broken` are the names of
-    /// the applications that it need not bring up.
+    /// the applications that it need not bring up. Also returns the front's end of the socket to its front.
     pub(crate) fn spawn(
         context: &UpgradeContext,
         pid_proxy: Option<&OwnedFd>,
         broken: Vec<String>,
         watcher: &Watcher,
-    ) -> io::Result<Successor> {
+    ) -> io::Result<(Successor, OwnedFd)> {
         let (control, theirs) = ControlSocket::pair()?;
         for (bind, socket) in &context.listeners {
             control.send(&ToSuccessor::Listener { bind: bind.clone() }, &[socket.as_fd()])?;
@@ -80,13 +84,15 @@ impl Successor {
         }
         let own = watcher.launcher.pid().as_raw_pid();
         let ticket_keys = context.ticket_keys.as_ref().map(|TicketKeys(now)| now());
-        control.send(&ToSuccessor::Begin { pid: own, broken, ticket_keys }, &[])?;
+        let (front, their_front) = stream_pair().map_err(io::Error::other)?;
+        let hub = Some(context.hub.of_next_process());
+        control.send(&ToSuccessor::Begin { pid: own, broken, ticket_keys, hub }, &[their_front.as_fd()])?;
         let (pid, pidfd) =
             watcher.launcher.start_successor((&context.program, &context.arguments), theirs)?;
         let process = watcher.hold(pidfd, Who::Successor(pid))?;
         let control = Arc::new(control);
         let watch = watcher.successor(Arc::clone(&control), pid);
-        Ok(Successor { pid, process, control, _watch: watch })
+        Ok((Successor { pid, process, control, _watch: watch }, front))
     }
 
     /// Lets it accept connections.

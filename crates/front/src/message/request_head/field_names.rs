@@ -19,6 +19,11 @@ pub(super) const KEY_OTHER: FieldKey = FieldKey(OTHER);
 pub(super) const KEY_DROPPED: FieldKey = FieldKey(OTHER - 1);
 
 impl FieldKey {
+    /// The key of an env key; [`KEY_OTHER`] if it is not in the table.
+    pub(super) fn of_env(name: &str) -> FieldKey {
+        FieldKey(KEYS.iter().position(|key| *key == name).map_or(OTHER, |index| index as u16))
+    }
+
     /// The index in the table of env keys.
     pub fn index(self) -> u16 {
         self.0

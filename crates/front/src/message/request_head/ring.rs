@@ -284,6 +284,23 @@ pub(crate) fn make_cable_question(block: &mut Vec<u8>, body_length: u64, receive
     block[32..40].copy_from_slice(&now);
 }
 
+/// Makes a head of a request with these flags and these fields, which are named by their env keys.
+pub(crate) fn head_of<'a>(flags: u32, fields: impl Iterator<Item = (&'a str, &'a [u8])>) -> Vec<u8> {
+    let mut block = Fixed { flags, head_bytes: FIXED_BYTES as u32, ..Fixed::default() }.encode().to_vec();
+    append(&mut block, |open| {
+        fields.for_each(|(name, value)| match FieldKey::of_env(name) {
+            KEY_OTHER => open.other(name.as_bytes(), value),
+            key => open.known(key, value),
+        });
+    });
+    block
+}
+
+/// Returns the flags of a head.
+pub(crate) fn flags_of(block: &[u8]) -> u32 {
+    block.first_chunk::<FIXED_BYTES>().map_or(0, |fixed| Fixed::decode(fixed).flags)
+}
+
 /// Adds a field with a well-known name that the head does not have.
 pub(crate) fn append_field(block: &mut Vec<u8>, key: FieldKey, value: &[u8]) {
     append(block, |open| open.known(key, value));

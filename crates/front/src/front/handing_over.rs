@@ -1,0 +1,85 @@
+//! What the old process of a hot restart gives to the front of the new one: what its hubs keep, then the clients whose WebSockets are held.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::rc::Rc;
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+use tokio::task::yield_now;
+use tokio::time::{sleep, timeout};
+
+use crate::hub::Estate;
+use crate::shared::Shared;
+use crate::succession::message::{FromNew, FromOld, Leaver, NewProcess};
+use crate::succession::wire::{encode, Wire};
+
+/// The time for the new process to accept connections, once it has asked for the hubs. Publishers wait meanwhile, and give up soon after.
+const OPENING_TIME: Duration = Duration::from_secs(4);
+
+/// The time for it to ask, once it accepts connections.
+const ASKING_TIME: Duration = Duration::from_secs(4);
+
+/// Bytes of messages that are sent before others get their turn.
+const PIECE_BYTES: usize = 64 * 1024;
+
+/// Most clients on their way to it.
+const MOST_LEAVERS: usize = 16;
+
+/// Gives a new process that may take over what it asks for, until this process ends. If it does not take over, this one goes on.
+pub(super) async fn hand_over(socket: OwnedFd, shared: Rc<Shared>) {
+    shared.set_new_process(NewProcess::Coming);
+    if let Err(error) = serve(socket, &shared).await {
+        tracing::debug!(%error, "the new process takes no clients any more");
+    }
+    shared.apps.borrow().iter().for_each(|app| app.hub.resume());
+    shared.set_new_process(NewProcess::None);
+}
+
+async fn serve(socket: OwnedFd, shared: &Rc<Shared>) -> io::Result<()> {
+    let mut wire = Wire::over(socket)?;
+    let is_late = async {
+        shared.handed_over().await;
+        sleep(ASKING_TIME).await;
+    };
+    tokio::select! {
+        asked = wire.receive() => if !matches!(asked?, Some(FromNew::Hubs)) { return Ok(()) },
+        () = is_late => return Ok(()),
+    }
+    if !shared.is_draining() {
+        shared.apps.borrow().iter().for_each(|app| app.hub.pause());
+    }
+    let estates =
+        shared.apps.borrow().iter().map(|app| app.hub.estate(&app.settings().name)).collect::<Vec<_>>();
+    give_hubs(&wire, estates).await?;
+    let (to, leavers) = mpsc::channel(MOST_LEAVERS);
+    shared.set_new_process(NewProcess::Takes(to));
+    if timeout(OPENING_TIME, shared.handed_over()).await.is_ok() {
+        give_clients(&wire, leavers).await?;
+    }
+    Ok(())
+}
+
+async fn give_hubs(wire: &Wire, estates: Vec<Estate>) -> io::Result<()> {
+    let mut bytes = Vec::new();
+    for message in estates.into_iter().flatten() {
+        encode(&message, &mut bytes)?;
+        if bytes.len() >= PIECE_BYTES {
+            wire.send(&bytes, None).await?;
+            bytes.clear();
+            yield_now().await;
+        }
+    }
+    encode(&FromOld::HubsEnd, &mut bytes)?;
+    wire.send(&bytes, None).await
+}
+
+async fn give_clients(wire: &Wire, mut leavers: mpsc::Receiver<Leaver>) -> io::Result<()> {
+    while let Some(Leaver { cable, socket, sent }) = leavers.recv().await {
+        let mut bytes = Vec::new();
+        encode(&FromOld::Cable(cable), &mut bytes)?;
+        wire.send(&bytes, Some(socket.as_fd())).await?;
+        let _ = sent.send(()); // its connection may have been ended meanwhile
+    }
+    Ok(())
+}

@@ -1,0 +1,195 @@
+//! The socket between two fronts: u32 length, little-endian, then a message; with its first byte comes at most one descriptor.
+
+use std::collections::VecDeque;
+use std::io::{self, IoSlice};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
+
+use highball_ring::descriptors::receive_message;
+use rustix::io::Errno;
+use rustix::net::{sendmsg, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags};
+use serde::de::DeserializeOwned;
+use serde::Serialize;
+use tokio::io::Interest;
+use tokio::net::UnixStream;
+use tokio::time::sleep;
+
+/// Longest message, in bytes. (The largest have the state of a client with many channels.)
+const MOST_BYTES: usize = 64 << 20;
+
+/// Bytes that are received at a time.
+const READ_BYTES: usize = 64 * 1024;
+
+/// Pause where too many descriptors are on their way.
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// Bytes of a length.
+const LENGTH_BYTES: usize = 4;
+
+/// An end of the socket.
+#[derive(Debug)]
+pub(crate) struct Wire {
+    socket: UnixStream,
+    /// What has come, and how much of it was used.
+    bytes: Vec<u8>,
+    used: usize,
+    descriptors: VecDeque<OwnedFd>,
+}
+
+/// Appends a message to `out`.
+///
+/// # Errors
+/// It is too long.
+pub(crate) fn encode(message: &impl Serialize, out: &mut Vec<u8>) -> io::Result<()> {
+    let begin = out.len();
+    out.extend_from_slice(&[0; LENGTH_BYTES]);
+    serde_json::to_writer(&mut *out, message)?;
+    let length = out.len() - begin - LENGTH_BYTES;
+    if length > MOST_BYTES {
+        return Err(io::ErrorKind::InvalidData.into());
+    }
+    out[begin..begin + LENGTH_BYTES].copy_from_slice(&(length as u32).to_le_bytes());
+    Ok(())
+}
+
+impl Wire {
+    /// # Errors
+    /// The event loop has no room for the socket.
+    pub(crate) fn over(socket: OwnedFd) -> io::Result<Wire> {
+        let socket = std::os::unix::net::UnixStream::from(socket);
+        socket.set_nonblocking(true)?;
+        let socket = UnixStream::from_std(socket)?;
+        Ok(Wire { socket, bytes: Vec::new(), used: 0, descriptors: VecDeque::new() })
+    }
+
+    /// Sends messages that were encoded, and a descriptor with the first.
+    ///
+    /// # Errors
+    /// The other end has gone.
+    pub(crate) async fn send(&self, messages: &[u8], descriptor: Option<BorrowedFd<'_>>) -> io::Result<()> {
+        let mut sent = 0;
+        while sent < messages.len() {
+            self.socket.writable().await?;
+            let descriptor = descriptor.filter(|_| sent == 0);
+            let send = || send_some(&self.socket, &messages[sent..], descriptor).map_err(io::Error::from);
+            match self.socket.try_io(Interest::WRITABLE, send) {
+                Ok(length) => sent += length,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) if is_about_room(&error) => sleep(PAUSE).await,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits for the next message. `None`: the other end has gone.
+    ///
+    /// # Errors
+    /// What comes is no message.
+    pub(crate) async fn receive<M: DeserializeOwned>(&mut self) -> io::Result<Option<M>> {
+        loop {
+            if let Some(length) = self.length()? {
+                let begin = self.used + LENGTH_BYTES;
+                self.used = begin + length;
+                return Ok(Some(serde_json::from_slice(&self.bytes[begin..begin + length])?));
+            }
+            self.bytes.drain(..std::mem::take(&mut self.used));
+            self.socket.readable().await?;
+            let mut bytes = [0; READ_BYTES];
+            let receive =
+                || receive_message(&self.socket, &mut bytes, RecvFlags::DONTWAIT).map_err(io::Error::from);
+            match self.socket.try_io(Interest::READABLE, receive) {
+                Ok(message) if message.has_lost_descriptors => {
+                    return Err(io::Error::other("this process has too many open files"));
+                }
+                Ok(message) if message.length == 0 => return Ok(None),
+                Ok(message) => {
+                    self.bytes.extend_from_slice(&bytes[..message.length]);
+                    self.descriptors.extend(message.descriptors);
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) if error.kind() == io::ErrorKind::ConnectionReset => return Ok(None),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// The length of the next message, if all of it has come.
+    fn length(&self) -> io::Result<Option<usize>> {
+        let rest = &self.bytes[self.used..];
+        let Some(length) = rest.first_chunk().map(|length| u32::from_le_bytes(*length) as usize) else {
+            return Ok(None);
+        };
+        if length > MOST_BYTES {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        Ok((rest.len() >= LENGTH_BYTES + length).then_some(length))
+    }
+
+    /// The descriptor that came with the last message, if that has one. (It may be there before its message.)
+    pub(crate) fn take_descriptor(&mut self) -> Option<OwnedFd> {
+        self.descriptors.pop_front()
+    }
+}
+
+fn send_some(socket: &UnixStream, bytes: &[u8], descriptor: Option<BorrowedFd<'_>>) -> Result<usize, Errno> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    let descriptors: Vec<BorrowedFd<'_>> = descriptor.into_iter().collect();
+    if !descriptors.is_empty() && !control.push(SendAncillaryMessage::ScmRights(&descriptors)) {
+        return Err(Errno::INVAL);
+    }
+    let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+    sendmsg(socket.as_fd(), &[IoSlice::new(bytes)], &mut control, flags)
+}
+
+/// Whether too many descriptors are on their way: the other end takes them soon.
+fn is_about_room(error: &io::Error) -> bool {
+    matches!(Errno::from_io_error(error), Some(Errno::TOOMANYREFS | Errno::NOBUFS))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::succession::message::FromOld;
+
+    fn pair() -> (Wire, Wire) {
+        let (one, other) = std::os::unix::net::UnixStream::pair().unwrap();
+        (Wire::over(one.into()).unwrap(), Wire::over(other.into()).unwrap())
+    }
+
+    #[tokio::test]
+    async fn messages_of_any_size_come_in_order_with_their_descriptors() {
+        let (ours, mut theirs) = pair();
+        let (reader, writer) = rustix::pipe::pipe().unwrap();
+        let sending = async {
+            for (lost, size) in [(1, 1), (2, 1_000_000), (3, 10)] {
+                let name = vec![b'x'; size].as_slice().into();
+                let mut bytes = Vec::new();
+                encode(&FromOld::Stream { name, lost }, &mut bytes).unwrap();
+                ours.send(&bytes, (lost != 2).then_some(reader.as_fd())).await.unwrap();
+            }
+            drop((ours, reader, writer));
+        };
+        let receiving = async {
+            for number in 1..=3 {
+                let received = theirs.receive().await.unwrap();
+                assert!(matches!(received, Some(FromOld::Stream { lost, .. }) if lost == number));
+                assert!(number == 2 || theirs.take_descriptor().is_some());
+            }
+            assert_eq!(theirs.receive::<FromOld>().await.unwrap(), None);
+            assert!(theirs.take_descriptor().is_none());
+        };
+        tokio::join!(sending, receiving);
+    }
+
+    #[tokio::test]
+    async fn what_is_no_message_is_an_error() {
+        for bad in [&b"\x01\0\0\0{"[..], b"\xff\xff\xff\xff", b"\x02\0\0\0[]"] {
+            let (ours, mut theirs) = pair();
+            ours.send(bad, None).await.unwrap();
+            assert!(theirs.receive::<FromOld>().await.is_err());
+        }
+    }
+}
