@@ -22,11 +22,12 @@ module ProfiledApp
       def self.make_strings = Array.new(200) { |number| "text #{number}" }
       def self.deep(depth) = depth.zero? ? until_later { add_up(100) } : deep(depth - 1)
 
-      # New methods all the time, as templates are: 200 a request.
+      # Methods are defined all the time, as templates are: 200 a request. Only the last ones stay, so that the memory of
+      # the application does not grow.
       def self.define
         @number ||= 0
         200.times do
-          name = "made_#{@number += 1}"
+          name = "made_#{(@number += 1) % 3_000}"
           singleton_class.class_eval("def #{name} = add_up(3_000)", "made.rb", 1)
           public_send(name)
         end
