@@ -16,8 +16,8 @@ use crate::rate_limit;
 use crate::redirects;
 use crate::response_headers;
 use crate::settings::{
-    Companion, HeaderRule, MemoryBound, PathPattern, PathTimeout, RateRule, Redirect, ReforkAfter, RunsAs,
-    SentFolder,
+    Affinity, Companion, HeaderRule, MemoryBound, PathPattern, PathTimeout, RateRule, Redirect, ReforkAfter,
+    RunsAs, SentFolder,
 };
 use crate::spelling::guess;
 use crate::threads::Threads;
@@ -230,6 +230,8 @@ pub(crate) const SENT_FOLDER: Text<SentFolder> =
     text("PATH", value::sent_folder).range("`FOLDER`, or `PREFIX=FOLDER` for URIs that begin with `PREFIX`");
 /// The name of a header field; read as its env key.
 pub(crate) const HEADER: Text<String> = text("FIELD", value::header_key).range("the name of a header field");
+/// How the requests of a session are known.
+pub(crate) const AFFINITY: Text<Affinity> = text("cookie|header:FIELD", value::affinity);
 /// The form of the lines of an access log.
 pub(crate) const LINE_FORMAT: Text<LineFormat> = text("FORM", access_format::line_format)
     .range("`combined`, `json`, or a text with names of fields in braces");

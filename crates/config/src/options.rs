@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use crate::fields::{Stored, Value};
 use crate::form::{
-    at_most, several, table, Count, Notation, OneOf, OrAuto, OrNone, Size, Time, CLASS, COMPANIONS, CPUS,
-    DOMAIN, EMAIL, ENVIRONMENT, FLAG, HEADER, HEADER_RULE, HOST, LINE_FORMAT, LISTEN, LOG_FILE,
+    at_most, several, table, Count, Notation, OneOf, OrAuto, OrNone, Size, Time, AFFINITY, CLASS, COMPANIONS,
+    CPUS, DOMAIN, EMAIL, ENVIRONMENT, FLAG, HEADER, HEADER_RULE, HOST, LINE_FORMAT, LISTEN, LOG_FILE,
     MAINTENANCE_FILE, MEMORY, MEMORY_OR_AUTO, NETWORKS, ONE_HOST, PATH, PATH_PATTERN, PATH_TIMEOUT, PREFIX,
     PROCFILE, PROGRAM, QUOTABLE, RATE_LIMIT, REDIRECT, REFORK, SENT_FOLDER, SHARE, SWITCH, THREADS, URL_PATH,
     USER, VARIABLE, VARIABLE_NAME, WORD, WRITABLE_FOLDER,
@@ -1118,6 +1118,16 @@ static SIZES: &[Opt] = &[
         doc: "Largest number of streaming responses per worker. Each has a thread outside of `threads`. With 0, or \
               with `threads = 1`, they take one of its `threads` until they end. At the limit, a Rack 3 `call(stream)` body gets 503 with `Retry-After`; \
               other bodies keep their thread, and end at their next write once requests wait for it. See [streaming.md](streaming.md).",
+    },
+    Opt {
+        name: "affinity",
+        scope: Scope::App(Applies::AtOnce),
+        value: &Value(OrNone(AFFINITY), |f| &mut f.app.affinity),
+        default: Default::Is("none"),
+        example: "cookie",
+        doc: "Sends the requests of a session to the same worker while it lives, for applications that keep sessions in memory, such \
+              as MCP servers. With `cookie`, Highball gives each client a cookie. With `header:Mcp-Session-Id`, the application \
+              sends this header field when it begins a session, and clients send it back. See [affinity.md](affinity.md).",
     },
     Opt {
         name: "fibers",

@@ -216,6 +216,24 @@ impl fmt::Display for Redirect {
     }
 }
 
+/// How the requests of a session are known, which go to the same worker.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Affinity {
+    /// By a cookie of the front.
+    Cookie,
+    /// By a header field of the application, in small letters.
+    Header(String),
+}
+
+impl fmt::Display for Affinity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Affinity::Cookie => f.write_str("cookie"),
+            Affinity::Header(name) => write!(f, "header:{name}"),
+        }
+    }
+}
+
 /// One application.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct App {
@@ -253,6 +271,8 @@ pub struct App {
     pub threads: Threads,
     /// Whether it may send early hints (status 103).
     pub early_hints: bool,
+    /// How requests are known that go to the same worker; `None`: each goes to the least busy one.
+    pub affinity: Option<Affinity>,
     /// Requests that run on fibers.
     pub fibers: Vec<PathPattern>,
     /// The class whose instance schedules them, in the place of Highball's.

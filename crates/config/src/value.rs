@@ -16,7 +16,7 @@ use highball_text::{is_hidden, visible_path};
 use rustix::fs::{access, Access};
 
 use crate::settings::{
-    Bind, BindAddress, BindProtocol, MemoryBound, PathPattern, PathTimeout, ReforkAfter, SentFolder,
+    Affinity, Bind, BindAddress, BindProtocol, MemoryBound, PathPattern, PathTimeout, ReforkAfter, SentFolder,
 };
 use crate::spelling::guess;
 use crate::threads::{Threads, MOST_THREADS, USUAL};
@@ -452,6 +452,28 @@ pub(crate) fn class_name(text: &str) -> Result<String, String> {
     }
     Ok(text.to_owned())
 }
+
+/// `cookie`, or `header:` and the name of a header field.
+pub(crate) fn affinity(text: &str) -> Result<Affinity, String> {
+    if text == "cookie" {
+        return Ok(Affinity::Cookie);
+    }
+    let name = text.strip_prefix("header:").filter(|name| header_key(name).is_ok());
+    let name = name.ok_or_else(|| {
+        format!("`{text}` is neither `cookie` nor a header field such as `header:Mcp-Session-Id`")
+    })?;
+    let name = name.to_ascii_lowercase();
+    if OF_CONNECTIONS.contains(&name.as_str()) {
+        return Err(format!(
+            "the header field {name} names no session; write one such as `header:Mcp-Session-Id`"
+        ));
+    }
+    Ok(Affinity::Header(name))
+}
+
+/// Header fields that many clients send with the same value, or that name no session.
+const OF_CONNECTIONS: [&str; 7] =
+    ["accept", "accept-encoding", "connection", "content-length", "content-type", "cookie", "host"];
 
 /// The env key of a header field.
 pub(crate) fn header_key(text: &str) -> Result<String, String> {

@@ -5,7 +5,7 @@
 //! not wait for the front between two of them; they are taken back for a worker that has nothing to do.
 //!
 //! In reading order: [`Dispatcher`] (the queue), [`generations`] (which releases may answer), [`placing`] (which worker gets
-//! a request), [`places`] (more threads for requests that wait), [`kinds`] (requests that crowd a worker), [`ringing`] (waking it), [`answers`] (reading what it writes), [`streams`] (answers that give their places back), [`overruns`] (requests that do not end), [`stall`] (workers that begin none), [`silence`] (workers without signs of life), [`running`] (all of
+//! a request), [`homes`] (requests of sessions that stay with their workers), [`places`] (more threads for requests that wait), [`kinds`] (requests that crowd a worker), [`ringing`] (waking it), [`answers`] (reading what it writes), [`streams`] (answers that give their places back), [`overruns`] (requests that do not end), [`stall`] (workers that begin none), [`silence`] (workers without signs of life), [`running`] (all of
 //! them, for operators), [`workers`] (how they come and go),
 //! [`worker`] (one of them), [`events`] (what the supervisor learns).
 
@@ -13,6 +13,7 @@ mod answers;
 mod events;
 mod generations;
 pub(crate) mod geometry;
+mod homes;
 mod kinds;
 mod overrun;
 mod overruns;
@@ -36,6 +37,7 @@ use std::time::Duration;
 
 use highball_config::{App, Limits};
 
+use crate::affinity::Affinity;
 use crate::clock::{now_us, Seldom};
 use crate::exchange::{Body, Exchange, Place};
 use crate::message::refusal::Refusal;
@@ -60,6 +62,10 @@ pub(crate) struct Dispatcher {
     generations: Generations,
     queue: VecDeque<Rc<Exchange>>,
     queue_limit: usize,
+    /// Sessions that stay with their workers.
+    pub(crate) affinity: Affinity,
+    /// How often a worker was given a session.
+    sessions_given: u64,
     /// Answers of each worker that may go on without a place.
     max_streams: u32,
     /// Requests of each worker that may run on fibers.
@@ -95,6 +101,8 @@ impl Dispatcher {
             generations: Generations::default(),
             queue: VecDeque::new(),
             queue_limit: app.limits.queue,
+            affinity: Affinity::new(app.affinity.as_ref()),
+            sessions_given: 0,
             max_streams: app.limits.streams,
             max_fibers: app.limits.fibers,
             has_bodies: false,
@@ -113,16 +121,17 @@ impl Dispatcher {
         }
     }
 
-    /// Sets the length of the queue, and the number of streams.
+    /// Sets the length of the queue, the number of streams, and whether sessions stay with their workers.
     pub(crate) fn set_limits(&mut self, app: &App) {
         self.queue_limit = app.limits.queue;
         self.max_streams = app.limits.streams;
         self.max_fibers = app.limits.fibers;
+        self.affinity.set_way(app.affinity.as_ref());
     }
 
     /// Requests that wait for a worker.
     pub(crate) fn queue_length(&self) -> usize {
-        self.queue.len()
+        self.queue.len() + self.waiting_at_homes()
     }
 
     /// Requests that workers have.
@@ -133,16 +142,21 @@ impl Dispatcher {
 
     /// How long the request at the head of the queue has waited.
     pub(crate) fn longest_wait_us(&self) -> u64 {
-        let since_us = self.queue.front().map(|exchange| exchange.borrow().moments.queued_us);
-        since_us.filter(|since_us| *since_us > 0).map_or(0, |since_us| now_us().saturating_sub(since_us))
+        let heads = self.workers.iter().map(|worker| worker.own.front()).chain([self.queue.front()]);
+        let since_us = heads.flatten().map(|exchange| exchange.borrow().moments.queued_us);
+        since_us
+            .filter(|since_us| *since_us > 0)
+            .min()
+            .map_or(0, |since_us| now_us().saturating_sub(since_us))
     }
 
     /// What keeps requests waiting.
     pub(crate) fn load(&self) -> QueueLoad {
-        let oldest = self.queue.iter().map(|exchange| received_us(&exchange.borrow().request.head)).min();
+        let waiting = self.workers.iter().flat_map(|worker| &worker.own).chain(&self.queue);
+        let oldest = waiting.map(|exchange| received_us(&exchange.borrow().request.head)).min();
         let serving = self.workers.iter().filter(|worker| worker.state == DispatchState::Serving);
         QueueLoad {
-            waiting: self.queue.len(),
+            waiting: self.queue_length(),
             oldest: oldest.map(|at| Duration::from_micros(now_us().saturating_sub(at))).unwrap_or_default(),
             workers: serving.map(|worker| (worker.number, worker.requests(REQUESTS_NAMED))).collect(),
         }
@@ -180,6 +194,11 @@ impl Dispatcher {
     /// The queue is full.
     pub(crate) fn submit(&mut self, exchange: &Rc<Exchange>) -> Result<(), Refusal> {
         exchange.borrow().place = Place::Queue;
+        match self.submit_at_home(exchange) {
+            Some(true) => return Ok(()),
+            Some(false) => return Err(Refusal::QueueFull { retry_after_seconds: RETRY_AFTER_SECONDS }),
+            None => {}
+        }
         self.queue.push_back(Rc::clone(exchange));
         self.place_waiting();
         self.place_beside_crowd(exchange);
@@ -194,7 +213,7 @@ impl Dispatcher {
     /// Takes a request out of the queue. `false`: it is not there.
     fn leave_queue(&mut self, exchange: &Rc<Exchange>) -> bool {
         let Some(at) = self.queue.iter().rposition(|waiting| Rc::ptr_eq(waiting, exchange)) else {
-            return false;
+            return self.leave_home(exchange);
         };
         self.queue.remove(at);
         exchange.borrow().place = Place::Connection;

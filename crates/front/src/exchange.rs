@@ -23,6 +23,7 @@ use std::task::Waker;
 
 use highball_ring::Ticket;
 
+use crate::affinity::Session;
 use crate::exchange::answer_stream::AnswerStream;
 use crate::exchange::kind::kind_of;
 use crate::exchange::response::Response;
@@ -60,6 +61,8 @@ pub(crate) struct Request {
     pub(crate) kind: Option<u64>,
     /// Whether it runs on a fiber.
     pub(crate) on_fiber: bool,
+    /// The session that it belongs to, where those stay with their workers.
+    pub(crate) session: Option<Session>,
     /// Its head as it was received, if it may turn out to be for a file: where those are is known when the application
     /// has booted. Empty otherwise.
     pub(crate) received: Vec<u8>,
@@ -160,6 +163,11 @@ impl Exchange {
         let mut inner = self.borrow();
         let request = &mut inner.request;
         *request.kind.get_or_insert_with(|| kind_of(&request.head))
+    }
+
+    /// Whether its request belongs to a session that stays with a worker.
+    pub(crate) fn is_bound(&self) -> bool {
+        self.borrow().request.session.is_some_and(|session| session.is_known)
     }
 
     /// Wakes the connection's task.

@@ -13,7 +13,7 @@
 //! - [`cache`]: answers for all clients, stored and sent without Ruby;
 //! - [`compression`]: of answers, on their way from the exchange to the protocol;
 //! - [`exchange`]: a request and its answer: bodies, what a worker sends, spool files, within a [`budget`];
-//! - `dispatch`: the request queue, and which worker gets a request;
+//! - `dispatch`: the request queue, and which worker gets a request; `affinity`: the worker of a session;
 //! - `hub`: messages to clients whose responses are held; `cable`: WebSockets of Action Cable that are held; `publishers`: how processes of an application publish them;
 //! - [`refusals`]: every answer that is an error of the front's own, and what is known of a request that got one;
 //! - `https`: sending clients to HTTPS, and keeping them there, and names that get a certificate when a client asks for one;
@@ -31,6 +31,7 @@
 #![cfg_attr(test, allow(clippy::disallowed_methods))] // the files are a test's own
 
 mod access_log;
+mod affinity;
 mod aside;
 mod basic_auth;
 pub mod budget;

@@ -41,8 +41,8 @@ pub use report::{
     AppProcesses, AppReport, AppRequests, Availability, CacheReport, CertificateReport, CompanionProcess,
     CrashLoopReport, DomainReport, FrontReport, HubReport, MachineMemory, MaintenanceReport, MemoryReport,
     MoldReport, OverrunReport, ReforkReport, RequestTimesReport, RestartCount, RestartReport,
-    ServerProcesses, ServerReport, ServerRequests, SizingReport, SupervisorReport, TlsReport, UpgradeReport,
-    WorkerProcess, WorkerReport, WorkerRequests,
+    ServerProcesses, ServerReport, ServerRequests, SessionsReport, SizingReport, SupervisorReport, TlsReport,
+    UpgradeReport, WorkerProcess, WorkerReport, WorkerRequests,
 };
 pub use request_failure::{FailureCause, QueueLoad, RawRequest, RequestFailure};
 pub use ruby::{Call, RubyError, RubyHeap, ThreadPlace};

@@ -175,6 +175,9 @@ pub struct AppRequests {
     /// Its real-time hub, if it was used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hub: Option<HubReport>,
+    /// Requests of sessions that stay with their workers, if they do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sessions: Option<SessionsReport>,
     /// How its workers' threads have spent their time with requests.
     #[serde(default)]
     pub request_times: RequestTimesReport,
@@ -451,6 +454,17 @@ pub struct CacheReport {
     pub bytes: u64,
     /// Limit on that.
     pub max_bytes: u64,
+}
+
+/// What became of the requests of sessions that stay with their workers.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionsReport {
+    /// Requests for the worker of their session.
+    pub kept: u64,
+    /// Requests whose worker had ended, or was not known.
+    pub moved: u64,
+    /// Requests that began a session.
+    pub begun: u64,
 }
 
 /// The real-time hub of an application.

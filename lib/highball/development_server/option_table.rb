@@ -90,6 +90,7 @@ module Highball
       "http2_streams" => {},
       "max_queue" => {},
       "max_streams" => {},
+      "affinity" => {},
       "fibers" => { list: true },
       "max_fibers" => {},
       "fiber_scheduler" => {},

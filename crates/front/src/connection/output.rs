@@ -184,6 +184,10 @@ impl Connection {
         if self.shared.ends_connections() {
             self.protocol.end_connection();
         }
+        let cookie = match self.request.has_session {
+            true => self.request.session_cookie(self.client.peer.is_tls),
+            false => None,
+        };
         let Connection { shared, client, request, output, .. } = self;
         let lines = request.answer.take_bytes(head.field_bytes);
         if head.is_interim() {
@@ -196,7 +200,13 @@ impl Connection {
             true => timing::server_timing(request.exchange.borrow().moments),
             false => Vec::new(),
         };
-        let lines = &[lines, hsts.unwrap_or_default(), id.map_or(&[], RequestId::line), &timing];
+        let lines = &[
+            lines,
+            hsts.unwrap_or_default(),
+            id.map_or(&[], RequestId::line),
+            &timing,
+            cookie.as_deref().unwrap_or_default(),
+        ];
         match &request.header_changes {
             None => self.protocol.write_head(head, lines, &shared.date, &mut output.bytes),
             Some(changes) => {

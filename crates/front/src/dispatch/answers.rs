@@ -84,6 +84,9 @@ impl Dispatcher {
             inner.response.answered_by(worker.generation);
             let ring = &mut worker.ring;
             inner.response.feed(bytes, &mut OfSlot { ring: &mut *ring, slot, may_stream })?;
+            if let Some(name) = inner.response.take_session() {
+                self.affinity.note_issued(&name, worker.number);
+            }
             if inner.response.is_taken_over() && inner.taken_over_by.is_none() {
                 inner.taken_over_by = Some(worker.number);
                 worker.hijacked += 1;

@@ -124,6 +124,9 @@ impl Dispatcher {
         if self.workers.iter().all(|worker| worker.is_crowded_by(about.kind)) {
             return Chosen::Crowd;
         }
+        if exchange.is_bound() {
+            return Chosen::Waits; // it goes to the worker of its session
+        }
         self.choose_worker(exchange, about.oldest, about.stays).map_or(Chosen::Waits, Chosen::Worker)
     }
 

@@ -15,7 +15,7 @@ impl Worker {
         places < self.ring.geometry().threads
             && self.state == DispatchState::Serving
             && self.busy_threads() >= places
-            && (queue_waits || !self.unclaimed.is_empty())
+            && (queue_waits || !self.unclaimed.is_empty() || !self.own.is_empty())
     }
 
     /// Returns whether it has more places than when it learned that requests wait.

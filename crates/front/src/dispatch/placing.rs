@@ -23,10 +23,34 @@ pub(super) enum Placing {
     Broken,
 }
 
+/// Which requests are taken back from a worker that has not begun them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum TakeBack {
+    All,
+    /// Requests whose sessions do not stay with it.
+    Unbound,
+}
+
 impl Dispatcher {
-    /// Places what waits, as far as there are workers for it. During a restart, requests that have to wait for the
-    /// new generation do not hold up the requests behind them.
+    /// Places what waits, as far as there are workers for it: older requests first.
     pub(super) fn place_waiting(&mut self) {
+        if !self.waits_at_homes() {
+            self.place_queue();
+            // A request may have found the worker of its session on the way.
+            if self.waits_at_homes() {
+                self.place_at_homes(u64::MAX);
+            }
+            return;
+        }
+        let next = self.queue.front().map(|exchange| exchange.borrow().moments.queued_us);
+        self.place_at_homes(next.unwrap_or(u64::MAX));
+        self.place_queue();
+        self.place_at_homes(u64::MAX);
+    }
+
+    /// Places what waits in the common queue. During a restart, requests that have to wait for the
+    /// new generation do not hold up the requests behind them.
+    fn place_queue(&mut self) {
         let mut at = 0;
         let mut full_from = u32::MAX; // for these generations and later ones there is no room
         while let Some(exchange) = self.queue.get(at) {
@@ -34,13 +58,18 @@ impl Dispatcher {
             let oldest = self.generations.oldest_after(inner.generation);
             let stays = inner.request.stays();
             let is_for_web_socket = inner.request.is_for_web_socket;
+            let has_session = inner.request.session.is_some();
             drop(inner);
+            if has_session && self.take_home(at) {
+                continue;
+            }
             if oldest >= full_from {
                 at += 1;
                 continue;
             }
-            let exchange = Rc::clone(exchange);
+            let Some(exchange) = self.queue.get(at).map(Rc::clone) else { return };
             let chosen = match is_for_web_socket && !stays {
+                _ if has_session => self.choose_worker_for_session(&exchange, oldest, stays),
                 true => self.choose_worker_for_web_socket(&exchange, oldest),
                 false => self.choose_worker(&exchange, oldest, stays),
             };
@@ -82,7 +111,7 @@ impl Dispatcher {
     }
 
     /// Of the workers of generation `oldest` and later that have room, the first in this order.
-    fn first_with_room<Key: Ord>(
+    pub(super) fn first_with_room<Key: Ord>(
         &self,
         exchange: &Exchange,
         oldest: u32,
@@ -142,6 +171,7 @@ impl Dispatcher {
                 if inner.moments.are_measured {
                     inner.moments.placed_us = now_us();
                 }
+                let session = inner.request.session;
                 let spooled = match &inner.request.body {
                     Body::Spooled(file) => Some(Rc::clone(file)),
                     Body::None | Body::Memory(_) => None,
@@ -151,6 +181,7 @@ impl Dispatcher {
                 if worker.ring.ends_soon() && !std::mem::replace(&mut worker.ends_soon, true) {
                     self.events.send(FrontAppEvent::RingEndsSoon { worker: worker.number });
                 }
+                session.into_iter().for_each(|session| self.note_at_home(index, session));
                 Placing::Done
             }
             Ok(None) => Placing::NoRoom,
@@ -196,7 +227,7 @@ impl Dispatcher {
                 && !matches!(slow.state, DispatchState::Canary | DispatchState::Broken)
                 && self.workers.iter().enumerate().any(is_better)
             {
-                self.take_back_unbegun(index);
+                self.take_back_unbegun(index, TakeBack::Unbound);
             }
         }
     }

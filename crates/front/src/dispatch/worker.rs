@@ -82,6 +82,10 @@ pub(crate) struct Worker {
     pub(super) streams: Vec<Rc<Exchange>>,
     /// The number of its places when it learned that requests wait for another one; `None`: none does.
     pub(super) wanted_beyond: Option<u32>,
+    /// Requests of its sessions that wait for it, in order.
+    pub(super) own: VecDeque<Rc<Exchange>>,
+    /// When it was last given a session, as a count of those.
+    pub(super) got_session: u64,
     /// Requests that the worker has not begun, as far as is known, in order.
     pub(crate) unclaimed: VecDeque<Ticket>,
     /// Threads that were woken since the last request was begun.
@@ -128,6 +132,8 @@ impl Worker {
             offers: 0,
             streams: Vec::new(),
             wanted_beyond: None,
+            own: VecDeque::new(),
+            got_session: 0,
             unclaimed: VecDeque::new(),
             rung: 0,
             oldest: (0, 0),
@@ -236,11 +242,16 @@ impl Worker {
         self.slots[usize::from(ticket.slot)].take()
     }
 
-    /// Takes back the first request that was not begun.
+    /// Takes back the first request that was not begun, and whose session does not stay here.
     pub(crate) fn take_back_first(&mut self) -> Option<Rc<Exchange>> {
         self.see_claims();
-        let first = *self.unclaimed.front()?;
+        let first = *self.unclaimed.iter().find(|ticket| !self.is_bound(**ticket))?;
         self.take_back(first)
+    }
+
+    /// Whether this request belongs to a session that stays here.
+    pub(super) fn is_bound(&self, ticket: Ticket) -> bool {
+        self.slots[usize::from(ticket.slot)].as_deref().is_some_and(Exchange::is_bound)
     }
 
     /// The worker has ended its answer to the request in `slot`.

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use highball_link::{FrontAppEvent, NewWorker};
 use highball_ring::RingError;
 
-use super::placing::Placing;
+use super::placing::{Placing, TakeBack};
 use super::worker::{DispatchState, Worker};
 use super::{fail, wake, Dispatcher};
 use crate::exchange::response::Progress;
@@ -80,10 +80,11 @@ impl Dispatcher {
         let Some(index) = self.position(number) else { return false };
         let has_hijacked = self.workers[index].hijacked > 0;
         self.workers[index].ring.retire();
-        self.take_back_unbegun(index);
+        self.take_back_unbegun(index, TakeBack::All);
         if matches!(self.workers[index].state, DispatchState::Serving | DispatchState::Canary) {
             self.workers[index].state = DispatchState::Retiring;
         }
+        self.release_own(index);
         self.workers_changed();
         has_hijacked
     }
@@ -107,8 +108,9 @@ impl Dispatcher {
                 let _ = self.read_slot(index, slot, usize::MAX);
             }
             self.workers[index].ring.retire();
-            self.take_back_unbegun(index);
+            self.take_back_unbegun(index, TakeBack::All);
         }
+        self.release_own(index);
         let worker = self.workers.swap_remove(index);
         for exchange in worker.streams {
             if let Some(stream) = &mut exchange.borrow().stream {
@@ -124,7 +126,7 @@ impl Dispatcher {
     /// The worker broke the protocol: only its own requests fail, and the supervisor replaces it.
     pub(super) fn worker_is_broken(&mut self, index: usize, breach: &RingError) {
         self.workers[index].ring.retire();
-        self.take_back_unbegun(index);
+        self.take_back_unbegun(index, TakeBack::All);
         let worker = &mut self.workers[index];
         worker.state = DispatchState::Broken;
         worker.in_flight = 0;
@@ -133,6 +135,7 @@ impl Dispatcher {
         let slots = std::mem::take(&mut worker.slots);
         let number = worker.number;
         worker.slots = slots.iter().map(|_| None).collect();
+        self.release_own(index);
         self.note_generations();
         self.events.send(FrontAppEvent::WorkerBroken { worker: number, why: breach.to_string() });
         self.repeat_or_fail(number, slots, true);
@@ -140,11 +143,14 @@ impl Dispatcher {
 
     /// Takes back what a worker has not begun, to the head of the queue, in its order. (Other workers do not answer a
     /// canary's request.)
-    pub(super) fn take_back_unbegun(&mut self, index: usize) {
+    pub(super) fn take_back_unbegun(&mut self, index: usize, which: TakeBack) {
         let is_canary = self.workers[index].state == DispatchState::Canary;
         let number = self.workers[index].number;
         let unbegun = self.workers[index].unclaimed.clone();
         for ticket in unbegun.into_iter().rev() {
+            if which == TakeBack::Unbound && self.workers[index].is_bound(ticket) {
+                continue;
+            }
             match self.workers[index].take_back(ticket) {
                 Some(exchange) if is_canary => fail(&exchange, Refusal::WorkerDied { worker: number }),
                 Some(exchange) => self.requeue(exchange),

@@ -158,6 +158,10 @@ pub struct Response {
     is_of_fiber: bool,
     /// What the worker says of the exception that the application has raised, if it has and says so.
     pub exception: Vec<u8>,
+    /// Header field by which the application names sessions, if it does.
+    session_field: Option<Rc<str>>,
+    /// Value of that field in the head.
+    session: Option<Box<[u8]>>,
     /// The hub of the application, and the number of its last message when the request came.
     hub: Option<(Rc<Hub>, u64)>,
     /// What it goes on with when the application's part is complete, if it is held.
@@ -202,6 +206,8 @@ impl Response {
             has_left: false,
             is_of_fiber: false,
             exception: Vec::new(),
+            session_field: None,
+            session: None,
             hub: None,
             held: None,
             cable: None,
@@ -222,6 +228,16 @@ impl Response {
             Some((known, after)) if Rc::ptr_eq(known, hub) => *after = hub.last(),
             other => *other = Some((Rc::clone(hub), hub.last())),
         }
+    }
+
+    /// The application names sessions by this header field.
+    pub(crate) fn may_name_session(&mut self, field: Option<Rc<str>>) {
+        self.session_field = field;
+    }
+
+    /// Takes the name of the session that the head has begun.
+    pub(crate) fn take_session(&mut self) -> Option<Box<[u8]>> {
+        self.session.take()
     }
 
     /// Whether the application has it held.
@@ -303,6 +319,7 @@ impl Response {
         self.has_left = false;
         self.is_of_fiber = false;
         self.exception = Vec::new();
+        self.session = None;
         self.held = None;
         self.cable = None;
     }
@@ -662,6 +679,8 @@ impl Response {
                 self.sent_file = context.sent_file;
                 self.hijack_announced = context.hijack;
                 self.cable = is_for_front.then(Vec::new);
+                let field = self.session_field.as_deref();
+                self.session = field.and_then(|name| response_head::value_of(payload, name));
                 self.missing = if let AnswerBody::Length(length) = body { length } else { 0 };
                 self.app_chunks = is_chunked.then(BodyDecoder::of_chunked_response);
                 replacement.iter().for_each(|replacement| self.push_replacement(replacement));

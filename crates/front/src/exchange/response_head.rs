@@ -118,6 +118,19 @@ pub(crate) fn held_streams(payload: &[u8]) -> Option<Vec<u8>> {
     (status == 200 && is_event_stream && !names.is_empty()).then_some(names)
 }
 
+/// Returns the value of a header field, unless it is blank.
+#[cold]
+pub(crate) fn value_of(payload: &[u8], wanted: &str) -> Option<Box<[u8]>> {
+    let (_, mut rest) = payload.split_first_chunk::<4>()?;
+    while !rest.is_empty() {
+        let Field { name, value } = next_field(&mut rest).ok()?;
+        if name.eq_ignore_ascii_case(wanted.as_bytes()) && !value.trim_ascii().is_empty() {
+            return Some(value.trim_ascii().into());
+        }
+    }
+    None
+}
+
 /// Reads the response head in `payload` (see the ring's `PROTOCOL.md`, frame `HEAD`), and writes its fields to `lines`,
 /// without fields about the connection or the body's length.
 ///

@@ -50,6 +50,8 @@ pub(crate) struct Transaction {
     pub(crate) header_changes: Option<Box<HeaderChanges>>,
     /// Whether a worker's answer says how long the request has waited and taken.
     pub(crate) reports_timing: bool,
+    /// Whether a worker's answer may give the client a cookie for its session.
+    pub(crate) has_session: bool,
     /// Who gets the page about a failure of the application.
     pub(crate) audience: Audience,
 }
@@ -122,6 +124,7 @@ impl Transaction {
             request_id: None,
             header_changes: None,
             reports_timing: false,
+            has_session: false,
             audience: Audience::Public,
         }
     }
@@ -143,10 +146,11 @@ impl Transaction {
             request_id,
             header_changes,
             reports_timing,
+            has_session,
             audience,
         } = self;
         (*phase, *waited, *visit, *limit, *compression) = Default::default();
-        (*user, *request_id, *header_changes, *reports_timing, *audience) = Default::default();
+        (*user, *request_id, *header_changes, *reports_timing, *has_session, *audience) = Default::default();
     }
 
     /// Answers with this, which is all of the answer; the body is left out where the method is HEAD.
@@ -178,6 +182,15 @@ impl Transaction {
         let id = self.request_id.as_ref().map(RequestId::as_str);
         refusal.answer_in_words(id, fields, self.head.method == Method::Head, &mut self.answer);
         Decision::Answer
+    }
+
+    /// Returns the line by which a client gets a cookie that names the worker of its session, if it needs one.
+    #[inline(never)]
+    pub(crate) fn session_cookie(&self, is_tls: bool) -> Option<Vec<u8>> {
+        let inner = self.exchange.borrow();
+        let (session, worker) = (inner.request.session?, inner.moments.worker);
+        drop(inner);
+        self.visit.as_ref().filter(|_| worker > 0)?.session_cookie(session, worker, is_tls)
     }
 
     /// Goes on where other requests of the same client were answered by these generations, the last of all at the end.

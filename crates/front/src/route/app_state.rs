@@ -16,6 +16,7 @@ use tokio::sync::mpsc::UnboundedSender;
 use tracing::{error_span, Span};
 
 use crate::access_log::AccessLog;
+use crate::affinity::Session;
 use crate::aside::PoolShare;
 use crate::basic_auth::BasicAuth;
 use crate::budget::{Budgets, Share};
@@ -28,6 +29,7 @@ use crate::files::{Finder, StaticFiles};
 use crate::hub::Hub;
 use crate::maintenance::{Maintenance, Now};
 use crate::message::refusal::Refusal;
+use crate::message::request_head::Head;
 use crate::rate_limit::RateLog;
 use crate::refusals::error_pages::{ErrorPages, PageName};
 use crate::refusals::failure::{DevelopmentPages, Failure, ShedLog};
@@ -243,6 +245,24 @@ impl AppState {
     /// The same, if it is not the server's.
     pub(crate) fn own_log(&self) -> Option<Rc<AccessLog>> {
         self.access_log().filter(|_| matches!(self.settings().access_log, LogPlace::Own(_)))
+    }
+
+    /// Finds the session of a request, if sessions stay with their workers.
+    pub(crate) fn session_of(&self, head: Head<'_>) -> Option<Session> {
+        self.settings().affinity.as_ref()?;
+        self.dispatcher.borrow_mut().affinity.session_of(head)
+    }
+
+    /// Returns the header field by which it names sessions, if they stay with their workers.
+    pub(crate) fn session_field(&self) -> Option<Rc<str>> {
+        self.settings().affinity.as_ref()?;
+        self.dispatcher.borrow().affinity.field()
+    }
+
+    /// Returns the line by which a client gets a cookie for its session, if it needs one.
+    pub(crate) fn session_cookie(&self, session: Session, worker: u32, is_tls: bool) -> Option<Vec<u8>> {
+        let settings = self.settings();
+        self.dispatcher.borrow().affinity.cookie_line(session, worker, &settings.prefix, is_tls)
     }
 
     /// Takes a request in, for Ruby.
@@ -555,6 +575,7 @@ impl AppState {
         let dispatcher = self.dispatcher.borrow();
         let (workers, queue) = (dispatcher.report(), dispatcher.queue_length());
         let request_times = dispatcher.request_times().into();
+        let sessions = self.settings().affinity.as_ref().map(|_| dispatcher.affinity.counts);
         let log_problem = self.own_log().and_then(|log| log.problem());
         drop(dispatcher);
         let cache = self.cache().map(|cache| cache.report());
@@ -571,6 +592,7 @@ impl AppState {
             maintenance: self.maintenance().report(),
             cache,
             hub: self.hub.report(),
+            sessions,
             figures: self.figures.borrow().clone(),
         }
     }

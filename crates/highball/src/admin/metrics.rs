@@ -11,8 +11,8 @@ use crate::status::processes::Taken;
 use crate::status::reports;
 use highball_config::{AppId, Settings};
 use highball_link::{
-    AppProcesses, AppRequests, Figures, FrontReport, HubReport, RestartCount, SupervisorReport, Times,
-    TlsReport,
+    AppProcesses, AppRequests, Figures, FrontReport, HubReport, RestartCount, SessionsReport,
+    SupervisorReport, Times, TlsReport,
 };
 use highball_supervisor::WORKER_STATES;
 use std::collections::BTreeMap;
@@ -143,6 +143,7 @@ fn load(text: &mut Exposition, front: &FrontReport, apps: &[App<'_>]) {
     each(text, "highball_http_rate_limited_requests_total", "counter", help, apps, |load| {
         load.figures.rate_limited as f64
     });
+    sessions(text, apps);
     let help = "1 while visitors get the maintenance page instead of the application.";
     each(text, "highball_app_maintenance", "gauge", help, apps, |load| {
         f64::from(u8::from(load.maintenance.is_some()))
@@ -184,6 +185,17 @@ fn load(text: &mut Exposition, front: &FrontReport, apps: &[App<'_>]) {
         "Bytes of requests and answers in memory.",
         front.server.buffer_bytes,
     );
+}
+
+fn sessions(text: &mut Exposition, apps: &[App<'_>]) {
+    let help = "Requests of sessions that stay with their workers.";
+    let mut family = text.family("highball_session_requests_total", "counter", help);
+    for App { name, load, .. } in apps {
+        let SessionsReport { kept, moved, begun } = load.sessions.unwrap_or_default();
+        for (outcome, requests) in [("kept", kept), ("moved", moved), ("begun", begun)] {
+            family.sample(&[("app", name), ("outcome", outcome)], requests);
+        }
+    }
 }
 
 fn hubs(text: &mut Exposition, apps: &[App<'_>]) {

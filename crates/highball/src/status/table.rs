@@ -4,8 +4,8 @@ use super::page::{duration, Page, View};
 use highball_link::{
     AppProcesses, AppReport, CacheReport, CompanionProcess, CrashLoopReport, DomainReport, HubReport,
     KernelLimitsReport, MaintenanceReport, MemoryReport, MoldReport, OverrunReport, ReforkReport,
-    RestartReport, ServerReport, ServerRequests, SizingReport, TlsReport, UpgradeReport, WorkerReport,
-    WorkerRequests,
+    RestartReport, ServerReport, ServerRequests, SessionsReport, SizingReport, TlsReport, UpgradeReport,
+    WorkerReport, WorkerRequests,
 };
 use highball_text::counted;
 use std::fmt::Write as _;
@@ -199,6 +199,10 @@ fn app_facts(page: &mut Page, app: &AppReport) {
     }
     if let Some(cache) = &app.requests.cache {
         page.fact("cache", &cache_line(cache));
+    }
+    if let Some(SessionsReport { kept, moved, begun }) = app.requests.sessions {
+        let kept = counted(kept, "request");
+        page.fact("sessions", &format!("{kept} at the worker of its session, {moved} moved, {begun} new"));
     }
     if let Some(hub) = &app.requests.hub {
         page.fact("hub", &hub_line(hub));

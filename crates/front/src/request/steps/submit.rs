@@ -41,6 +41,8 @@ pub(in crate::request) fn prepare(transaction: &mut Transaction, routed: Routed<
         transaction.head.drop_known(known_key::IF_MODIFIED_SINCE);
     }
     transaction.compression = stage(&transaction.head, routed);
+    let session = app.session_of(transaction.head.with(text));
+    transaction.has_session = session.is_some();
     let head = &transaction.head;
     let mut inner = transaction.exchange.borrow();
     inner.generation = generation;
@@ -55,6 +57,8 @@ pub(in crate::request) fn prepare(transaction: &mut Transaction, routed: Routed<
     inner.request.is_for_web_socket = is_for_web_socket(head.with(text));
     let cable = inner.request.is_for_web_socket && offer_cable(&mut inner.request.head, head, routed);
     inner.request.repeated = false;
+    inner.request.session = session;
+    inner.response.may_name_session(app.session_field());
     inner.request.received.clear();
     if head.may_be_for_file() && !app.knows_files() {
         inner.request.received.extend_from_slice(text);
