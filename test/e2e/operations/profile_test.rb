@@ -23,8 +23,8 @@ class ProfileTest < E2ETest
     server = serve(profiled_app, workers: 2, threads: 3)
     stacks = stacks(server, "--mode", "wall", targets: %w[/rest /rest /rest])
     assert_operator share(stacks, "Shop.rest"), :>, 0.8, stacks.inspect
-    # Of one thread at a time: 3 clients for 2 seconds, and no thread that waits for a request.
-    assert_in_delta 6, stacks.values.sum / 1e6, 2
+    # Of 3 clients for 2 seconds, as far as they ask without a pause. Threads that wait for a request would make it 12.
+    assert_operator stacks.values.sum / 1e6, :<, 8
   end
 
   # A method whose threads all wait: no Ruby code runs at all.
