@@ -34,12 +34,20 @@ class PlatformGem
   # Runs the block with the time of the sources as the time of all that is packed.
   def self.with_fixed_time(root)
     before = ENV.fetch("SOURCE_DATE_EPOCH", nil)
-    committed = IO.popen(%w[git log -1 --format=%ct], chdir: root, err: File::NULL, &:read).strip
-    ENV["SOURCE_DATE_EPOCH"] = before || (committed.empty? ? EARLIEST : committed)
+    ENV["SOURCE_DATE_EPOCH"] = before || committed(root) || EARLIEST
     yield
   ensure
     ENV["SOURCE_DATE_EPOCH"] = before
   end
+
+  # The time of the last commit, or nil: these sources are in no repository, or there is no Git.
+  def self.committed(root)
+    time = IO.popen(%w[git log -1 --format=%ct], chdir: root, err: File::NULL, &:read).strip
+    time unless time.empty?
+  rescue Errno::ENOENT
+    nil
+  end
+  private_class_method :committed
 
   private
 
