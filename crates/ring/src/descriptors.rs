@@ -52,20 +52,10 @@ pub fn send(socket: impl AsFd, ticket: Ticket, descriptor: BorrowedFd<'_>) -> Re
     let mut bytes = [0; TICKET_BYTES];
     bytes[..8].copy_from_slice(&ticket.position.to_le_bytes());
     bytes[8..].copy_from_slice(&ticket.slot.to_le_bytes());
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-    let mut control = SendAncillaryBuffer::new(&mut space);
-    let descriptors = [descriptor];
-    if !control.push(SendAncillaryMessage::ScmRights(&descriptors)) {
-        return Ok(false);
-    }
-    let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
-    loop {
-        match rustix::net::sendmsg(&socket, &[IoSlice::new(&bytes)], &mut control, flags) {
-            Ok(_) => return Ok(true),
-            Err(Errno::AGAIN | Errno::NOBUFS | Errno::TOOMANYREFS) => return Ok(false),
-            Err(Errno::INTR) => {}
-            Err(e) => return Err(RingError::system("send a descriptor", e)),
-        }
+    match send_message(socket, &bytes, &[descriptor], SendFlags::DONTWAIT) {
+        Ok(_) => Ok(true),
+        Err(Errno::AGAIN | Errno::NOBUFS | Errno::TOOMANYREFS) => Ok(false),
+        Err(e) => Err(RingError::system("send a descriptor", e)),
     }
 }
 
@@ -96,6 +86,31 @@ pub fn receive(socket: impl AsFd) -> Result<Option<(Ticket, OwnedFd)>, RingError
         }
         (None, None, 0) => Ok(None),
         _ => Err(RingError::Breach("a descriptor message that is not one ticket and one descriptor")),
+    }
+}
+
+/// Sends bytes, and descriptors beside them, over a Unix socket. Returns the number of bytes that were sent: over a stream,
+/// they may be fewer. There is no signal if the other side is gone.
+///
+/// # Errors
+/// What the system refused; `EINVAL` if there are more descriptors than one message can have.
+pub fn send_message(
+    socket: impl AsFd,
+    bytes: &[u8],
+    descriptors: &[BorrowedFd<'_>],
+    flags: SendFlags,
+) -> Result<usize, Errno> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MESSAGE_DESCRIPTORS))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    if !descriptors.is_empty() && !control.push(SendAncillaryMessage::ScmRights(descriptors)) {
+        return Err(Errno::INVAL);
+    }
+    let flags = flags | SendFlags::NOSIGNAL;
+    loop {
+        match rustix::net::sendmsg(&socket, &[IoSlice::new(bytes)], &mut control, flags) {
+            Err(Errno::INTR) => {}
+            sent => return sent,
+        }
     }
 }
 

@@ -1,14 +1,13 @@
 //! The socket between two fronts: u32 length, little-endian, then a message; with its first byte comes at most one descriptor.
 
 use std::collections::VecDeque;
-use std::io::{self, IoSlice};
-use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::io;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::time::Duration;
 
-use highball_ring::descriptors::receive_message;
+use highball_ring::descriptors::{receive_message, send_message};
 use rustix::io::Errno;
-use rustix::net::{sendmsg, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags};
+use rustix::net::{RecvFlags, SendFlags};
 use serde::de::DeserializeOwned;
 use serde::Serialize;
 use tokio::io::Interest;
@@ -71,8 +70,9 @@ impl Wire {
         let mut sent = 0;
         while sent < messages.len() {
             self.socket.writable().await?;
-            let descriptor = descriptor.filter(|_| sent == 0);
-            let send = || send_some(&self.socket, &messages[sent..], descriptor).map_err(io::Error::from);
+            let descriptors: Vec<_> = descriptor.filter(|_| sent == 0).into_iter().collect();
+            let flags = SendFlags::DONTWAIT;
+            let send = || Ok(send_message(&self.socket, &messages[sent..], &descriptors, flags)?);
             match self.socket.try_io(Interest::WRITABLE, send) {
                 Ok(length) => sent += length,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
@@ -133,17 +133,6 @@ impl Wire {
     }
 }
 
-fn send_some(socket: &UnixStream, bytes: &[u8], descriptor: Option<BorrowedFd<'_>>) -> Result<usize, Errno> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-    let mut control = SendAncillaryBuffer::new(&mut space);
-    let descriptors: Vec<BorrowedFd<'_>> = descriptor.into_iter().collect();
-    if !descriptors.is_empty() && !control.push(SendAncillaryMessage::ScmRights(&descriptors)) {
-        return Err(Errno::INVAL);
-    }
-    let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
-    sendmsg(socket.as_fd(), &[IoSlice::new(bytes)], &mut control, flags)
-}
-
 /// Whether too many descriptors are on their way: the other end takes them soon.
 fn is_about_room(error: &io::Error) -> bool {
     matches!(Errno::from_io_error(error), Some(Errno::TOOMANYREFS | Errno::NOBUFS))
@@ -151,6 +140,8 @@ fn is_about_room(error: &io::Error) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::os::fd::AsFd;
+
     use super::*;
     use crate::succession::message::FromOld;
 

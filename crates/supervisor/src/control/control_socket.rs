@@ -3,15 +3,11 @@
 
 use crate::control::message::{MESSAGE_BYTES, MESSAGE_DESCRIPTORS};
 use crate::control::watched_fd::watched;
-use highball_ring::descriptors::receive_message;
-use rustix::net::{
-    sendmsg, socketpair, AddressFamily, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags,
-    SocketFlags, SocketType,
-};
+use highball_ring::descriptors::{receive_message, send_message};
+use rustix::net::{socketpair, AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
 use serde::de::DeserializeOwned;
 use serde::Serialize;
-use std::io::{self, IoSlice};
-use std::mem::MaybeUninit;
+use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use tokio::io::unix::AsyncFd;
 use tokio::io::Interest;
@@ -79,12 +75,10 @@ pub(crate) fn send_packet(
     descriptors: &[BorrowedFd<'_>],
 ) -> io::Result<()> {
     let bytes = serde_json::to_vec(message)?;
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MESSAGE_DESCRIPTORS))];
-    let mut control = SendAncillaryBuffer::new(&mut space);
-    if !descriptors.is_empty() && !control.push(SendAncillaryMessage::ScmRights(descriptors)) {
+    if descriptors.len() > MESSAGE_DESCRIPTORS {
         return Err(io::Error::other("too many descriptors for one message"));
     }
-    sendmsg(socket, &[IoSlice::new(&bytes)], &mut control, SendFlags::NOSIGNAL)?;
+    send_message(socket, &bytes, descriptors, SendFlags::empty())?;
     Ok(())
 }
 
