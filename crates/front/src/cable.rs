@@ -145,7 +145,15 @@ impl Cable {
         out: &mut Vec<u8>,
     ) -> Result<Box<Cable>, Unreadable> {
         let outcome = Outcome::read(answer)?;
-        let mut cable = Box::new(Cable {
+        let mut cable = Cable::new(head, generation, app, held);
+        cable.apply(outcome, after, app, out);
+        cable.count(out);
+        Ok(cable)
+    }
+
+    /// A WebSocket that nothing has happened to.
+    fn new(head: Box<[u8]>, generation: u32, app: &AppState, held: Permit) -> Box<Cable> {
+        Box::new(Cable {
             head,
             generation,
             state: "".into(),
@@ -159,10 +167,7 @@ impl Cable {
             is_closed: false,
             held,
             sent_bytes: 0,
-        });
-        cable.apply(outcome, after, app, out);
-        cable.count(out);
-        Ok(cable)
+        })
     }
 
     pub(crate) fn hub(&self) -> &Rc<Hub> {

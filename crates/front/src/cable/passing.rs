@@ -1,13 +1,11 @@
 //! A WebSocket on its way from one server process to the next, in a hot restart.
 
-use std::collections::VecDeque;
 use std::rc::Rc;
 
 use super::{Cable, Channel};
 use crate::budget::Permit;
 use crate::hub::Unsubscribable;
 use crate::message::request_head::{flags_of, head_of};
-use crate::message::web_socket_frames::ClientFrames;
 use crate::refusals::failure::fields;
 use crate::route::app_state::AppState;
 use crate::succession::message::{AnyBytes, PassedCable, PassedChannel, PassedClient};
@@ -52,21 +50,9 @@ impl Cable {
     ) -> Result<Box<Cable>, Unsubscribable> {
         let head =
             head_of(passed.flags, passed.fields.iter().map(|(name, AnyBytes(value))| (&**name, &**value)));
-        let mut cable = Box::new(Cable {
-            head: head.into_boxed_slice(),
-            generation: 0,
-            state: passed.state.as_str().into(),
-            channels: Vec::new(),
-            internal: "".into(),
-            feed: app.hub.feed(),
-            frames: ClientFrames::default(),
-            waiting: VecDeque::new(),
-            running: None,
-            beat_ms: passed.beat_ms,
-            is_closed: false,
-            held,
-            sent_bytes: passed.sent_bytes,
-        });
+        let mut cable = Cable::new(head.into_boxed_slice(), 0, app, held);
+        cable.state = passed.state.as_str().into();
+        (cable.beat_ms, cable.sent_bytes) = (passed.beat_ms, passed.sent_bytes);
         let internal = Rc::clone(&cable.internal);
         passed.internal.iter().try_for_each(|line| cable.feed.go_on_at(&internal, line))?;
         for PassedChannel { identifier, state, wrap, lines } in &passed.channels {
