@@ -249,13 +249,11 @@ impl AppState {
 
     /// Finds the session of a request, if sessions stay with their workers.
     pub(crate) fn session_of(&self, head: Head<'_>) -> Option<Session> {
-        self.settings().affinity.as_ref()?;
         self.dispatcher.borrow_mut().affinity.session_of(head)
     }
 
     /// Returns the header field by which it names sessions, if they stay with their workers.
     pub(crate) fn session_field(&self) -> Option<Rc<str>> {
-        self.settings().affinity.as_ref()?;
         self.dispatcher.borrow().affinity.field()
     }
 
