@@ -4,14 +4,14 @@
 use std::mem::MaybeUninit;
 
 use rustix::process::Pid;
-use rustix::time::{clock_gettime, ClockId};
+use rustix::time::ClockId;
 
+use crate::clock::nanoseconds;
 use crate::request_clock::delayed_us;
 
 /// Now, by CLOCK_MONOTONIC.
 pub(super) fn now_ns() -> u64 {
-    let time = clock_gettime(ClockId::Monotonic);
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+    nanoseconds(ClockId::Monotonic)
 }
 
 /// The CPU time that the thread of this process with this number of the kernel has had. `None`: it has ended.
