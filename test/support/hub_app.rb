@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require_relative "highball_server"
+
 # An application whose responses are held, and which publishes messages, as a config.ru.
 #
 # /events:: an event stream with the streams in the parameter `of`, or one with a name of `of_bytes`, after the body
@@ -44,4 +46,10 @@ module HubApp
       end
     end)
   RUBY
+
+  # What IO.popen and system run for this code: a process that finds its server by the application's folder.
+  def self.script(code)
+    environment = { "HIGHBALL_CONTROL" => HighballServer::CONTROL, "HIGHBALL_HUB" => nil }
+    [environment, RbConfig.ruby, "-I", File.join(HighballServer::ROOT, "lib"), "-r", "highball", "-e", code]
+  end
 end

@@ -190,8 +190,6 @@ class HeldResponsesTest < E2ETest
 
   # What a script in the application's folder prints.
   def run_ruby(code, folder = @folder)
-    environment = { "HIGHBALL_CONTROL" => HighballServer::CONTROL, "HIGHBALL_HUB" => nil }
-    command = [RbConfig.ruby, "-I", File.join(HighballServer::ROOT, "lib"), "-r", "highball", "-e", code]
-    IO.popen(environment, command, chdir: folder, err: %i[child out], &:read)
+    IO.popen(HubApp.script(code), chdir: folder, err: %i[child out], &:read)
   end
 end

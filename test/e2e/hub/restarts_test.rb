@@ -5,10 +5,13 @@
 require_relative "../../support/e2e_test"
 require_relative "../../support/event_client"
 require_relative "../../support/hub_app"
+require_relative "../../support/replaced_workers"
 
 # Held responses during operations: no message is lost, doubled or out of order, and only a new server ends connections.
 # It inherits what the old one keeps, so clients that come back miss nothing.
 class HubRestartsTest < E2ETest
+  include ReplacedWorkers
+
   CLIENTS = 50
 
   def setup
@@ -29,15 +32,7 @@ class HubRestartsTest < E2ETest
   end
 
   def test_restart_refork_and_killed_workers
-    first = @server.worker_pids
-    highball("restart", *@server.which, within: 60)
-    assert_empty first & @server.worker_pids
-    highball("refork", *@server.which, within: 60)
-    wait_for("the workers to serve") { @server.settled? }
-    @server.worker_pids.each do |pid|
-      HighballServer.kill(pid)
-      wait_for("another worker") { !@server.worker_pids.include?(pid) && @server.settled? }
-    end
+    replace_workers
     assert_all_came
     assert_equal [1], @clients.map(&:connections).uniq, "no client had to connect again"
   end
@@ -69,9 +64,7 @@ class HubRestartsTest < E2ETest
       end
       puts number
     RUBY
-    environment = { "HIGHBALL_CONTROL" => HighballServer::CONTROL, "HIGHBALL_HUB" => nil }
-    command = [RbConfig.ruby, "-I", File.join(HighballServer::ROOT, "lib"), "-r", "highball", "-e", code]
-    @publisher = IO.popen(environment, command, "r+", chdir: @folder, err: %i[child out])
+    @publisher = IO.popen(HubApp.script(code), "r+", chdir: @folder, err: %i[child out])
     @clients.first.read_events(1)
   end
 

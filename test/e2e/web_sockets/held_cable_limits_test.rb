@@ -1,22 +1,9 @@
 # frozen_string_literal: true
 
-require_relative "../../support/cable_app"
-require_relative "../../support/e2e_test"
-require_relative "../../support/raw_cable_client"
+require_relative "../../support/held_cable_test_case"
 
 # Each limit on held WebSockets of Action Cable, what clients send that they should not, and what cannot be held.
-class HeldCableLimitsTest < E2ETest
-  def setup
-    super
-    skip "needs Action Cable" unless Gem::Specification.stubs_for("actioncable").any?
-    @clients = []
-  end
-
-  def teardown
-    @clients&.each(&:close)
-    super
-  end
-
+class HeldCableLimitsTest < HeldCableTestCase
   def test_clients
     start("--max-cable-clients", "2")
     two = Array.new(2) { client.subscribe }
@@ -135,15 +122,6 @@ class HeldCableLimitsTest < E2ETest
   end
 
   private
-
-  RESTART = '{"type":"disconnect","reason":"server_restart","reconnect":true}'
-
-  def start(*options, more: "", **settings)
-    @folder = folder_with("config.ru" => CableApp.config(more))
-    @server = serve(@folder, *options, **settings)
-  end
-
-  def client(path = "/cable") = RawCableClient.new(@server.connect, path).tap { |one| @clients << one }
 
   # Whether a client that subscribes is not asked to connect again.
   def try_to_subscribe(channel)

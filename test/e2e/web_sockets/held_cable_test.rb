@@ -1,23 +1,11 @@
 # frozen_string_literal: true
 
-require_relative "../../support/cable_app"
-require_relative "../../support/e2e_test"
+require_relative "../../support/held_cable_test_case"
 require_relative "../../support/http2_client"
-require_relative "../../support/raw_cable_client"
+require_relative "../../support/hub_app"
 
 # WebSockets of Action Cable that the front holds: what clients get, and what the application remembers of them.
-class HeldCableTest < E2ETest
-  def setup
-    super
-    skip "needs Action Cable" unless Gem::Specification.stubs_for("actioncable").any?
-    @clients = []
-  end
-
-  def teardown
-    @clients&.each(&:close)
-    super
-  end
-
+class HeldCableTest < HeldCableTestCase
   # The same frames as from Action Cable's own server.
   def test_messages_are_those_of_action_cable
     held, relayed = %w[on off].map do |hold|
@@ -158,28 +146,13 @@ class HeldCableTest < E2ETest
 
   private
 
-  def start(*options, more: "", **settings)
-    @folder = folder_with("config.ru" => CableApp.config(more))
-    @server = serve(@folder, *options, **settings)
-  end
-
   def client(query = {}, fields = {}, **more)
-    path = "/cable?#{Rack::Utils.build_query(query.merge(more))}"
-    RawCableClient.new(@server.connect, path, fields).tap { |one| @clients << one }
-  end
-
-  def events = @server.get("/events").body
-
-  def broadcast(stream, text, times: 1)
-    @server.request("POST", "/broadcast?to=#{stream}&times=#{times}", {}, text)
+    super("/cable?#{Rack::Utils.build_query(query.merge(more))}", fields)
   end
 
   # What is no JSON of Action Cable's.
   def publish_raw(text)
-    code = "Highball.publish('cable:room', #{text.dump})"
-    environment = { "HIGHBALL_CONTROL" => HighballServer::CONTROL, "HIGHBALL_HUB" => nil }
-    command = [RbConfig.ruby, "-I", File.join(HighballServer::ROOT, "lib"), "-r", "highball", "-e", code]
-    assert system(environment, *command, chdir: @folder)
+    assert system(*HubApp.script("Highball.publish('cable:room', #{text.dump})"), chdir: @folder)
   end
 
   # What a client sends, and how many frames it gets for that.

@@ -2,33 +2,15 @@
 
 # marks: long
 
-require_relative "../../support/cable_app"
-require_relative "../../support/e2e_test"
-require_relative "../../support/raw_cable_client"
+require_relative "../../support/held_cable_test_case"
 require_relative "../../support/serves_tls"
 
 # WebSockets of Action Cable during hot restarts: the new process goes on with their sockets. Clients over TLS connect
 # again.
-class HeldCableUpgradesTest < E2ETest
+class HeldCableUpgradesTest < HeldCableTestCase
   include ServesTls
 
   CLIENTS = 30
-  RESTART = '{"type":"disconnect","reason":"server_restart","reconnect":true}'
-
-  def setup
-    super
-    skip "needs Action Cable" unless Gem::Specification.stubs_for("actioncable").any?
-    @folder = folder_with("config.ru" => CableApp.config)
-    @clients = []
-  end
-
-  def teardown
-    @is_done = true
-    @publisher&.join(20)
-    @readers&.each { |reader| reader.join(20) }
-    @clients&.each(&:close)
-    super
-  end
 
   # The old and the new process serve the requests that publish.
   def test_no_client_notices
@@ -66,21 +48,21 @@ class HeldCableUpgradesTest < E2ETest
     frame = WebSocketCases.frame(WebSocketCases::TEXT, command)
     middle.connection.write(frame.byteslice(0, 50))
     texts = Array.new(200) { |number| "#{number} #{'x' * 50_000}" }
-    texts.each { |text| broadcast(text) }
+    texts.each { |text| broadcast("room", text) }
     upgrade
     middle.connection.write(frame.byteslice(50..))
     assert_equal texts, Array.new(200) { slow.text }
     assert_equal texts + ["whole"], Array.new(201) { middle.text }
-    broadcast("from the new process")
+    broadcast("room", "from the new process")
     assert_equal ["from the new process"] * 2, [slow.text, middle.text]
   end
 
   def test_over_unix_sockets
     path = File.join(folder_with, "web.sock")
     start("--bind", "unix:#{path}")
-    one = RawCableClient.new(HttpConnection.unix(path)).tap { |unix| @clients << unix }.subscribe
+    one = opened(HttpConnection.unix(path)).subscribe
     upgrade
-    broadcast("to the new process")
+    broadcast("room", "to the new process")
     assert_equal "to the new process", one.text
   end
 
@@ -88,10 +70,10 @@ class HeldCableUpgradesTest < E2ETest
     certificate = certificate_for("localhost")
     start(*tls_options([certificate]), "--hijacked-drain-timeout", "2s")
     port = tls_port(@server)
-    3.times { RawCableClient.new(connect_tls(port)).tap { |one| @clients << one }.subscribe }
+    3.times { opened(connect_tls(port)).subscribe }
     upgrade
     ends = concurrently(3) { |number| @clients[number].frames_to_end.map(&:last) }
-    assert_equal [[RESTART, [0x03, 0xf4].pack("C*")]], ends.uniq
+    assert_equal [RESTARTED], ends.uniq
   end
 
   def test_the_access_log_has_one_line_for_each_client
@@ -107,9 +89,7 @@ class HeldCableUpgradesTest < E2ETest
 
   private
 
-  def start(*options)
-    @server = serve(@folder, *options, workers: 2)
-  end
+  def start(*options) = super(*options, workers: 2)
 
   def upgrade
     highball("upgrade", *@server.which, within: 60)
@@ -117,32 +97,5 @@ class HeldCableUpgradesTest < E2ETest
 
   def lines_of_cable(log)
     File.readlines(log).map { |line| JSON.parse(line) }.select { |line| line["target"] == "/cable" }
-  end
-
-  def client = RawCableClient.new(@server.connect).tap { |one| @clients << one }
-  def events = @server.get("/events").body
-  def broadcast(text) = @server.request("POST", "/broadcast?to=room", {}, text)
-
-  def follow
-    @publisher = Thread.new { publish }
-    @readers = @clients.map { |one| Thread.new { one.texts_until("last") } }
-  end
-
-  def publish
-    number = -1
-    until @is_done
-      answer = broadcast((number += 1).to_s)
-      raise "not published: #{answer.status}" unless answer.status == 200
-    end
-    broadcast("last")
-    number
-  end
-
-  def end_broadcasts
-    @is_done = true
-    last = @publisher.value
-    @readers.each { |reader| assert_equal [*(0..last).map(&:to_s), "last"], reader.value }
-    assert_operator last, :>, 50
-    @publisher = @readers = nil
   end
 end
