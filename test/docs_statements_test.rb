@@ -14,7 +14,7 @@ class DocsStatementsTest < Minitest::Test
     /certificate/i => "domain", /\bHTTPS\b/ => "tls_certificate", /redirect/i => "redirects", /compress/i => "compress",
     /static files/i => "static_files", /slow clients/i => "spool_dir", /rate limit/i => "rate_limit",
     /maintenance/i => "maintenance_file", /password/i => "basic_auth", /\bcach/i => "cache",
-    %r{HTTP/2} => "http2_cleartext"
+    %r{HTTP/2} => "http2_cleartext", /sticky/i => "affinity"
   }.freeze
   PROXY = /\b(?:nginx|Caddy|Thruster|(?:another )?proxy)\b/
   NEEDED = /\b(?:[Nn]eeds?|[Kk]eep|yes|[Ii]nstall)\b/
@@ -35,6 +35,16 @@ class DocsStatementsTest < Minitest::Test
           BUILT_IN.each { |feature, option| refute_match(feature, sentence, "#{document.path}: `#{option}` does it") }
         end
       end
+    end
+  end
+
+  # "| `passenger_sticky_sessions` | none |"
+  def test_no_table_says_none_for_what_is_built_in
+    pages = Document.for_users.select { |document| document.path.start_with?("docs/migrating/") }
+    rows = pages.flat_map { |page| page.text.scan(/^(\|.*)\| none\b[^|]*\|$/).map { |(theirs)| [page.path, theirs] } }
+    assert_operator rows.size, :>, 3
+    rows.each do |path, theirs|
+      BUILT_IN.each { |feature, option| refute_match(feature, theirs, "#{path}: `#{option}` does it") }
     end
   end
 
