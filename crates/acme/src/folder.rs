@@ -235,7 +235,7 @@ mod tests {
     use std::os::unix::fs::{symlink, PermissionsExt};
     use std::pin::Pin;
 
-    /// It serves nobody.
+    /// An owner without clients.
     struct Idle;
 
     impl Owner for Idle {

@@ -147,8 +147,8 @@ pub(crate) fn of_blank(option: &Opt, variable: &str) -> Result<(), ConfigError> 
     Err(ConfigError::Value { origin, problem })
 }
 
-/// Makes sure that no variable of this environment is lost: one of an option that is no UTF-8, and one whose name is nearly that of
-/// a restriction.
+/// Makes sure that no variable of this environment is lost: a variable of an option that is not UTF-8, or a variable whose
+/// name resembles a restriction's.
 ///
 /// # Errors
 /// There is such a variable.

@@ -208,7 +208,7 @@ async fn offer_streams(turn: Rc<Turn>) {
     }
 }
 
-/// Does nothing: that it is woken is enough for the event loop not to sleep, but to look at the sockets and come back.
+/// Does nothing. Being woken keeps the event loop from sleeping: it looks at the sockets and comes back.
 async fn look_again(turn: Rc<Turn>) {
     loop {
         turn.look.notified().await;

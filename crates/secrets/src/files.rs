@@ -35,7 +35,7 @@ pub(crate) const KEYS: &[&str] = &[
 pub(crate) fn read_start(folder: &TenantFolder, name: &str) -> String {
     let mut bytes = Vec::new();
     if let Ok((file, _)) = folder.file(name, Links::Anywhere) {
-        let _ = file.take(FILE_BYTES).read_to_end(&mut bytes); // what could be read is what there is
+        let _ = file.take(FILE_BYTES).read_to_end(&mut bytes); // after an error, the text ends there
     }
     String::from_utf8_lossy(&bytes).into_owned()
 }

@@ -226,7 +226,7 @@ pub fn reaches(user: &User, path: &Path) -> Result<(), OutOfReach> {
 /// The memory that processes of this user have together and do not share with others, in bytes. Ended processes have none.
 ///
 /// # Errors
-/// One of them may not be looked into, or it takes too long.
+/// Highball cannot inspect one of them, or it takes too long.
 pub fn own_memory(user: Option<&User>, pids: &[i32]) -> io::Result<u64> {
     let Some(openers) = openers_of(user) else { return memory_now(pids) };
     let (answer, _) = ask(openers, user, &Question::Memory(pids.to_vec()), None)?;

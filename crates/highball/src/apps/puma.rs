@@ -72,7 +72,7 @@ fn reading(from: Option<impl Read + Send + 'static>, most: u64) -> Receiver<Stri
     let (done, text) = sync_channel(1);
     std::thread::spawn(move || {
         let mut bytes = Vec::new();
-        // What was read before an error is what there is.
+        // After an error, the text ends there.
         let _ = from.map(|from| from.take(most).read_to_end(&mut bytes));
         let _ = done.send(String::from_utf8_lossy(&bytes).into_owned()); // it may not be waited for any more
     });
