@@ -114,7 +114,7 @@ complete -c highball -n "__fish_highball_needs_command" -l max-tls-handshakes -d
 complete -c highball -n "__fish_highball_needs_command" -l http2-streams -d 'Largest number of open requests on an HTTP/2 connection [default: 100]' -r
 complete -c highball -n "__fish_highball_needs_command" -l max-queue -d 'Largest number of requests that wait for a worker [default: 1000]' -r
 complete -c highball -n "__fish_highball_needs_command" -l max-streams -d 'Largest number of streaming responses per worker [default: 1000]' -r
-complete -c highball -n "__fish_highball_needs_command" -l affinity -d 'Sends the requests of a session to the same worker while it lives, for applications that keep sessions in memory, such as MCP servers [default: none]' -r
+complete -c highball -n "__fish_highball_needs_command" -l affinity -d 'Send the requests of a session to the same worker while it lives, for applications that keep sessions in memory, such as MCP servers [default: none]' -r
 complete -c highball -n "__fish_highball_needs_command" -l fibers -d 'Paths whose requests run on fibers: while one waits for a socket, a database or a timer, the others of its worker go on, and it takes no thread [default: none]' -r
 complete -c highball -n "__fish_highball_needs_command" -l max-fibers -d 'Largest number of requests on `fibers` per worker [default: 5000]' -r
 complete -c highball -n "__fish_highball_needs_command" -l fiber-scheduler -d 'Ruby class that schedules the fibers of `fibers`, instead of Highball\'s scheduler [default: none]' -r
@@ -134,9 +134,9 @@ complete -c highball -n "__fish_highball_needs_command" -l hub-history -d 'Numbe
 complete -c highball -n "__fish_highball_needs_command" -l hub-history-time -d 'Time for which a stream keeps a message for clients that reconnect [default: 5m]' -r
 complete -c highball -n "__fish_highball_needs_command" -l hub-heartbeat -d 'Interval at which a held response without messages gets a comment, so that proxies do not close it, and Highball notices when the client has left [default: 15s]' -r
 complete -c highball -n "__fish_highball_needs_command" -l hold-cable -d 'Hold the WebSockets of [Action Cable](action-cable.md) in the server, so that they stay open while workers restart [default: on]' -r
-complete -c highball -n "__fish_highball_needs_command" -l max-cable-clients -d 'Most WebSockets of Action Cable that the server holds for the application [default: 10000]' -r
+complete -c highball -n "__fish_highball_needs_command" -l max-cable-clients -d 'Largest number of Action Cable WebSockets that the server holds for the application [default: 10000]' -r
 complete -c highball -n "__fish_highball_needs_command" -l max-cable-message -d 'Largest message that a client of Action Cable can send [default: 64k]' -r
-complete -c highball -n "__fish_highball_needs_command" -l max-cable-streams -d 'Most subscriptions of a client of Action Cable, and most streams of all its subscriptions [default: 100]' -r
+complete -c highball -n "__fish_highball_needs_command" -l max-cable-streams -d 'Largest number of subscriptions of an Action Cable client, and of streams of all its subscriptions [default: 100]' -r
 complete -c highball -n "__fish_highball_needs_command" -l max-hub -d 'Memory for the messages that streams keep, of all applications together [default: 64m]' -r
 complete -c highball -n "__fish_highball_needs_command" -l admin -d 'Address for health checks (`/livez`, `/readyz`), metrics (`/metrics`) and the dashboard (`/`) [default: none]' -r
 complete -c highball -n "__fish_highball_needs_command" -l admin-host -d 'Host name for requests to the `admin` address, besides IP addresses and `localhost` [default: IP addresses, and `localhost` with its subdomains]' -r
@@ -279,7 +279,7 @@ complete -c highball -n "__fish_highball_using_subcommand serve" -l max-tls-hand
 complete -c highball -n "__fish_highball_using_subcommand serve" -l http2-streams -d 'Largest number of open requests on an HTTP/2 connection [default: 100]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l max-queue -d 'Largest number of requests that wait for a worker [default: 1000]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l max-streams -d 'Largest number of streaming responses per worker [default: 1000]' -r
-complete -c highball -n "__fish_highball_using_subcommand serve" -l affinity -d 'Sends the requests of a session to the same worker while it lives, for applications that keep sessions in memory, such as MCP servers [default: none]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -l affinity -d 'Send the requests of a session to the same worker while it lives, for applications that keep sessions in memory, such as MCP servers [default: none]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l fibers -d 'Paths whose requests run on fibers: while one waits for a socket, a database or a timer, the others of its worker go on, and it takes no thread [default: none]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l max-fibers -d 'Largest number of requests on `fibers` per worker [default: 5000]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l fiber-scheduler -d 'Ruby class that schedules the fibers of `fibers`, instead of Highball\'s scheduler [default: none]' -r
@@ -299,9 +299,9 @@ complete -c highball -n "__fish_highball_using_subcommand serve" -l hub-history 
 complete -c highball -n "__fish_highball_using_subcommand serve" -l hub-history-time -d 'Time for which a stream keeps a message for clients that reconnect [default: 5m]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l hub-heartbeat -d 'Interval at which a held response without messages gets a comment, so that proxies do not close it, and Highball notices when the client has left [default: 15s]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l hold-cable -d 'Hold the WebSockets of [Action Cable](action-cable.md) in the server, so that they stay open while workers restart [default: on]' -r
-complete -c highball -n "__fish_highball_using_subcommand serve" -l max-cable-clients -d 'Most WebSockets of Action Cable that the server holds for the application [default: 10000]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -l max-cable-clients -d 'Largest number of Action Cable WebSockets that the server holds for the application [default: 10000]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l max-cable-message -d 'Largest message that a client of Action Cable can send [default: 64k]' -r
-complete -c highball -n "__fish_highball_using_subcommand serve" -l max-cable-streams -d 'Most subscriptions of a client of Action Cable, and most streams of all its subscriptions [default: 100]' -r
+complete -c highball -n "__fish_highball_using_subcommand serve" -l max-cable-streams -d 'Largest number of subscriptions of an Action Cable client, and of streams of all its subscriptions [default: 100]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l max-hub -d 'Memory for the messages that streams keep, of all applications together [default: 64m]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l admin -d 'Address for health checks (`/livez`, `/readyz`), metrics (`/metrics`) and the dashboard (`/`) [default: none]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l admin-host -d 'Host name for requests to the `admin` address, besides IP addresses and `localhost` [default: IP addresses, and `localhost` with its subdomains]' -r
@@ -428,7 +428,7 @@ complete -c highball -n "__fish_highball_using_subcommand doctor" -l max-tls-han
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l http2-streams -d 'Largest number of open requests on an HTTP/2 connection [default: 100]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l max-queue -d 'Largest number of requests that wait for a worker [default: 1000]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l max-streams -d 'Largest number of streaming responses per worker [default: 1000]' -r
-complete -c highball -n "__fish_highball_using_subcommand doctor" -l affinity -d 'Sends the requests of a session to the same worker while it lives, for applications that keep sessions in memory, such as MCP servers [default: none]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l affinity -d 'Send the requests of a session to the same worker while it lives, for applications that keep sessions in memory, such as MCP servers [default: none]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l fibers -d 'Paths whose requests run on fibers: while one waits for a socket, a database or a timer, the others of its worker go on, and it takes no thread [default: none]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l max-fibers -d 'Largest number of requests on `fibers` per worker [default: 5000]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l fiber-scheduler -d 'Ruby class that schedules the fibers of `fibers`, instead of Highball\'s scheduler [default: none]' -r
@@ -448,9 +448,9 @@ complete -c highball -n "__fish_highball_using_subcommand doctor" -l hub-history
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l hub-history-time -d 'Time for which a stream keeps a message for clients that reconnect [default: 5m]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l hub-heartbeat -d 'Interval at which a held response without messages gets a comment, so that proxies do not close it, and Highball notices when the client has left [default: 15s]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l hold-cable -d 'Hold the WebSockets of [Action Cable](action-cable.md) in the server, so that they stay open while workers restart [default: on]' -r
-complete -c highball -n "__fish_highball_using_subcommand doctor" -l max-cable-clients -d 'Most WebSockets of Action Cable that the server holds for the application [default: 10000]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l max-cable-clients -d 'Largest number of Action Cable WebSockets that the server holds for the application [default: 10000]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l max-cable-message -d 'Largest message that a client of Action Cable can send [default: 64k]' -r
-complete -c highball -n "__fish_highball_using_subcommand doctor" -l max-cable-streams -d 'Most subscriptions of a client of Action Cable, and most streams of all its subscriptions [default: 100]' -r
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l max-cable-streams -d 'Largest number of subscriptions of an Action Cable client, and of streams of all its subscriptions [default: 100]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l max-hub -d 'Memory for the messages that streams keep, of all applications together [default: 64m]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l admin -d 'Address for health checks (`/livez`, `/readyz`), metrics (`/metrics`) and the dashboard (`/`) [default: none]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l admin-host -d 'Host name for requests to the `admin` address, besides IP addresses and `localhost` [default: IP addresses, and `localhost` with its subdomains]' -r
@@ -578,7 +578,7 @@ complete -c highball -n "__fish_highball_using_subcommand config" -l max-tls-han
 complete -c highball -n "__fish_highball_using_subcommand config" -l http2-streams -d 'Largest number of open requests on an HTTP/2 connection [default: 100]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l max-queue -d 'Largest number of requests that wait for a worker [default: 1000]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l max-streams -d 'Largest number of streaming responses per worker [default: 1000]' -r
-complete -c highball -n "__fish_highball_using_subcommand config" -l affinity -d 'Sends the requests of a session to the same worker while it lives, for applications that keep sessions in memory, such as MCP servers [default: none]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -l affinity -d 'Send the requests of a session to the same worker while it lives, for applications that keep sessions in memory, such as MCP servers [default: none]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l fibers -d 'Paths whose requests run on fibers: while one waits for a socket, a database or a timer, the others of its worker go on, and it takes no thread [default: none]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l max-fibers -d 'Largest number of requests on `fibers` per worker [default: 5000]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l fiber-scheduler -d 'Ruby class that schedules the fibers of `fibers`, instead of Highball\'s scheduler [default: none]' -r
@@ -598,9 +598,9 @@ complete -c highball -n "__fish_highball_using_subcommand config" -l hub-history
 complete -c highball -n "__fish_highball_using_subcommand config" -l hub-history-time -d 'Time for which a stream keeps a message for clients that reconnect [default: 5m]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l hub-heartbeat -d 'Interval at which a held response without messages gets a comment, so that proxies do not close it, and Highball notices when the client has left [default: 15s]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l hold-cable -d 'Hold the WebSockets of [Action Cable](action-cable.md) in the server, so that they stay open while workers restart [default: on]' -r
-complete -c highball -n "__fish_highball_using_subcommand config" -l max-cable-clients -d 'Most WebSockets of Action Cable that the server holds for the application [default: 10000]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -l max-cable-clients -d 'Largest number of Action Cable WebSockets that the server holds for the application [default: 10000]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l max-cable-message -d 'Largest message that a client of Action Cable can send [default: 64k]' -r
-complete -c highball -n "__fish_highball_using_subcommand config" -l max-cable-streams -d 'Most subscriptions of a client of Action Cable, and most streams of all its subscriptions [default: 100]' -r
+complete -c highball -n "__fish_highball_using_subcommand config" -l max-cable-streams -d 'Largest number of subscriptions of an Action Cable client, and of streams of all its subscriptions [default: 100]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l max-hub -d 'Memory for the messages that streams keep, of all applications together [default: 64m]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l admin -d 'Address for health checks (`/livez`, `/readyz`), metrics (`/metrics`) and the dashboard (`/`) [default: none]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l admin-host -d 'Host name for requests to the `admin` address, besides IP addresses and `localhost` [default: IP addresses, and `localhost` with its subdomains]' -r
@@ -658,13 +658,13 @@ complete -c highball -n "__fish_highball_using_subcommand top" -s h -l help -d '
 complete -c highball -n "__fish_highball_using_subcommand profile" -s p -l port -d 'The server that listens on this port' -r
 complete -c highball -n "__fish_highball_using_subcommand profile" -l seconds -d 'For how long, at most 300 [default: 10]' -r
 complete -c highball -n "__fish_highball_using_subcommand profile" -l worker -d 'Only the worker with this number, as `highball status` shows it [default: all workers]' -r
-complete -c highball -n "__fish_highball_using_subcommand profile" -l mode -d 'Threads that compute (cpu), all threads that are at something (wall), threads that wait for the GVL (gvl; Ruby 3.2 or later), or where objects are made (allocations) [default: cpu]' -r -f -a "cpu\t''
+complete -c highball -n "__fish_highball_using_subcommand profile" -l mode -d 'What to sample: threads that compute (cpu), all busy threads (wall), threads that wait for the GVL (gvl; Ruby 3.2 or later), or new objects (allocations) [default: cpu]' -r -f -a "cpu\t''
 wall\t''
 gvl\t''
 allocations\t''"
 complete -c highball -n "__fish_highball_using_subcommand profile" -l group -d 'Group the samples by the method and path of their requests' -r -f -a "path\t''"
 complete -c highball -n "__fish_highball_using_subcommand profile" -s o -l output -d 'New file to write, or - for standard output [default: profile-APP.html in the current folder]' -r -F
-complete -c highball -n "__fish_highball_using_subcommand profile" -l format -d 'A page with a flame graph (html), a line for each stack (folded), or a file for these programs [default: by the file\'s name, else html]' -r -f -a "html\t''
+complete -c highball -n "__fish_highball_using_subcommand profile" -l format -d 'A page with a flame graph (html), a line for each stack (folded), or a file for pprof or speedscope [default: by the file\'s name, else html]' -r -f -a "html\t''
 folded\t''
 pprof\t''
 speedscope\t''"

@@ -236,7 +236,7 @@ fn top() -> clap::Command {
         .about("Watch a running server: its workers and their requests")
         .long_about(
             "Watch a running server: its applications, their workers, and every running request, with its age and what its \
-             thread does. Keys: up and down choose a request, Enter shows its backtrace, r restarts the \
+             thread is doing. Keys: up and down choose a request, Enter shows its backtrace, r restarts the \
              application, + and - change the number of workers, k replaces the worker of the request, q quits. If \
              standard output is not a terminal, it prints one snapshot",
         );
@@ -263,7 +263,7 @@ fn profile() -> clap::Command {
         .long("mode")
         .value_name("MODE")
         .value_parser(PossibleValuesParser::new(ProfileMode::NAMES))
-        .help("Threads that compute (cpu), all threads that are at something (wall), threads that wait for the GVL (gvl; Ruby 3.2 or later), or where objects are made (allocations) [default: cpu]");
+        .help("What to sample: threads that compute (cpu), all busy threads (wall), threads that wait for the GVL (gvl; Ruby 3.2 or later), or new objects (allocations) [default: cpu]");
     let group = Arg::new("group")
         .long("group")
         .value_name("BY")
@@ -282,13 +282,13 @@ fn profile() -> clap::Command {
         .long("format")
         .value_name("FORMAT")
         .value_parser(PossibleValuesParser::new(ProfileFormat::NAMES))
-        .help("A page with a flame graph (html), a line for each stack (folded), or a file for these programs [default: by the file's name, else html]");
+        .help("A page with a flame graph (html), a line for each stack (folded), or a file for pprof or speedscope [default: by the file's name, else html]");
     let command = clap::Command::new("profile")
         .about("Show where the time of a running application goes, as a flame graph")
         .long_about(
-            "Show where the time of a running application goes: samples its workers for some seconds, while they serve, and \
-             writes a page with a flame graph. The page needs no other file and no network. Only the user of the server and root \
-             can do this. A profile has names of methods, and paths of files, and no arguments",
+            "Show where the time of a running application goes: sample its workers for some seconds while they serve, and write a \
+             page with a flame graph. The page needs no other file and no network. Only the server's user and root can do \
+             this. A profile contains names of methods and paths of files, but no arguments",
         );
     with_selector_args(command).args([seconds, worker, mode, group, output, format])
 }

@@ -31,7 +31,7 @@ const COLUMN: usize = 26;
 const EXAMPLES: [(&str, &str); 5] = [
     ("highball", "serve the app in this folder at http://127.0.0.1:3000"),
     ("highball -e production -p 8080 /srv/blog", "serve it in production, on all addresses"),
-    ("highball doctor", "find out what keeps it from running well"),
+    ("highball doctor", "boot the app once and list its problems"),
     ("highball restart /srv/blog", "load new code without dropping requests"),
     ("highball config systemd /srv/blog", "print a unit for systemd"),
 ];

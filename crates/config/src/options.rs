@@ -381,8 +381,8 @@ static ADDRESSES: &[Opt] = &[
         default: Default::Without("none"),
         example: "X-Frame-Options: DENY",
         doc: "Header field that responses get, for all paths or for a path: `X-Frame-Options: DENY`, `/fonts/* \
-              Access-Control-Allow-Origin: *`. `NAME: VALUE` takes the place of the application's field, `+NAME: VALUE` stands \
-              beside it, and `-NAME` removes it. You can repeat it; in the file, use a list. See \
+              Access-Control-Allow-Origin: *`. `NAME: VALUE` replaces the application's field, `+NAME: VALUE` adds \
+              another, and `-NAME` removes it. You can repeat it; in the file, use a list. See \
               [response-headers.md](response-headers.md).",
     },
     Opt {
@@ -662,7 +662,7 @@ static APPLICATION: &[Opt] = &[
         doc: "Process that runs beside the application's workers, such as background jobs: a name, and a command for the shell. You \
               can repeat it. In a file, write a `[[process]]` for each, with `name` and `command`, and if you like `count`, `env`, \
               `directory`, `restart` and `stop_timeout`. Highball starts it when the application serves, restarts it with the \
-              application, and ends it with TERM. The environment variable has one in each line. See [jobs.md](jobs.md).",
+              application, and ends it with TERM. In the environment variable, write one per line. See [jobs.md](jobs.md).",
     },
     Opt {
         name: "procfile",
@@ -969,7 +969,7 @@ static TIMES: &[Opt] = &[
         default: Default::Without("none"),
         example: "/reports/*=5m",
         doc: "A different `request_timeout` for some paths. A path that ends with `*` matches all paths that begin with the \
-              rest. The longest match counts, and a full path before any of these. Highball compares the path as the client has \
+              rest. A path without `*` takes precedence, then the longest match. Highball compares the path as the client has \
               sent it. You can repeat it; in the file, use a table such as `{ \"/reports/*\" = \"5m\" }`, or a list.",
     },
     Opt {
@@ -1065,7 +1065,7 @@ static SIZES: &[Opt] = &[
         example: "500m",
         doc: "Memory for all request bodies and for responses to slow clients. Beyond it, they go to spool files at once. One of \
               several applications gets at most half of it, and one client at most half of what its application gets; \
-              `max_spool` is shared in the same way. Clients on this machine have no limit each, because they may be proxies. A \
+              `max_spool` is shared in the same way. A client on this machine has no individual limit, because it may be a proxy. A \
               proxy on another machine counts as one client, unless it reports its clients (`trusted_proxies`, \
               `proxy_protocol`).",
     },
@@ -1125,7 +1125,7 @@ static SIZES: &[Opt] = &[
         value: &Value(OrNone(AFFINITY), |f| &mut f.app.affinity),
         default: Default::Is("none"),
         example: "cookie",
-        doc: "Sends the requests of a session to the same worker while it lives, for applications that keep sessions in memory, such \
+        doc: "Send the requests of a session to the same worker while it lives, for applications that keep sessions in memory, such \
               as MCP servers. With `cookie`, Highball gives each client a cookie. With `header:Mcp-Session-Id`, the application \
               sends this header field when it begins a session, and clients send it back. See [affinity.md](affinity.md).",
     },
@@ -1318,7 +1318,8 @@ static HUB: &[Opt] = &[
         value: &Value(Count(0..=1_000_000_u32), |f| &mut f.app.limits.hub.cable_clients),
         default: Default::Is("10000"),
         example: "50000",
-        doc: "Most WebSockets of Action Cable that the server holds for the application. Further clients get 503 with `Retry-After`.",
+        doc: "Largest number of Action Cable WebSockets that the server holds for the application. Further clients get 503 with \
+              `Retry-After`.",
     },
     Opt {
         name: "max_cable_message",
@@ -1334,7 +1335,8 @@ static HUB: &[Opt] = &[
         value: &Value(Count(1..=1000_u32), |f| &mut f.app.limits.hub.cable_streams),
         default: Default::Is("100"),
         example: "20",
-        doc: "Most subscriptions of a client of Action Cable, and most streams of all its subscriptions. Further subscriptions are rejected.",
+        doc: "Largest number of subscriptions of an Action Cable client, and of streams of all its subscriptions. Further subscriptions are \
+              rejected.",
     },
     Opt {
         name: "max_hub",

@@ -303,7 +303,7 @@ fn companions(text: &mut Exposition, apps: &[App<'_>]) {
     let help = "Processes beside the workers that were started again after they had ended unasked.";
     let mut family = text.family("highball_process_restarts_total", "counter", help);
     all().for_each(|(app, one)| family.sample(&[("app", app), ("process", &one.name)], one.restarts));
-    let help = "Memory of the process beside the workers, and of those that it has started.";
+    let help = "Memory of the process beside the workers, with the processes that it has started.";
     let mut family = text.family("highball_process_memory_bytes", "gauge", help);
     for (app, one) in all() {
         if let Some(bytes) = one.memory_bytes {
