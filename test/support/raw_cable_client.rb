@@ -24,9 +24,9 @@ class RawCableClient
 
   def self.identifier(room = nil, channel: "RoomChannel") = JSON.generate({ channel: channel, room: room }.compact)
 
-  def subscribe(room = nil, channel: "RoomChannel")
+  def subscribe(room = nil, channel: "RoomChannel", **more)
     @identifier = self.class.identifier(room, channel: channel)
-    command("subscribe")
+    command("subscribe", **more)
     next_message(type: "confirm_subscription")
     self
   end

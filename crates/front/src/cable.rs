@@ -1,13 +1,16 @@
-//! WebSockets of Action Cable that the front holds. It speaks the client's protocol (`actioncable-v1-json`), and asks any worker of
-//! the application by a request about everything that only the application can know: whether a client may connect, each command,
-//! and the end. What the application remembers of a client goes back and forth with these requests. So no worker has a client.
+//! WebSockets of Action Cable that the front holds. It speaks the client's protocol (`actioncable-v1-json`, or AnyCable's extension of
+//! it), and asks any worker of the application by a request about everything that only the application can know: whether a client
+//! may connect, each command, and the end. What the application remembers of a client goes back and forth with these requests. So no
+//! worker has a client.
 //!
 //! In reading order: this file (a WebSocket: what is known of it, and what happens to it in which order); [`question`] (what a worker
-//! is asked), [`outcome`] (what it answers), and [`passing`] (what goes to another process in a hot restart).
+//! is asked), [`outcome`] (what it answers), [`history`] (what a client may have missed), and [`passing`] (what goes to another
+//! process in a hot restart).
 //!
 //! Whatever the worker is asked about a WebSocket is asked one by one, and the client is read again once the answer has come. What
 //! that says is done at once: its texts are sent, and then streams begin, from what was published since the question.
 
+mod history;
 mod outcome;
 mod passing;
 mod question;
@@ -23,6 +26,7 @@ use crate::budget::Permit;
 use crate::clock::now_ms;
 use crate::hub::{Fed, Feed, Hub, Unsubscribable};
 use crate::message::refusal::Refusal;
+use crate::message::request_start::since_1970;
 use crate::message::web_socket_frames::{self as frames, Broken, ClientFrames, Heard};
 use crate::route::app_state::AppState;
 use crate::shared::Shared;
@@ -70,6 +74,8 @@ pub(crate) struct Cable {
     frames: ClientFrames,
     waiting: VecDeque<Waiting>,
     running: Option<Running>,
+    /// The command that is under way, if it subscribes and says what the client may have missed.
+    subscribing: Option<String>,
     /// When the next ping is due, in milliseconds.
     beat_ms: u64,
     /// Whether what it ends with has been written.
@@ -146,6 +152,9 @@ impl Cable {
     ) -> Result<Box<Cable>, Unreadable> {
         let outcome = Outcome::read(answer)?;
         let mut cable = Cable::new(head, generation, app, held);
+        if outcome.shows_positions {
+            cable.feed.show_positions();
+        }
         cable.apply(outcome, after, app, out);
         cable.count(out);
         Ok(cable)
@@ -163,6 +172,7 @@ impl Cable {
             frames: ClientFrames::default(),
             waiting: VecDeque::new(),
             running: None,
+            subscribing: None,
             beat_ms: now_ms() + BEAT_MS,
             is_closed: false,
             held,
@@ -191,7 +201,8 @@ impl Cable {
         });
         let waiting = self.waiting.iter().map(|waiting| waiting.asked.text().len());
         let bytes = CABLE_BYTES + self.head.len() + self.state.len() + self.frames.held_bytes();
-        let bytes = bytes + channels.sum::<usize>() + waiting.sum::<usize>();
+        let subscribing = self.subscribing.as_ref().map_or(0, String::len);
+        let bytes = bytes + channels.sum::<usize>() + waiting.sum::<usize>() + subscribing;
         self.held.set(bytes as u64);
         if bytes > FREE_BYTES && self.held.account().free() == 0 {
             self.held.account().note_full();
@@ -232,6 +243,7 @@ impl Cable {
         let until_ms = self.go_on(context, app, shared, out);
         match until_ms {
             _ if !out.is_empty() || self.is_closed => Next::Sent,
+            _ if self.feed.is_replaying() && self.waiting.len() < MOST_WAITING => Next::Sent,
             Some(until_ms) => Next::Nothing { until_ms: until_ms.min(self.beat_ms) },
             None => Next::Read { until_ms: self.beat_ms },
         }
@@ -288,6 +300,9 @@ impl Cable {
     /// Asks a worker the next question, if one takes it.
     fn ask_next(&mut self, app: &Rc<AppState>, shared: &Shared, out: &mut Vec<u8>) {
         let Some(mut waiting) = self.waiting.pop_front() else { return };
+        if self.answer_here(&waiting.asked) {
+            return;
+        }
         let text = waiting.asked.text();
         let (kind, is_repeatable, channel) = match &waiting.asked {
             Asked::Internal(_) => ("internal", true, None),
@@ -299,7 +314,8 @@ impl Cable {
                 if let (true, None, Some(identifier)) = (subscribes, channel, identifier) {
                     if self.channels.len() >= self.hub().limits().cable_streams as usize {
                         self.hub().note_rejected_subscription(&app.settings().name);
-                        return out.extend_from_slice(&frames::text(&rejection(identifier)));
+                        return out
+                            .extend_from_slice(&frames::text(&notice(identifier, "reject_subscription")));
                     }
                 }
                 ("command", command.is_some_and(|command| command.command != "message"), channel)
@@ -312,7 +328,10 @@ impl Cable {
             text,
         };
         match question.ask(&self.head, self.generation, is_repeatable, app, shared) {
-            Ok(running) => self.running = Some(running),
+            Ok(running) => {
+                self.subscribing = self.with_history(waiting.asked);
+                self.running = Some(running);
+            }
             Err(why) => {
                 let since_ms = *waiting.since_ms.get_or_insert_with(now_ms);
                 waiting.again_ms = now_ms() + PAUSE_MS;
@@ -357,7 +376,7 @@ impl Cable {
             }
             Ok(()) if outcome.restart => self.restart(out),
             Ok(()) if outcome.close => self.close(frames::NORMAL, "", out),
-            Ok(()) => {}
+            Ok(()) => self.begin_with_history(),
         }
     }
 
@@ -485,14 +504,13 @@ impl Asked {
 
 /// As Action Cable sends it.
 fn ping() -> String {
-    let seconds = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    format!(r#"{{"type":"ping","message":{}}}"#, seconds.unwrap_or_default().as_secs())
+    format!(r#"{{"type":"ping","message":{}}}"#, since_1970().as_secs())
 }
 
-/// As Action Cable rejects a subscription.
-fn rejection(identifier: &str) -> String {
+/// A message about a subscription, such as that it is rejected.
+fn notice(identifier: &str, kind: &str) -> String {
     let identifier = serde_json::Value::from(identifier);
-    format!(r#"{{"identifier":{identifier},"type":"reject_subscription"}}"#)
+    format!(r#"{{"identifier":{identifier},"type":"{kind}"}}"#)
 }
 
 #[cfg(test)]
@@ -514,9 +532,10 @@ mod tests {
     }
 
     #[test]
-    fn a_rejection_is_json_whatever_the_identifier_is() {
+    fn a_notice_is_json_whatever_the_identifier_is() {
         for identifier in ["", "a\"b\\", "\n\u{0}\u{2028}", r#"{"channel":"A"}"#] {
-            let read: serde_json::Value = serde_json::from_str(&rejection(identifier)).unwrap();
+            let read: serde_json::Value =
+                serde_json::from_str(&notice(identifier, "reject_subscription")).unwrap();
             assert_eq!(read["identifier"], identifier);
             assert_eq!(read["type"], "reject_subscription");
         }

@@ -3,9 +3,9 @@
 //!
 //! In reading order: this file (publishing, subscribing, limits); [`message`] (a message as an event, and its id); [`streams`]
 //! (the messages that each stream keeps); [`subscription`] (one client's position); [`listener`] (the position of a process that
-//! receives messages of many streams); [`feed`] (the position of a WebSocket of Action Cable); [`cables`] (the number of these, and
-//! whether they can be held); [`fan_out`] (waking subscribers, a few in each turn of the event loop); [`inheritance`] (what a new
-//! process takes over in a hot restart).
+//! receives messages of many streams); [`feed`] (the position of a WebSocket of Action Cable); [`replay`] (what its client has
+//! missed); [`cables`] (the number of these, and whether they can be held); [`fan_out`] (waking subscribers, a few in each turn of
+//! the event loop); [`inheritance`] (what a new process takes over in a hot restart).
 //!
 //! A message has one copy in memory, in its stream. A subscriber has a position, which is the number of its next message, and
 //! no buffer: its connection takes messages from the streams when the client reads. So replay and new messages share one path,
@@ -21,6 +21,7 @@ mod feed;
 mod inheritance;
 mod listener;
 mod message;
+mod replay;
 mod streams;
 mod subscription;
 
@@ -44,6 +45,7 @@ pub(crate) use feed::{Fed, Feed};
 pub(crate) use inheritance::{Estate, Inheritance};
 pub(crate) use listener::Listener;
 pub(crate) use message::{Draft, EventId};
+pub(crate) use replay::Missed;
 pub(crate) use subscription::{Subscription, Taken};
 
 use cables::Cables;

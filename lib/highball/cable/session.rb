@@ -23,7 +23,7 @@ module Highball
         @socket.open
         invoke(:handle_open)
         outcome = { state: state, internal: names(@server.pubsub.internal), transmit: @socket.transmissions,
-                    close: @socket.closed? || @socket.transmissions.empty? }
+                    close: @socket.closed? || @socket.transmissions.empty?, shows_positions: @socket.extended? }
         raise Unsupported, @unsupported if @unsupported
 
         [101, @socket.fields, [JSON.generate(outcome)]]

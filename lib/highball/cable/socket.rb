@@ -8,6 +8,10 @@ module Highball
     class Socket
       GUID = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11" # RFC 6455, section 1.3
 
+      # AnyCable's extension of the protocol, which the front knows.
+      EXTENDED = "actioncable-v1-ext-json"
+      WELCOME = '{"type":"welcome"}'
+
       # The answer by which a connection accepts a WebSocket; Session makes the true one.
       ACCEPTED = [101, {}.freeze, [].freeze].freeze
 
@@ -33,7 +37,7 @@ module Highball
       def transmit(text)
         return false if @is_closed
 
-        @transmissions << text
+        @transmissions << (extended? && text == WELCOME ? welcome : text)
         true
       end
 
@@ -44,8 +48,11 @@ module Highball
       # The protocol that both sides speak, or nil.
       def protocol
         offered = @env["HTTP_SEC_WEBSOCKET_PROTOCOL"].to_s.split(/ *, */)
-        offered.find { |name| ::ActionCable::INTERNAL[:protocols].include?(name) }
+        offered.find { |name| name == EXTENDED || ::ActionCable::INTERNAL[:protocols].include?(name) }
       end
+
+      # Whether the client is to know where each message is in its stream.
+      def extended? = protocol == EXTENDED
 
       # The header fields that accept it.
       def fields
@@ -53,6 +60,11 @@ module Highball
         { "upgrade" => "websocket", "connection" => "Upgrade", "sec-websocket-accept" => [digest].pack("m0"),
           "sec-websocket-protocol" => protocol, ANSWER => "1" }.compact
       end
+
+      private
+
+      # (No session is restored by its id. Clients want one.)
+      def welcome = JSON.generate(type: "welcome", sid: Random.urandom(16).unpack1("H*"))
     end
   end
 end

@@ -13,6 +13,9 @@ pub(super) struct Outcome {
     /// What the application remembers of the client; `None`: the same as before.
     #[serde(default)]
     pub(super) state: Option<Box<str>>,
+    /// Whether the client is to know where each message is in its stream. (It has connected now.)
+    #[serde(default)]
+    pub(super) shows_positions: bool,
     /// Texts for the client, in their order.
     #[serde(default)]
     pub(super) transmit: Vec<String>,

@@ -13,7 +13,7 @@ use crate::succession::message::{AnyBytes, PassedCable, PassedChannel, PassedCli
 impl Cable {
     /// Whether another process can go on with it.
     pub(crate) fn may_be_passed(&self) -> bool {
-        let is_at_rest = self.waiting.is_empty() && self.running.is_none();
+        let is_at_rest = self.waiting.is_empty() && self.running.is_none() && !self.feed.is_replaying();
         let is_between = self.feed.is_between_frames() && self.frames.is_between_messages();
         is_at_rest && is_between && !self.is_closed
     }
@@ -33,6 +33,7 @@ impl Cable {
             fields: fields(&self.head).map(|(name, value)| (name.into(), value.into())).collect(),
             state: self.state.clone().into(),
             channels: self.channels.iter().map(channel).collect(),
+            shows_positions: self.feed.shows_positions(),
             internal: self.feed.positions(&self.internal),
             beat_ms: self.beat_ms,
             sent_bytes: self.sent_bytes,
@@ -53,6 +54,9 @@ impl Cable {
         let mut cable = Cable::new(head.into_boxed_slice(), 0, app, held);
         cable.state = passed.state.as_str().into();
         (cable.beat_ms, cable.sent_bytes) = (passed.beat_ms, passed.sent_bytes);
+        if passed.shows_positions {
+            cable.feed.show_positions();
+        }
         let internal = Rc::clone(&cable.internal);
         passed.internal.iter().try_for_each(|line| cable.feed.go_on_at(&internal, line))?;
         for PassedChannel { identifier, state, wrap, lines } in &passed.channels {

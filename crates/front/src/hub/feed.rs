@@ -1,10 +1,11 @@
 //! What a WebSocket of Action Cable gets: the messages of streams that its channels start and stop, each as a text frame that
 //! names the channel. Like a subscriber, it has a position in each stream and no buffer.
 
+use std::borrow::Cow;
 use std::rc::Rc;
 use std::task::Waker;
 
-use super::message::is_stream_name;
+use super::message::{is_stream_name, EventId};
 use super::streams::{Seat, Stream};
 use super::{Hub, Unsubscribable};
 use crate::message::web_socket_frames::Header;
@@ -13,24 +14,39 @@ use crate::succession::message::{AnyBytes, PassedLine};
 /// The streams of a WebSocket.
 #[derive(Debug)]
 pub(crate) struct Feed {
-    hub: Rc<Hub>,
+    pub(super) hub: Rc<Hub>,
     key: u64,
     seat: Rc<Seat>,
-    lines: Vec<FeedLine>,
+    pub(super) lines: Vec<FeedLine>,
     /// The message that was begun.
     begun: Option<Begun>,
+    /// Whether each message says where it is in its stream.
+    shows_positions: bool,
+    /// Frames that follow once all lines that have gone back are where they were.
+    pub(super) behind_replay: Vec<u8>,
 }
 
 /// A stream, for a channel.
 #[derive(Debug)]
-struct FeedLine {
-    stream: Rc<Stream>,
+pub(super) struct FeedLine {
+    pub(super) stream: Rc<Stream>,
     /// What stands before the data of each message. Empty: a worker is asked what to do with it.
-    wrap: Rc<str>,
+    pub(super) wrap: Rc<str>,
+    /// Number of the first message that the client gets, or has got.
+    pub(super) first: u64,
     /// Number of the next message.
-    next: u64,
+    pub(super) next: u64,
     /// The last message that the stream had lost when the channel came.
     lost: u64,
+    /// Set while it sends what came before `first`.
+    pub(super) replay: Option<Replay>,
+}
+
+/// A line goes back to messages before its first one. From the number `until` on, the client has got everything before `then`.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Replay {
+    pub(super) until: u64,
+    pub(super) then: u64,
 }
 
 /// A message of which a part was taken. It is sent to its end also if its channel has stopped the stream.
@@ -41,6 +57,8 @@ struct Begun {
     /// Bytes of its data that were taken, and that were not.
     taken: usize,
     rest: usize,
+    /// What stands behind the data.
+    end: Cow<'static, [u8]>,
 }
 
 /// What was taken.
@@ -56,7 +74,7 @@ pub(crate) enum Fed {
     Behind,
 }
 
-/// What stands behind the data.
+/// What stands behind the data of a message that does not say where it is.
 const END: &[u8] = b"}";
 
 impl Hub {
@@ -64,8 +82,15 @@ impl Hub {
     pub(crate) fn feed(self: &Rc<Self>) -> Feed {
         self.cable_begins();
         self.last_key.set(self.last_key.get() + 1);
-        let (hub, key) = (Rc::clone(self), self.last_key.get());
-        Feed { hub, key, seat: Rc::default(), lines: Vec::new(), begun: None }
+        Feed {
+            hub: Rc::clone(self),
+            key: self.last_key.get(),
+            seat: Rc::default(),
+            lines: Vec::new(),
+            begun: None,
+            shows_positions: false,
+            behind_replay: Vec::new(),
+        }
     }
 }
 
@@ -77,11 +102,31 @@ impl FeedLine {
     fn is_behind(&self) -> bool {
         self.stream.lost() > self.lost && self.stream.lost() >= self.next
     }
+
+    /// Goes on with this message. What was sent before is passed over.
+    pub(super) fn go_to(&mut self, next: u64) {
+        self.next = next;
+        if let Some(Replay { until, then }) = self.replay {
+            if self.stream.first_from(next).is_none_or(|number| number >= until) {
+                self.next = then;
+                self.replay = None;
+            }
+        }
+    }
 }
 
 impl Feed {
     pub(crate) fn hub(&self) -> &Rc<Hub> {
         &self.hub
+    }
+
+    /// From now on, each message says where it is in its stream.
+    pub(crate) fn show_positions(&mut self) {
+        self.shows_positions = true;
+    }
+
+    pub(crate) fn shows_positions(&self) -> bool {
+        self.shows_positions
     }
 
     /// The task that is woken for messages from now on.
@@ -119,7 +164,8 @@ impl Feed {
         stream.seat(self.key, &self.seat);
         hub.count_bytes();
         let lost = stream.lost();
-        self.lines.push(FeedLine { stream, wrap: Rc::clone(wrap), next: after + 1, lost });
+        let first = after + 1;
+        self.lines.push(FeedLine { stream, wrap: Rc::clone(wrap), first, next: first, lost, replay: None });
         Ok(())
     }
 
@@ -128,6 +174,7 @@ impl Feed {
         let of_channel = self.lines.iter().filter(|line| Rc::ptr_eq(&line.wrap, wrap));
         let position = |line: &FeedLine| PassedLine {
             stream: line.stream.name().into(),
+            first: Some(line.first),
             next: line.next.max(line.lost + 1),
             lost: line.stream.lost(),
         };
@@ -139,7 +186,7 @@ impl Feed {
     /// # Errors
     /// There is no room for the stream, or its name is none.
     pub(crate) fn go_on_at(&mut self, wrap: &Rc<str>, position: &PassedLine) -> Result<(), Unsubscribable> {
-        let PassedLine { stream: AnyBytes(name), next, lost } = position;
+        let PassedLine { stream: AnyBytes(name), first, next, lost } = position;
         if !is_stream_name(name) {
             return Err(Unsubscribable::Field("names a stream that is none"));
         }
@@ -149,7 +196,8 @@ impl Feed {
         stream.seat(self.key, &self.seat);
         self.hub.count_bytes();
         let lost = stream.lost().min(next.saturating_sub(1));
-        self.lines.push(FeedLine { stream, wrap: Rc::clone(wrap), next: *next, lost });
+        let (wrap, first) = (Rc::clone(wrap), first.unwrap_or(*next).min(*next));
+        self.lines.push(FeedLine { stream, wrap, first, next: *next, lost, replay: None });
         Ok(())
     }
 
@@ -183,6 +231,17 @@ impl Feed {
         self.begun.is_none()
     }
 
+    /// Whether something of a replay is to be taken.
+    pub(crate) fn is_replaying(&self) -> bool {
+        !self.behind_replay.is_empty()
+    }
+
+    /// Returns what follows behind a replay, at the end of that.
+    fn take_behind_replay(&mut self) -> Option<Vec<u8>> {
+        let is_at_end = self.is_replaying() && self.lines.iter().all(|line| line.replay.is_none());
+        is_at_end.then(|| std::mem::take(&mut self.behind_replay))
+    }
+
     /// Calls `write` with the next pieces of frames, up to about `most` bytes.
     pub(crate) fn take(&mut self, most: usize, mut write: impl FnMut(&[u8])) -> Fed {
         if self.is_behind() {
@@ -191,6 +250,11 @@ impl Feed {
         let mut bytes = 0;
         while bytes < most {
             if self.begun.is_none() {
+                if let Some(frames) = self.take_behind_replay() {
+                    write(&frames);
+                    bytes += frames.len();
+                    continue;
+                }
                 match self.begin(bytes == 0, &mut write) {
                     Beginning::Of(header_bytes) => bytes += header_bytes,
                     Beginning::ForWorker(data) => return Fed::ForWorker(data),
@@ -219,18 +283,22 @@ impl Feed {
             if !may_ask {
                 return Beginning::Nothing;
             }
-            line.next = number + 1;
+            line.go_to(number + 1);
             let data = line.stream.with(number, |message| message.data().collect::<Vec<_>>().concat());
             return data.map_or(Beginning::Nothing, Beginning::ForWorker);
         }
-        line.next = number + 1;
+        line.go_to(number + 1);
         let length = line.stream.with(number, |message| message.data().map(<[u8]>::len).sum());
         let Some(length) = length else { return Beginning::Nothing };
-        let header = Header::of_text(line.wrap.len() + length + END.len());
+        let end = match self.shows_positions {
+            true => Cow::Owned(position_text(line.stream.name(), self.hub.id(number))),
+            false => Cow::Borrowed(END),
+        };
+        let header = Header::of_text(line.wrap.len() + length + end.len());
         write(&header);
         write(line.wrap.as_bytes());
         let header_bytes = header.len() + line.wrap.len();
-        self.begun = Some(Begun { stream: Rc::clone(&line.stream), number, taken: 0, rest: length });
+        self.begun = Some(Begun { stream: Rc::clone(&line.stream), number, taken: 0, rest: length, end });
         Beginning::Of(header_bytes)
     }
 
@@ -254,12 +322,19 @@ impl Feed {
         begun.taken += bytes;
         begun.rest -= bytes;
         if begun.rest == 0 {
+            write(&begun.end);
+            bytes += begun.end.len();
             self.begun = None;
-            write(END);
-            bytes += END.len();
         }
         Some(bytes)
     }
+}
+
+/// The end of a message that says where it is, as AnyCable's clients read it.
+fn position_text(stream: &[u8], id: EventId) -> Vec<u8> {
+    let stream = serde_json::Value::from(String::from_utf8_lossy(stream));
+    let (epoch, number) = (id.epoch_text(), id.number);
+    format!(r#","stream_id":{stream},"epoch":"{epoch}","offset":{number}}}"#).into_bytes()
 }
 
 /// How a message begins.

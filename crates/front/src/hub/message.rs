@@ -67,9 +67,19 @@ impl EventId {
     /// Reads a `Last-Event-ID`. Returns `None` if it is not from a hub.
     pub(super) fn parse(text: &[u8]) -> Option<EventId> {
         let (epoch, number) = std::str::from_utf8(text.trim_ascii()).ok()?.split_once('-')?;
-        let is_written_here = epoch.len() == 16 && number.bytes().all(|byte| byte.is_ascii_digit());
+        let is_written_here = number.bytes().all(|byte| byte.is_ascii_digit());
+        EventId::of(epoch, number.parse().ok()?).filter(|_| is_written_here)
+    }
+
+    /// Returns the id of a message in the epoch with this text. `None`: that is of no hub.
+    pub(crate) fn of(epoch: &str, number: u64) -> Option<EventId> {
+        let is_written_here = epoch.len() == 16;
         let epoch = u64::from_str_radix(epoch, 16).ok().filter(|_| is_written_here)?;
-        Some(EventId { epoch, number: number.parse().ok()? })
+        Some(EventId { epoch, number })
+    }
+
+    pub(super) fn epoch_text(self) -> String {
+        format!("{:016x}", self.epoch)
     }
 }
 

@@ -81,6 +81,12 @@ impl Stream {
         kept.get(kept.partition_point(|message| message.number < number)).map(|message| message.number)
     }
 
+    /// Returns the number of the first kept message that was published at this time or later, in milliseconds.
+    pub(super) fn first_since(&self, at_ms: u64) -> Option<u64> {
+        let kept = self.kept.borrow();
+        kept.get(kept.partition_point(|message| message.at_ms < at_ms)).map(|message| message.number)
+    }
+
     /// Calls `read` with the text of this message, if it is kept.
     pub(super) fn read(&self, number: u64, read: impl FnOnce(&[u8])) {
         self.with(number, |message| read(&message.text));

@@ -536,6 +536,223 @@ proptest! {
     }
 }
 
+// --- What clients of WebSockets have missed --------------------------------------------------------------
+
+/// A WebSocket that says where its messages are, and has these streams from now on.
+fn feed_with_positions(hub: &Rc<Hub>, wrap: &Rc<str>, streams: &[&str]) -> Feed {
+    let mut feed = hub.feed();
+    feed.show_positions();
+    feed.set(wrap, &names(streams), hub.last()).unwrap();
+    feed
+}
+
+fn missed(after: &[(&str, u64)]) -> Missed {
+    let id = |number| Some(EventId { epoch: EPOCH, number });
+    let after = after.iter().map(|(stream, number)| ((*stream).to_owned(), id(*number)));
+    Missed { after: after.collect(), since_ms: None }
+}
+
+/// The numbers of messages; 0: what follows behind a replay.
+fn offsets(texts: &[String]) -> Vec<u64> {
+    let offset = |text: &String| serde_json::from_str::<serde_json::Value>(text).unwrap()["offset"].as_u64();
+    texts.iter().map(|text| offset(text).unwrap_or(0)).collect()
+}
+
+/// Whether a client has got everything, and what it has got.
+fn replayed(feed: &mut Feed, wrap: &Rc<str>, missed: &Missed) -> (bool, Vec<u64>) {
+    let is_whole = feed.replay(wrap, missed);
+    feed.add_behind_replay(b"\x81\x02{}");
+    (is_whole, offsets(&fed(feed, 1).0))
+}
+
+#[test]
+fn a_web_socket_says_where_each_message_is_in_its_stream() {
+    let hub = hub();
+    let one = wrap("1");
+    let mut feed = feed_with_positions(&hub, &one, &["a \"b\""]);
+    publish(&hub, "a \"b\"", "[1,\n2]").unwrap();
+    let expected = "{\"identifier\":\"1\",\"message\":[1,\n2],\"stream_id\":\"a \\\"b\\\"\",\"epoch\":\"000000000000feed\",\"offset\":1}";
+    assert_eq!(fed(&mut feed, 1), (vec![expected.into()], None));
+}
+
+#[test]
+fn a_client_that_comes_back_gets_what_it_has_missed_in_order_and_once() {
+    let hub = hub();
+    let (one, two) = (wrap("1"), wrap("2"));
+    for stream in ["a", "b", "a"] {
+        publish(&hub, stream, "0").unwrap();
+    }
+    let mut feed = feed_with_positions(&hub, &one, &["a", "b"]);
+    feed.set(&two, &names(&["a"]), hub.last()).unwrap();
+    publish(&hub, "a", "4").unwrap(); // before the client asks
+    assert_eq!(replayed(&mut feed, &one, &missed(&[("a", 1), ("b", 0)])), (true, vec![2, 3, 0, 4, 4]));
+    for again in [&[("a", 1)][..], &[("a", 4), ("b", 2)], &[("a", 2), ("b", 0)]] {
+        assert_eq!(replayed(&mut feed, &one, &missed(again)), (true, vec![0]));
+    }
+    assert_eq!(replayed(&mut feed, &one, &missed(&[("a", 0)])), (true, vec![1, 0]), "that it had not got");
+    // It has got a newer message of the other channel.
+    assert_eq!(replayed(&mut feed, &two, &missed(&[("a", 1)])), (true, vec![3, 0]));
+    publish(&hub, "a", "5").unwrap();
+    assert_eq!(offsets(&fed(&mut feed, 1000).0), [5, 5]);
+}
+
+#[test]
+fn a_client_can_name_a_time() {
+    let hub = hub();
+    let one = wrap("1");
+    publish(&hub, "a", "1").unwrap();
+    publish(&hub, "b", "2").unwrap();
+    let mut feed = feed_with_positions(&hub, &one, &["a", "b"]);
+    let since = |since_ms| Missed { since_ms: Some(since_ms), ..missed(&[("b", 2)]) };
+    assert_eq!(replayed(&mut feed, &one, &since(u64::MAX)), (true, vec![0]));
+    assert_eq!(replayed(&mut feed, &one, &since(0)), (true, vec![1, 0]), "of b it has everything");
+    assert_eq!(replayed(&mut feed, &one, &since(0)), (true, vec![0]));
+}
+
+#[test]
+fn a_client_learns_that_it_cannot_get_everything() {
+    let hub = hub();
+    let one = wrap("1");
+    for _ in 0..6 {
+        publish(&hub, "a", "0").unwrap();
+    }
+    publish(&hub, "b", "0").unwrap();
+    let mut feed = feed_with_positions(&hub, &one, &["a", "b"]);
+    let of = |id| Missed { after: [("a".to_owned(), id)].into(), since_ms: None };
+    let nothing = (false, vec![0]);
+    assert_eq!(replayed(&mut feed, &one, &missed(&[("a", 1)])), nothing, "the second is lost");
+    assert_eq!(replayed(&mut feed, &one, &missed(&[("a", 8)])), nothing, "there is no such message yet");
+    assert_eq!(replayed(&mut feed, &one, &of(Some(EventId { epoch: 1, number: 5 }))), nothing);
+    assert_eq!(replayed(&mut feed, &one, &of(None)), nothing);
+    assert_eq!(replayed(&mut feed, &one, &missed(&[("a", u64::MAX)])), nothing);
+    assert_eq!(replayed(&mut feed, &one, &missed(&[("c", 0)])), nothing, "it has no such stream");
+    assert_eq!(replayed(&mut feed, &wrap("1"), &missed(&[("a", 5)])), nothing, "that is another channel");
+    assert_eq!(replayed(&mut feed, &one, &missed(&[("a", 1), ("b", 6)])), (false, vec![7, 0]));
+    assert_eq!(replayed(&mut feed, &one, &missed(&[("a", 2)])), (true, vec![3, 4, 5, 6, 0]));
+}
+
+#[test]
+fn a_client_that_is_too_slow_for_its_replay_is_behind() {
+    let hub = hub();
+    let one = wrap("1");
+    for _ in 0..4 {
+        publish(&hub, "a", "0").unwrap();
+    }
+    let mut feed = feed_with_positions(&hub, &one, &["a"]);
+    assert!(feed.replay(&one, &missed(&[("a", 0)])));
+    feed.add_behind_replay(b"\x81\x02{}");
+    assert!(matches!(feed.take(1, |_| {}), Fed::Bytes(_)));
+    publish(&hub, "a", "0").unwrap();
+    assert!(!feed.is_behind(), "the first was begun");
+    publish(&hub, "a", "0").unwrap();
+    assert_eq!(feed.take(1, |_| panic!()), Fed::Behind);
+}
+
+#[test]
+fn a_new_process_knows_what_a_client_has_got() {
+    let (old, new) = (hub(), hub_of_new_process());
+    let one = wrap("1");
+    publish(&old, "a", "1").unwrap();
+    let mut feed = feed_with_positions(&old, &one, &["a"]);
+    publish(&old, "a", "2").unwrap();
+    fed(&mut feed, 1000);
+    inherit(&old, &new);
+    let mut next = new.feed();
+    next.show_positions();
+    feed.positions(&one).iter().for_each(|position| next.go_on_at(&one, position).unwrap());
+    assert_eq!(replayed(&mut next, &one, &missed(&[("a", 0)])), (true, vec![1, 0]));
+    publish(&new, "a", "3").unwrap();
+    assert_eq!(offsets(&fed(&mut next, 1000).0), [NEXT + 1]);
+}
+
+/// Something that happens to a client whose network fails.
+#[derive(Debug, Clone)]
+enum Luck {
+    Publish(usize),
+    Take(usize),
+    Cut,
+    Ask,
+}
+
+fn luck() -> impl Strategy<Value = Luck> {
+    prop_oneof![
+        6 => (0..3_usize).prop_map(Luck::Publish),
+        6 => (1..300_usize).prop_map(Luck::Take),
+        1 => Just(Luck::Cut),
+        1 => Just(Luck::Ask),
+    ]
+}
+
+/// A client of the first two streams: its positions, and the numbers of its messages.
+struct Returning {
+    feed: Feed,
+    bytes: Vec<u8>,
+    positions: BTreeMap<&'static str, u64>,
+    numbers: Vec<u64>,
+}
+
+impl Returning {
+    fn ask(&mut self, wrap: &Rc<str>) {
+        let after: Vec<(&str, u64)> =
+            self.positions.iter().map(|(stream, number)| (*stream, *number)).collect();
+        assert!(self.feed.replay(wrap, &missed(&after)));
+        self.feed.add_behind_replay(b"\x81\x02{}");
+    }
+
+    /// Reads, and notes what is new.
+    fn take(&mut self, most: usize, so_far: &mut usize) -> Fed {
+        let Returning { feed, bytes, .. } = self;
+        let end = feed.take(most, |piece| bytes.extend_from_slice(piece));
+        let texts = texts(&self.bytes);
+        for text in &texts[*so_far..] {
+            let read: serde_json::Value = serde_json::from_str(text).unwrap();
+            if let Some(number) = read["offset"].as_u64() {
+                let stream = STREAMS.into_iter().find(|name| read["stream_id"] == **name).unwrap();
+                self.positions.insert(stream, number);
+                self.numbers.push(number);
+            }
+        }
+        *so_far = texts.len();
+        end
+    }
+}
+
+proptest! {
+    /// Over any number of connections that break anywhere, in the middle of frames, of replays and of questions.
+    #[test]
+    fn no_message_is_lost_doubled_or_reordered_over_connections_that_break(steps in prop::collection::vec(luck(), 1..150)) {
+        let hub = hub_with(HubLimits { history: 1000, ..LIMITS }, 1 << 20);
+        let one = wrap("1");
+        let feed = |hub: &Rc<Hub>| feed_with_positions(hub, &one, &["a", "b"]);
+        let mut expected = Vec::new();
+        let (positions, numbers) = ([("a", 0), ("b", 0)].into(), Vec::new());
+        let mut client = Returning { feed: feed(&hub), bytes: Vec::new(), positions, numbers };
+        let mut so_far = 0;
+        for step in steps {
+            match step {
+                Luck::Publish(stream) => {
+                    let number = publish(&hub, STREAMS[stream], "\"x\"").unwrap();
+                    if stream < 2 {
+                        expected.push(number);
+                    }
+                }
+                Luck::Take(most) => {
+                    client.take(most, &mut so_far);
+                }
+                Luck::Cut => {
+                    client.feed = feed(&hub);
+                    client.bytes.clear();
+                    so_far = 0;
+                    client.ask(&one);
+                }
+                Luck::Ask => client.ask(&one),
+            }
+        }
+        while client.take(100, &mut so_far) != Fed::Nothing {}
+        prop_assert_eq!(client.numbers, expected);
+    }
+}
+
 // --- Hot restarts ---------------------------------------------------------------------------------------
 
 /// Number before the first message of a new process.
@@ -591,7 +808,7 @@ fn without_an_inheritance_clients_learn_that_messages_are_missing() {
     let mut client = subscribe(&new, "a", Some(&id(4)));
     assert_eq!(take(&mut client, 1), Got { gap: Some("expired".into()), ..numbers(&[NEXT + 1]) });
     let mut feed = new.feed();
-    let position = PassedLine { stream: b"a"[..].into(), next: 5, lost: 0 };
+    let position = PassedLine { stream: b"a"[..].into(), first: None, next: 5, lost: 0 };
     feed.go_on_at(&wrap("1"), &position).unwrap();
     assert_eq!(fed(&mut feed, 1000), (vec![], Some(Fed::Behind)));
 }

@@ -42,7 +42,8 @@ pub(crate) fn now() -> String {
     since_1970().as_millis().to_string()
 }
 
-fn since_1970() -> Duration {
+/// The time since 1970 began.
+pub(crate) fn since_1970() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 

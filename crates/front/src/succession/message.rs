@@ -72,6 +72,9 @@ pub(crate) struct PassedCable {
     /// What the application remembers of the client.
     pub(crate) state: String,
     pub(crate) channels: Vec<PassedChannel>,
+    /// Whether each message says where it is in its stream.
+    #[serde(default)]
+    pub(crate) shows_positions: bool,
     /// Streams of messages for the client itself.
     pub(crate) internal: Vec<PassedLine>,
     /// When the next ping is due, in milliseconds of CLOCK_MONOTONIC.
@@ -95,6 +98,9 @@ pub(crate) struct PassedChannel {
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct PassedLine {
     pub(crate) stream: AnyBytes,
+    /// Number of the first message that the client has got, or gets.
+    #[serde(default)]
+    pub(crate) first: Option<u64>,
     /// Number of the next message.
     pub(crate) next: u64,
     /// Number of the last message that the stream has dropped.
