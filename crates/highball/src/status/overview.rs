@@ -209,6 +209,7 @@ fn app_overview(
         workers: report.map_or_else(Vec::new, |report| report.workers.iter().map(worker).collect()),
         companions: report.map_or_else(Vec::new, |report| report.companions.clone()),
         kernel_limits: None, // the same
+        hub: load.hub,
         queue: load.queue,
         answered: load.figures.requests.iter().map(|(_, _, count)| count).sum(),
         failed: load.figures.requests.iter().filter(|row| row.1 == "5xx").map(|row| row.2).sum(),

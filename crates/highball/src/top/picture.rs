@@ -10,7 +10,7 @@ use crate::status::overview::report::{
     AppOverview, DiagnosisOverview, Overview, RequestOverview, WorkerOverview,
 };
 use crate::status::overview::words::{age, at_most, duration, number, or_dash};
-use highball_link::{CompanionProcess, KernelLimitsReport, CPU_MAX};
+use highball_link::{CompanionProcess, HubReport, KernelLimitsReport, CPU_MAX};
 use highball_text::{counted, visible};
 use std::fmt::Display;
 
@@ -53,6 +53,14 @@ const LIMITS: &[Column] = &[
     right("THROTTLED", 10, 3),
     right("OOM KILLS", 10, 4),
 ];
+const HELD: &[Column] = &[
+    left("HELD", 20, 0),
+    right("WEBSOCKETS", 10, 1),
+    right("RESPONSES", 10, 2),
+    right("STREAMS", 8, 4),
+    right("MESSAGES/S", 10, 3),
+    right("SLOW CLOSED", 12, 5),
+];
 
 /// Returns the snapshot as text.
 pub(super) fn text(history: &History, backtraces: bool) -> String {
@@ -63,6 +71,11 @@ pub(super) fn text(history: &History, backtraces: bool) -> String {
     let limits = limits_table(history, now);
     if !limits.rows.is_empty() {
         lines.extend(limits.text());
+        lines.push(String::new());
+    }
+    let held = held_table(history, now, usize::MAX).0;
+    if !held.rows.is_empty() {
+        lines.extend(held.text());
         lines.push(String::new());
     }
     lines.extend(worker_table(history, now, usize::MAX).0.text());
@@ -165,6 +178,26 @@ pub(super) fn limits_table(history: &History, now: &Overview) -> Table {
         Row { cells: vec![app.name.clone(), memory, cpu, throttled, kills], note }
     };
     Table { columns: LIMITS, rows: limited.map(row).collect() }
+}
+
+/// Returns a row for each application that holds responses or WebSockets, those with the most first; and how many are left out.
+pub(super) fn held_table(history: &History, now: &Overview, room: usize) -> (Table, usize) {
+    let mut all: Vec<_> = now.apps.iter().filter_map(|app| Some((app, app.hub_in_use()?))).collect();
+    all.sort_by_key(|(_, hub)| std::cmp::Reverse(hub.held + hub.cable_clients));
+    let left_out = all.len().saturating_sub(room);
+    all.truncate(room);
+    let row = |(app, hub): &(&AppOverview, &HubReport)| Row {
+        cells: vec![
+            app.name.clone(),
+            hub.cable_clients.to_string(),
+            hub.held.to_string(),
+            hub.streams.to_string(),
+            number(history.rate(app, AppOverview::published)),
+            hub.slow_closed.to_string(),
+        ],
+        note: String::new(),
+    };
+    (Table { columns: HELD, rows: all.iter().map(row).collect() }, left_out)
 }
 
 /// Returns a row for each worker, and how many are left out. If there is no room for all, the busiest come first.

@@ -1,6 +1,8 @@
 //! The layout of a live screen: what matters comes first, and fits at 80×24. Failures are red, with their cause below.
 
-use super::picture::{app_table, at, cause, companion_table, facts, heading, limits_table, worker_table};
+use super::picture::{
+    app_table, at, cause, companion_table, facts, heading, held_table, limits_table, worker_table,
+};
 use super::table::{cut, width, wrap, Row, Table};
 use super::view::{id, requests, Confirmation, Panel, View};
 use crate::log::has_colours;
@@ -179,11 +181,15 @@ fn lists(shown: &Shown<'_>, view: &View, room: usize) -> Vec<Line<'static>> {
         lines.push(Line::default());
     }
     let room_for_processes = (room / PART).saturating_sub(2).max(1);
+    let held = held_table(shown.history, shown.now, (room_for_processes / 2).max(1));
     let companions = companion_table(shown.now, (room_for_processes / 2).max(1));
-    let room_for_workers = room_for_processes.saturating_sub(companions.0.rows.len()).max(1);
+    let others = [&held, &companions].iter().map(|(table, _)| table.rows.len()).sum::<usize>();
+    let others = others + usize::from(!held.0.rows.is_empty()); // its title
+    let room_for_workers = room_for_processes.saturating_sub(others).max(1);
     let workers = worker_table(shown.history, shown.now, room_for_workers);
-    let companions = Some(companions).filter(|(table, _)| !table.rows.is_empty());
-    for (table, left_out) in std::iter::once(workers).chain(companions) {
+    let [held, companions] =
+        [held, companions].map(|of| Some(of).filter(|(table, _)| !table.rows.is_empty()));
+    for (table, left_out) in held.into_iter().chain([workers]).chain(companions) {
         lines
             .extend(shown.table(&table, |row| if row.note.is_empty() { Tone::Plain } else { Tone::Warning }));
         if left_out > 0 {
@@ -405,6 +411,7 @@ Columns
   QUEUE           requests that wait for a worker
   P50 P95         half of the answers, 95 % of them, began within this time
   GEN             version of the application that a worker runs
+  SLOW CLOSED     clients that were too slow for their messages, so far
 Requests are yellow after 2 s and red after 10 s.";
     HELP.lines()
         .map(|line| (line.to_owned(), if line.starts_with(' ') { Tone::Plain } else { Tone::Title }))
@@ -438,7 +445,7 @@ mod tests {
     use crate::control::actions::AppAction;
     use crate::status::overview::report::WorkerOverview;
     use crate::top::view::confirmation;
-    use highball_link::CompanionProcess;
+    use highball_link::{CompanionProcess, HubReport};
 
     const PLAIN: Look = Look { is_coloured: false };
 
@@ -556,6 +563,35 @@ mod tests {
         assert!(lines[title + 1].starts_with("  jobs.9 ") && lines[title + 1].contains("98 MiB"), "{text}");
         assert!(text.contains("crash loop: ended 4 times"), "{text}");
         assert!(lines[title..].iter().any(|line| line.trim_start().starts_with("and 7 more")), "{text}");
+        assert!(text.contains("GET /2"), "requests have room, too\n{text}");
+    }
+
+    #[test]
+    fn applications_that_hold_clients_have_a_table() {
+        let hub = |held, slow_closed| HubReport {
+            held,
+            cable_clients: 120,
+            streams: 7,
+            published: 10,
+            slow_closed,
+            ..HubReport::default()
+        };
+        let mut now = many();
+        now.apps[3].hub = Some(HubReport::default()); // it had clients
+        assert!(!shown(now.clone(), &mut View::default(), 80, 24).to_string().contains("WEBSOCKETS"));
+        (4..9).for_each(|place| now.apps[place].hub = Some(hub(place, 2)));
+        let mut history = History::default();
+        history.add(now.clone());
+        now.at_ms = 2000;
+        now.apps.iter_mut().flat_map(|app| &mut app.hub).for_each(|hub| hub.published += 50);
+        history.add(now);
+        let text = screen(&history, &mut View::default(), Rect::new(0, 0, 80, 24), PLAIN).to_string();
+        let lines: Vec<&str> = text.lines().collect();
+        let title = lines.iter().position(|line| line.starts_with("  HELD ")).unwrap();
+        let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        assert_eq!(words(lines[title])[..3], ["HELD", "WEBSOCKETS", "RESPONSES"], "{text}");
+        assert_eq!(words(lines[title + 1]), ["app8", "120", "8", "7", "25", "2"], "the most first\n{text}");
+        assert!(lines[title..].iter().any(|line| line.trim_start().starts_with("and 3 more")), "{text}");
         assert!(text.contains("GET /2"), "requests have room, too\n{text}");
     }
 

@@ -12,7 +12,7 @@ use crate::status::overview::report::{
 use crate::status::overview::words::{age, at_most, duration, number, or_dash};
 use highball_config::AppId;
 use highball_front::refusals::page::Escaped;
-use highball_link::{CompanionProcess, KernelLimitsReport, CPU_MAX};
+use highball_link::{CompanionProcess, HubReport, KernelLimitsReport, CPU_MAX};
 use highball_text::counted;
 use std::fmt::Write;
 
@@ -371,11 +371,17 @@ impl Scene<'_> {
                 facts.push(("CPU (cpu_max)", format!("{cpus} cores{throttled}")));
             }
         }
-        html.push_str("<dl class=\"facts\">");
-        for (name, value) in facts {
-            let _ = write!(html, "<div><dt>{name}</dt><dd>{}</dd></div>", text(&value));
+        list(html, &facts);
+        if let Some(HubReport { held, cable_clients, streams, slow_closed, .. }) = app.hub_in_use() {
+            let facts = [
+                ("WebSockets held", cable_clients.to_string()),
+                ("Responses held", held.to_string()),
+                ("Streams", streams.to_string()),
+                ("Messages a second", number(self.history.rate(app, AppOverview::published))),
+                ("Slow clients closed", slow_closed.to_string()),
+            ];
+            list(html, &facts);
         }
-        html.push_str("</dl>");
     }
 
     fn workers(&self, html: &mut String, app: &AppOverview) {
@@ -448,6 +454,15 @@ impl Scene<'_> {
             })
         })
     }
+}
+
+/// Facts in a row.
+fn list(html: &mut String, facts: &[(&str, String)]) {
+    html.push_str("<dl class=\"facts\">");
+    for (name, value) in facts {
+        let _ = write!(html, "<div><dt>{name}</dt><dd>{}</dd></div>", text(value));
+    }
+    html.push_str("</dl>");
 }
 
 /// The processes beside an application's workers, if it has some.

@@ -1,7 +1,8 @@
 //! The report, as it is sent: in JSON.
 
 use highball_link::{
-    AppProcesses, CompanionProcess, CrashLoopReport, Diagnosis, KernelLimitsReport, RestartReport, Times,
+    AppProcesses, CompanionProcess, CrashLoopReport, Diagnosis, HubReport, KernelLimitsReport, RestartReport,
+    Times,
 };
 use highball_text::{cut, LONGEST};
 use serde::{Deserialize, Serialize};
@@ -46,6 +47,9 @@ pub(crate) struct AppOverview {
     /// Its hard limits, if it has any.
     #[serde(default)]
     pub(crate) kernel_limits: Option<KernelLimitsReport>,
+    /// Its held responses and WebSockets, and the messages for them, once it has had any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) hub: Option<HubReport>,
     /// Requests that wait for a worker.
     pub(crate) queue: usize,
     /// Requests that were answered since the start.
@@ -64,6 +68,16 @@ impl AppOverview {
     /// Whether somebody should look at it.
     pub(crate) fn has_failed(&self) -> bool {
         self.diagnosis.is_some() || matches!(&*self.phase, "failed" | "crashing" | "stuck")
+    }
+
+    /// Its hub, if that has clients or messages now.
+    pub(crate) fn hub_in_use(&self) -> Option<&HubReport> {
+        self.hub.as_ref().filter(|hub| hub.held + hub.cable_clients + hub.streams > 0)
+    }
+
+    /// Messages that were published since the start.
+    pub(crate) fn published(&self) -> u64 {
+        self.hub.as_ref().map_or(0, |hub| hub.published)
     }
 }
 
