@@ -116,6 +116,7 @@ module Highball
       return unless defined?(::ActionCable) && HostSystem.linux?
 
       require_relative "cable"
+      CableAdapter.share(@folder) if ENV.delete("HIGHBALL_SHARES_CABLE") == "on"
       @rack_app = Cable.around(@rack_app)
     end
 

@@ -2,6 +2,7 @@
 
 require "json"
 require "stringio"
+require_relative "cable_adapter"
 
 module Highball
   # WebSockets of Action Cable that the front holds (crates/front/src/cable.rs). The front asks this process about them,
@@ -70,7 +71,7 @@ module Highball
       def server_with_adapter
         return unless defined?(::ActionCable) && (server = ::ActionCable.instance_variable_get(:@server))
 
-        server if server.config.cable.to_h.with_indifferent_access["adapter"].to_s == "highball"
+        server if CableAdapter.name_of(server) == CableAdapter::OWN
       end
 
       def answer(env)

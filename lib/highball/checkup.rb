@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require_relative "cable_adapter"
 require_relative "exception_words"
 require_relative "text"
 
@@ -28,7 +29,7 @@ module Highball
 
     # All problems, as the control protocol describes them.
     def findings
-      found = threads + connections + [secret_key, relayed_cable].compact
+      found = threads + connections + [secret_key, replaced_adapter, relayed_cable].compact
       found += more if @threads
       found.first(MOST).map(&:to_h)
     rescue StandardError => e # a check that fails is no reason not to serve
@@ -107,6 +108,18 @@ module Highball
                   command: "export SECRET_KEY_BASE=$(openssl rand -hex 64)")
     end
 
+    # Where Highball's adapter is in the place of the application's.
+    def replaced_adapter
+      return unless (adapter = CableAdapter.replaced)
+
+      Finding.new(cause: :cable_adapter,
+                  what: "Action Cable has the adapter #{adapter}, which reaches the clients of one worker alone: " \
+                        "Highball's adapter takes its place",
+                  remedy: "Name it in config/cable.yml (adapter: highball), so that consoles and scripts reach " \
+                          "clients, too. Or keep #{adapter}: cable = off.",
+                  **place_of_adapter)
+    end
+
     # Where Action Cable's WebSockets could be held (Highball::Cable), but for something in the application.
     def relayed_cable
       return unless defined?(Cable) && Cable.server && (problem = Cable.problem)
@@ -159,17 +172,22 @@ module Highball
 
     # Adapters within a process: `highball doctor` leaves this out where there is one worker.
     def cable
-      return unless rails && defined?(::ActionCable) && ::ActionCable.respond_to?(:server) && channels?
+      return unless rails && defined?(::ActionCable) && ::ActionCable.respond_to?(:server)
+      return unless CableAdapter.channels?(@root)
 
-      adapter = ::ActionCable.server.config.cable.to_h["adapter"].to_s
-      return unless %w[async inline].include?(adapter)
+      adapter = CableAdapter.name_of(::ActionCable.server)
+      return unless CableAdapter::OF_ONE_PROCESS.include?(adapter)
 
       Finding.new(cause: :cable_adapter,
                   what: "Action Cable has the adapter #{adapter}: what one worker broadcasts reaches the clients of " \
                         "that worker alone",
                   remedy: "Name an adapter that workers share in config/cable.yml: highball, or with several " \
                           "machines redis, solid_cable or postgresql. Or serve with --workers 1 and more threads.",
-                  **place_below(/\A#{Regexp.escape(::Rails.env)}:/, /adapter:/, "config/cable.yml"))
+                  **place_of_adapter)
+    end
+
+    def place_of_adapter
+      rails ? place_below(/\A#{Regexp.escape(::Rails.env)}:/, /adapter:/, "config/cable.yml") : {}
     end
 
     # `highball doctor` leaves this out where nothing says that there are several machines.
@@ -197,10 +215,6 @@ module Highball
                           "option sendfile.",
                   **place(/x_sendfile_header/, "config/environments/#{ENV.fetch('RAILS_ENV', nil)}.rb",
                           "config/application.rb"))
-    end
-
-    def channels?
-      Dir.glob("app/channels/**/*_channel.rb", base: @root).any? || defined?(::Turbo::StreamsChannel)
     end
 
     def development_gems

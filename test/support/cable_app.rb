@@ -1,11 +1,12 @@
 # frozen_string_literal: true
 
-# An application of Action Cable without Rails, as a config.ru, with Highball's adapter. `more`: further Ruby.
+# An application of Action Cable without Rails, as a config.ru. `more`: further Ruby.
 #
 # /cable?name=NAME:: WebSockets. `evil` is not authorized; `broken` raises an exception
 # /broadcast?to=STREAM:: broadcasts the text in the request's body, `times` times, with its number in the place of `%`
 # /disconnect?name=NAME:: disconnects the clients of this name
 # /events:: what has happened in all workers, a line each
+# /adapter:: the name of the adapter
 module CableApp
   CHANNEL = <<~'RUBY'
     require "action_cable"
@@ -99,10 +100,13 @@ module CableApp
         end
       when "/disconnect" then ActionCable.server.disconnect(user: User.new(query["name"]))
       when "/events" then text = File.exist?(EVENTS) ? File.read(EVENTS) : ""
+      when "/adapter" then text = ActionCable.server.config.cable["adapter"]
       end
       [200, { "content-type" => "text/plain" }, [text.to_s]]
     end)
   RUBY
 
-  def self.config(more = "") = "#{CHANNEL}\n#{more}\n#{SERVER}"
+  def self.config(more = "", adapter: "highball")
+    "#{CHANNEL}\n#{more}\n#{SERVER.sub('"highball"', adapter.inspect)}"
+  end
 end

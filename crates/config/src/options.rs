@@ -1313,6 +1313,16 @@ static HUB: &[Opt] = &[
               `adapter: highball` in `config/cable.yml`. Switch it off to give each WebSocket to a worker.",
     },
     Opt {
+        name: "cable",
+        scope: Scope::App(Applies::WithNewProcesses),
+        value: &Value(OneOf(&[("auto", true), ("off", false)]), |f| &mut f.app.process.shares_cable),
+        default: Default::Is("auto"),
+        example: "off",
+        doc: "Adapter of [Action Cable](action-cable.md) where `config/cable.yml` has `async` or `inline`, whose broadcasts reach the clients \
+              of one worker alone. With `auto`, Highball's adapter takes its place if there can be several workers and the application has \
+              channels; the log says so. `off` keeps it. Other adapters, such as `redis`, always stay.",
+    },
+    Opt {
         name: "max_cable_clients",
         scope: Scope::App(Applies::AtOnce),
         value: &Value(Count(0..=1_000_000_u32), |f| &mut f.app.limits.hub.cable_clients),

@@ -351,6 +351,11 @@ impl App {
         self.environment == "development"
     }
 
+    /// Largest number of its workers.
+    pub fn most_workers(&self) -> u16 {
+        self.pool.map_or(self.workers, |pool| pool.max)
+    }
+
     /// How long a single worker has to have served before its mold ends; `None`: it stays. With a limit for each worker it does,
     /// as what the worker shares with the mold does not count towards that, and all of it would.
     pub fn rest_mold_after(&self) -> Option<Duration> {
@@ -1015,6 +1020,9 @@ pub struct Process {
     pub gc: bool,
     /// Whether compiled Ruby files are kept for the next boot.
     pub boot_cache: bool,
+    /// Whether Highball's adapter takes the place of one of Action Cable that reaches the clients of one worker alone, if there can be
+    /// several.
+    pub shares_cable: bool,
     /// When a worker is promoted to mold.
     pub refork_after: ReforkAfter,
     /// How long a single worker has to have served before its mold ends; `None`: it stays.

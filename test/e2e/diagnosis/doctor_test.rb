@@ -79,6 +79,9 @@ class DoctorTest < E2ETest
     blog = copy_of_example("blog")
     check = examine(blog, "-w", "2").fetch("cable_adapter")
     assert_equal "warning", check["state"]
+    assert_match(/adapter async, .* Highball's adapter takes its place/, check["what"])
+    assert_match(/adapter: highball/, check["remedy"])
+    check = examine(blog, "-w", "2", "--cable", "off").fetch("cable_adapter")
     assert_match(/adapter async: .* clients of that worker alone/, check["what"])
     assert_match(/highball, or with several machines redis, solid_cable or postgresql/, check["remedy"])
     above, line = File.readlines(File.join(blog, "config/cable.yml"))[check["at"][/\d+\z/].to_i - 2, 2]

@@ -32,7 +32,9 @@ pub(super) fn boot(
 ) -> Result<(Option<Booted>, Option<Diagnosis>), Box<dyn Error>> {
     let (notify, mut notices) = mpsc::channel(NOTICES);
     let (order, orders) = mpsc::channel(NOTICES);
-    let app = Arc::new(App { workers: 1, ..App::clone(app) });
+    let mut examined = App { workers: 1, ..App::clone(app) };
+    examined.process.shares_cable &= app.most_workers() > 1;
+    let app = Arc::new(examined);
     let geometry = front::geometry(&settings.limits, app.threads);
     let apps = vec![AppBlueprint { app, source, geometry, may_fail: false }];
     let output = crate::log::app_output(LogFormat::Human);
@@ -98,7 +100,7 @@ pub(super) fn application(booted: &Booted, settings: &Settings, app: &App) -> Ve
     let gems = gems.iter().filter_map(|(name, version)| Some(format!(", {name} {}", version.as_ref()?)));
     let what = booted.framework.clone() + &gems.collect::<String>();
     let is_met = |finding: &&Finding| match finding.cause.as_str() {
-        OF_SEVERAL_WORKERS => app.pool.map_or(app.workers, |pool| pool.max) > 1,
+        OF_SEVERAL_WORKERS => app.most_workers() > 1,
         LOCAL_SESSIONS => !settings.admin.agent_binds.is_empty(),
         SENDFILE_HEADER => app.sendfile.is_empty() && settings.trusted_proxies.is_empty(),
         _ => true,

@@ -81,6 +81,9 @@ impl Child {
         environment.insert("HIGHBALL_PRELOAD".into(), on_or_off(app.process.preload));
         environment.insert("HIGHBALL_MAY_REFORK".into(), on_or_off(app.process.may_refork_by_itself()));
         environment.insert("HIGHBALL_BOOTS_BESIDE".into(), on_or_off(errand == Errand::ServeNext));
+        // An application that is examined has one worker, whatever it has when it serves.
+        let shares_cable = app.process.shares_cable && (errand == Errand::Examine || app.most_workers() > 1);
+        environment.insert("HIGHBALL_SHARES_CABLE".into(), on_or_off(shares_cable));
         environment.remove(OsStr::new(PUMA_FILE));
         if let Some(file) = &app.puma_file {
             environment.insert(PUMA_FILE.into(), file.into());

@@ -139,7 +139,7 @@ pub(super) fn prefer_ruby(environment: &mut Environment, app: &App) {
 /// The database pool for a range of threads, where they need a larger one than Rails has by default.
 fn pool_size(app: &App) -> Option<u16> {
     let threads = app.threads;
-    let workers = app.pool.map_or(app.workers, |pool| pool.max).max(1);
+    let workers = app.most_workers().max(1);
     let wanted = threads.most + SPARE_CONNECTIONS;
     let size = if threads.are_default { wanted.min(USUAL_CONNECTIONS / workers) } else { wanted };
     (threads.are_range() && size > USUAL_POOL).then_some(size)

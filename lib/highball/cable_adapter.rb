@@ -1,0 +1,35 @@
+# frozen_string_literal: true
+
+module Highball
+  # The adapter of Action Cable, by which broadcasts go to the clients of other processes.
+  module CableAdapter
+    # Adapters that reach the clients of one process.
+    OF_ONE_PROCESS = %w[async inline].freeze
+    OWN = "highball"
+
+    class << self
+      # The name of the application's adapter, if Highball's is in its place.
+      attr_reader :replaced
+
+      # Has Highball's adapter take the place of an adapter that reaches the clients of one worker alone. (A server that
+      # nothing has asked for yet is none: asking would load Action Cable.)
+      def share(root)
+        return unless defined?(::ActionCable) && (server = ::ActionCable.instance_variable_get(:@server))
+        return unless OF_ONE_PROCESS.include?(name = name_of(server)) && channels?(root)
+
+        server.config.cable = server.config.cable.to_h.with_indifferent_access.merge(adapter: OWN)
+        server.restart if server.instance_variable_get(:@pubsub) # made while the application booted
+        @replaced = name
+      end
+
+      def name_of(server) = server.config.cable.to_h.with_indifferent_access["adapter"].to_s
+
+      # Whether the application has channels. (Those of a Rack application may be anywhere.)
+      def channels?(root)
+        return true if !defined?(::Rails.application) || defined?(::Turbo::StreamsChannel)
+
+        Dir.glob("app/channels/**/*_channel.rb", base: root).any?
+      end
+    end
+  end
+end
