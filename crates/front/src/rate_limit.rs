@@ -27,17 +27,20 @@ pub(crate) struct RateTable {
     next: Vec<(u64, u64)>,
 }
 
-/// A limit that a client has reached.
+/// What a limit leaves to a client.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Reached<'a> {
+pub(crate) struct Quota<'a> {
     /// The limit.
     pub(crate) limit: &'a RateRule,
-    /// Time until the client may send the request again, in µs.
-    pub(crate) wait_us: u64,
+    /// Number of requests that the client may send at once.
+    pub(crate) remaining: u32,
+    /// Time until the client may send one more, in µs.
+    pub(crate) more_in_us: u64,
 }
 
 impl RateTable {
-    /// Counts a request of a client for this [plain] path towards all limits that apply to it.
+    /// Counts a request of a client for this [plain] path towards all limits that apply to it. Returns the tightest of them, if
+    /// there is one.
     ///
     /// # Errors
     /// The client has reached a limit: of several, the limit with the longest wait. Then the request counts towards none.
@@ -47,22 +50,26 @@ impl RateTable {
         path: &[u8],
         limits: &'a [RateRule],
         now_us: u64,
-    ) -> Result<(), Reached<'a>> {
-        let mut reached: Option<Reached<'_>> = None;
+    ) -> Result<Option<Quota<'a>>, Quota<'a>> {
+        let (mut passed, mut reached) = (None, None);
         self.next.clear();
         for limit in limits.iter().filter(|limit| is_about(limit.pattern.as_ref(), path)) {
             let key = self.hasher.hash_one((app, client, limit));
             match next_moment(limit, self.moments.get(key), now_us) {
-                Ok(moment_us) => self.next.push((key, moment_us)),
-                Err(wait_us) if reached.as_ref().is_some_and(|reached| reached.wait_us >= wait_us) => {}
-                Err(wait_us) => reached = Some(Reached { limit, wait_us }),
+                Ok(moment_us) => {
+                    self.next.push((key, moment_us));
+                    keep_tighter(&mut passed, Quota::left_by(limit, moment_us - now_us));
+                }
+                Err(wait_us) => {
+                    keep_tighter(&mut reached, Quota { limit, remaining: 0, more_in_us: wait_us })
+                }
             }
         }
         if let Some(reached) = reached {
             return Err(reached);
         }
         self.next.iter().for_each(|(key, moment_us)| self.moments.set(*key, *moment_us, now_us));
-        Ok(())
+        Ok(passed)
     }
 
     /// Does the periodic work.
@@ -77,9 +84,38 @@ impl RateTable {
     }
 }
 
+impl<'a> Quota<'a> {
+    /// Returns what the limit leaves to a client whose requests take this time at the allowed rate, at most that of the burst.
+    fn left_by(limit: &'a RateRule, taken_us: u64) -> Self {
+        let interval_us = interval_us(limit);
+        let used = taken_us.div_ceil(interval_us);
+        let remaining = u64::from(limit.burst).saturating_sub(used);
+        Quota {
+            limit,
+            remaining: u32::try_from(remaining).unwrap_or(u32::MAX),
+            more_in_us: taken_us.saturating_sub(used.saturating_sub(1) * interval_us),
+        }
+    }
+
+    fn is_tighter_than(&self, other: &Self) -> bool {
+        (self.remaining, other.more_in_us) < (other.remaining, self.more_in_us)
+    }
+}
+
+fn keep_tighter<'a>(kept: &mut Option<Quota<'a>>, other: Quota<'a>) {
+    if kept.as_ref().is_none_or(|kept| other.is_tighter_than(kept)) {
+        *kept = Some(other);
+    }
+}
+
+/// Returns the time from one request to the next at the allowed rate, in µs.
+fn interval_us(limit: &RateRule) -> u64 {
+    (limit.period.as_micros() as u64 / u64::from(limit.requests)).max(1)
+}
+
 /// Returns the client's moment after one more request, or the time it has to wait, in µs.
 fn next_moment(limit: &RateRule, moment_us: u64, now_us: u64) -> Result<u64, u64> {
-    let interval_us = (limit.period.as_micros() as u64 / u64::from(limit.requests)).max(1);
+    let interval_us = interval_us(limit);
     let ahead_us = moment_us.saturating_sub(now_us) + interval_us;
     match ahead_us.saturating_sub(interval_us * u64::from(limit.burst)) {
         0 => Ok(now_us + ahead_us),
@@ -141,7 +177,7 @@ mod tests {
     fn a_client_gets_its_burst_and_then_its_rate() {
         let (mut table, limits) = (RateTable::default(), [limit(None, 60, 60, 5)]);
         assert_eq!(passed(&mut table, &limits, b"/", S, 100), 5);
-        assert_eq!(table.count((APP, client(1)), b"/", &limits, S).unwrap_err().wait_us, S);
+        assert_eq!(table.count((APP, client(1)), b"/", &limits, S).unwrap_err().more_in_us, S);
         assert_eq!(passed(&mut table, &limits, b"/", 2 * S - 1, 100), 0);
         assert_eq!(passed(&mut table, &limits, b"/", 2 * S, 100), 1);
         assert_eq!(passed(&mut table, &limits, b"/", 5 * S, 100), 3);
@@ -157,7 +193,27 @@ mod tests {
         assert_eq!(passed(&mut table, &limits, b"/login", S, 100), 5);
         assert_eq!(passed(&mut table, &limits, b"/", S, 100), 5, "refused requests count towards none");
         let reached = table.count((APP, client(1)), b"/login", &limits, S).unwrap_err();
-        assert_eq!((reached.limit, reached.wait_us), (&limits[1], 12 * S));
+        assert_eq!((reached.limit, reached.more_in_us), (&limits[1], 12 * S));
+    }
+
+    #[test]
+    fn the_tightest_limit_says_what_is_left() {
+        let mut table = RateTable::default();
+        let limits = [limit(None, 10, 1, 20), limit(Some("/login"), 5, 60, 5)];
+        let mut left = |path: &[u8], now_us| {
+            let quota = table.count((APP, client(1)), path, &limits, now_us).ok().flatten();
+            quota.map(|quota| (quota.limit.requests, quota.remaining, quota.more_in_us))
+        };
+        assert_eq!(left(b"/", S), Some((10, 19, S / 10)));
+        assert_eq!(left(b"/", S), Some((10, 18, S / 10)));
+        assert_eq!(left(b"/", S + 1), Some((10, 17, S / 10 - 1)));
+        assert_eq!(left(b"/login", 2 * S), Some((5, 4, 12 * S)));
+        assert_eq!(left(b"/login", 8 * S), Some((5, 3, 6 * S)));
+        for remaining in (0..3).rev() {
+            assert_eq!(left(b"/login", 8 * S).map(|(_, left, _)| left), Some(remaining));
+        }
+        assert_eq!(left(b"/login", 8 * S), None, "refused");
+        assert_eq!(table.count((APP, client(1)), b"/", &limits[1..], S), Ok(None), "no limit covers it");
     }
 
     /// Another limit in its place begins again: the moment of a limit for a day would lock clients out.

@@ -68,6 +68,31 @@ class RateLimitTest < Http2TestCase
     assert_equal ([200] * 7) + [429], statuses(server, 8, path: "/other")
   end
 
+  # Not only 429: a client can slow down before.
+  def test_all_responses_that_a_limit_covers_say_what_is_left
+    folder = folder_with("config.ru" => APP, "public/a.txt" => "a")
+    server = serve(folder, *BEHIND, *limits("10/h", "/login 2/h"), "--health-path", "/up")
+    found = %w[/ /a.txt /login /login /login /].map { |path| left(get(server, path)) }
+    assert_equal [["10/h", 10, 9], ["10/h", 10, 8], ["/login 2/h", 2, 1], ["/login 2/h", 2, 0], ["/login 2/h", 2, 0],
+                  ["10/h", 10, 5]], found
+    FileUtils.mkdir_p(File.join(folder, "tmp"))
+    File.write(File.join(folder, "tmp/maintenance.json"), "")
+    wait_for("the maintenance page") { get(server, "/", client: "192.0.2.8").status == 503 }
+    maintained = get(server, "/", client: "192.0.2.9")
+    assert_equal [503, ["10/h", 10, 9]], [maintained.status, left(maintained)]
+    [server.get("/"), get(server, "/up")].each { |answer| assert_nil answer["ratelimit"], "no limit covers it" }
+  end
+
+  def test_stored_responses_and_http2_say_what_is_left_now
+    app = "run ->(_env) { [200, { 'cache-control' => 'public, max-age=60' }, ['stored']] }\n"
+    server = serve(folder_with("config.ru" => app), *BEHIND, *CLEARTEXT, "--cache", "1m", *limits("10/h"))
+    found = Array.new(3) { get(server, "/") }
+    assert_includes found.last["cache-status"], "hit"
+    assert_equal([9, 8, 7], found.map { |answer| left(answer).last })
+    curl = %w[curl --silent --dump-header - --http2-prior-knowledge --header X-Forwarded-For:192.0.2.7]
+    assert_match(%r{^HTTP/2 200.*^ratelimit: "10/h";r=6;}m, IO.popen([*curl, server.url], &:read))
+  end
+
   def test_several_applications_count_separately
     blog, shop = Array.new(2) { folder_with("config.ru" => APP) }
     File.write(File.join(blog, "highball.toml"), <<~TOML)
@@ -198,6 +223,15 @@ class RateLimitTest < Http2TestCase
   end
 
   def limits(*texts) = texts.flat_map { |text| ["--rate-limit", text] }
+
+  # The limit's name, its number of requests, and what is left.
+  def left(answer)
+    policy = answer["ratelimit-policy"].match(/\A"(?<name>.*)";q=(?<quota>\d+);w=3600\z/)
+    left = answer["ratelimit"].match(/\A"(?<name>.*)";r=(?<remaining>\d+);t=(?<seconds>\d+)\z/)
+    assert_equal policy[:name], left[:name]
+    assert_includes 1..1800, left[:seconds].to_i
+    [policy[:name], policy[:quota].to_i, left[:remaining].to_i]
+  end
 
   def forwarded(client = "192.0.2.7") = { "X-Forwarded-For" => client }
 

@@ -46,6 +46,8 @@ pub(crate) struct Transaction {
     pub(crate) user: Option<Rc<[u8]>>,
     /// Request id, if requests get one.
     pub(crate) request_id: Option<RequestId>,
+    /// Field lines that say what a rate limit leaves to the client; empty: no limit covers the request.
+    pub(crate) quota_fields: String,
     /// Changes to the header fields of the answer, if any apply.
     pub(crate) header_changes: Option<Box<HeaderChanges>>,
     /// Whether a worker's answer says how long the request has waited and taken.
@@ -122,6 +124,7 @@ impl Transaction {
             compression: None,
             user: None,
             request_id: None,
+            quota_fields: String::new(),
             header_changes: None,
             reports_timing: false,
             has_session: false,
@@ -144,13 +147,15 @@ impl Transaction {
             compression,
             user,
             request_id,
+            quota_fields,
             header_changes,
             reports_timing,
             has_session,
             audience,
         } = self;
         (*phase, *waited, *visit, *limit, *compression) = Default::default();
-        (*user, *request_id, *header_changes, *reports_timing, *has_session, *audience) = Default::default();
+        (*user, *request_id, *quota_fields, *header_changes) = Default::default();
+        (*reports_timing, *has_session, *audience) = Default::default();
     }
 
     /// Answers with this, which is all of the answer; the body is left out where the method is HEAD.
