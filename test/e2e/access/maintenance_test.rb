@@ -28,6 +28,7 @@ class MaintenanceTest < Http2TestCase
       response = server.get(path)
       assert_equal [503, "1800", "no-store"], [response.status, response["retry-after"], response["cache-control"]]
       assert_includes response.body, "<p>Back &lt;at&gt; noon</p>"
+      assert_includes response.body, %(Please try again in <time datetime="PT1800S">30 minutes</time>.)
     end
     assert_equal [503, ""], answer(server.request("HEAD", "/"))
     assert_equal 503, server.request("POST", "/", {}, "x").status

@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require "json"
 require_relative "../../support/axe"
 require_relative "../../support/browser"
 require_relative "../../support/e2e_test"
@@ -50,6 +51,18 @@ class ErrorPagesInABrowserTest < E2ETest
     server = serve_shop
     in_browser("http://127.0.0.1:#{server.port}/price") do |browser|
       browser.see "Open the link that Highball printed"
+      assert_accessible(browser)
+    end
+  end
+
+  # What visitors get has the same style, which is all that its policy allows.
+  def test_the_maintenance_page
+    server = serve_shop("tmp/maintenance.json" => { message: "Back at noon, with <b>tea</b>" }.to_json)
+    in_browser(server.url) do |browser|
+      browser.see "Back at noon, with <b>tea</b>"
+      browser.see "Please try again in 10 minutes."
+      width = browser.driver.execute_script("return getComputedStyle(document.querySelector('main')).maxWidth")
+      assert_equal "640px", width
       assert_accessible(browser)
     end
   end

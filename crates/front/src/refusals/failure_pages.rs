@@ -202,39 +202,43 @@ impl Page {
             let body = format!("{what}\n\n{WHERE}\n{HOW}\nhighball status prints the link again.\n");
             return Page { content_type: TEXT, fields: FIELDS.into(), body: body.into() };
         }
-        let nonce = format!("{:016x}", RandomState::new().hash_one(what));
+        let rest = format!(
+            "<p>{WHERE}</p>\n</header>\n<section>\n<h2>Show the error in this browser</h2>\n<p>{HOW} This prints the link \
+             again:</p>\n<pre><code>highball status</code></pre>\n\
+             <p class=\"why\">The link shows that this browser is yours. Without it, every client that reaches this server \
+             through a proxy would also see the error.</p>\n\
+             </section>\n"
+        );
+        Page::styled(what, include_str!("link_page.css"), &rest)
+    }
+
+    /// For visitors during maintenance: this message, and when to come back.
+    pub(crate) fn of_maintenance(message: Option<&str>, retry_after_seconds: u32) -> Page {
+        let message = message.map(|message| format!("<p>{}</p>\n", Escaped(message))).unwrap_or_default();
+        let time = in_words(retry_after_seconds);
+        let rest = format!(
+            "{message}<p class=\"when\">Please try again in <time datetime=\"PT{retry_after_seconds}S\">{time}</time>.</p>\n\
+             </header>\n"
+        );
+        Page::styled("Down for maintenance", include_str!("maintenance_page.css"), &rest)
+    }
+
+    /// With this heading and style. `rest` is the HTML behind the heading, from within its header.
+    fn styled(heading: &str, style: &str, rest: &str) -> Page {
+        let nonce = format!("{:016x}", RandomState::new().hash_one(heading));
         let body = format!(
             "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
              <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
              <meta name=\"color-scheme\" content=\"light dark\">\n<title>{0}</title>\n\
-             <style nonce=\"{nonce}\">\n{STYLE}{1}</style>\n</head>\n<body>\n<main>\n<header>\n<h1>{0}</h1>\n\
-             <p>{WHERE}</p>\n</header>\n<section>\n<h2>Show the error in this browser</h2>\n<p>{HOW} This prints the link \
-             again:</p>\n<pre><code>highball status</code></pre>\n\
-             <p class=\"why\">The link shows that this browser is yours. Without it, every client that reaches this server \
-             through a proxy would also see the error.</p>\n\
-             </section>\n</main>\n</body>\n</html>\n",
-            Escaped(what),
-            include_str!("link_page.css")
+             <style nonce=\"{nonce}\">\n{STYLE}{style}</style>\n</head>\n<body>\n<main>\n<header>\n<h1>{0}</h1>\n\
+             {rest}</main>\n</body>\n</html>\n",
+            Escaped(heading)
         );
         let policy = format!(
             "default-src 'none'; style-src 'nonce-{nonce}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
         );
         let fields = format!("{FIELDS}content-security-policy: {policy}\r\n");
         Page { content_type: HTML, fields, body: body.into() }
-    }
-
-    /// For visitors during maintenance, with this message.
-    pub(crate) fn of_maintenance(message: Option<&str>) -> Page {
-        let message = message.unwrap_or("Please try again in a few minutes.");
-        let body = format!(
-            "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-             <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-             <meta name=\"color-scheme\" content=\"light dark\">\n<title>Down for maintenance</title>\n</head>\n\
-             <body>\n<main>\n<h1>Down for maintenance</h1>\n<p>{}</p>\n</main>\n</body>\n</html>\n",
-            Escaped(message)
-        );
-        let policy = "content-security-policy: default-src 'none'; frame-ancestors 'none'\r\n";
-        Page { content_type: HTML, fields: format!("{FIELDS}{policy}"), body: body.into() }
     }
 
     /// One of the application's own, for visitors.
@@ -245,6 +249,18 @@ impl Page {
     pub(crate) fn content(&self) -> Content<'_> {
         Content { content_type: self.content_type, fields: &self.fields, body: &self.body }
     }
+}
+
+/// Returns this time for people: in the largest unit that has it nearly exactly, and not less than it is.
+fn in_words(seconds: u32) -> String {
+    let (length, unit) = match seconds {
+        0..=119 => (1, "second"),
+        120..=7199 => (60, "minute"),
+        7200..=172_799 => (3600, "hour"),
+        _ => (86_400, "day"),
+    };
+    let number = seconds.div_ceil(length);
+    format!("{number} {unit}{}", if number == 1 { "" } else { "s" })
 }
 
 #[cfg(test)]
@@ -423,11 +439,31 @@ mod tests {
     }
 
     #[test]
-    fn the_page_of_the_link_names_no_other_place() {
-        let page = Page::of_link("<script>x()</script>", Form::Html);
-        let text = String::from_utf8(page.body).unwrap();
-        for part in ["<script", "src=", "href=", "url(", "http://", "https://"] {
-            assert!(!text.contains(part), "{part}");
+    fn pages_name_no_other_place() {
+        let text = "<script>x()</script>";
+        for page in [Page::of_link(text, Form::Html), Page::of_maintenance(Some(text), 600)] {
+            let text = String::from_utf8(page.body).unwrap();
+            for part in ["<script", "src=", "href=", "url(", "http://", "https://"] {
+                assert!(!text.contains(part), "{part}");
+            }
+        }
+    }
+
+    #[test]
+    fn times_are_in_words_that_promise_no_less() {
+        for (seconds, words) in [
+            (1, "1 second"),
+            (90, "90 seconds"),
+            (120, "2 minutes"),
+            (600, "10 minutes"),
+            (601, "11 minutes"),
+            (3600, "60 minutes"),
+            (7200, "2 hours"),
+            (86_400, "24 hours"),
+            (172_800, "2 days"),
+            (u32::MAX, "49711 days"),
+        ] {
+            assert_eq!(in_words(seconds), words);
         }
     }
 }

@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use highball_config::{AccessLog as LogPlace, App, AppId, Limits, RateRule};
 use highball_link::{
-    AppRequests, Availability, Booted, Diagnosis, Figures, FrontAppEvent, FrontEvent, RunningRequests,
+    AppRequests, Availability, Booted, Diagnosis, Figures, FrontAppEvent, FrontEvent, MaintenanceNotice,
+    RunningRequests,
 };
 use tokio::sync::mpsc::UnboundedSender;
 use tracing::{error_span, Span};
@@ -389,7 +390,8 @@ impl AppState {
             }
         }
         let Now::On(notice) = self.maintenance().now() else { return None };
-        Some(Rc::new(Page::of_maintenance(notice.shown.message.as_deref())))
+        let MaintenanceNotice { message, retry_after_seconds, .. } = &notice.shown;
+        Some(Rc::new(Page::of_maintenance(message.as_deref(), *retry_after_seconds)))
     }
 
     /// Whether it is for its visitors at the moment.
