@@ -1728,6 +1728,7 @@ mod tests {
             let example = match (option.name, option.value.form().notation()) {
                 ("ruby", _) => "/bin/sh",
                 ("user", _) => "root",
+                ("cable", _) => "auto",
                 (_, Notation::Switch | Notation::Flag) => "on",
                 _ => option.example,
             };

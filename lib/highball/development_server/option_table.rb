@@ -110,6 +110,7 @@ module Highball
       "hub_history_time" => {},
       "hub_heartbeat" => {},
       "hold_cable" => {},
+      "cable" => {},
       "max_cable_clients" => {},
       "max_cable_message" => {},
       "max_cable_streams" => {},

@@ -17,7 +17,7 @@ class SharedCableTest < HeldCableTestCase
   end
 
   def test_the_number_of_workers_may_grow
-    start_with("inline", "--workers", "auto", "--min-workers", "1", "--max-workers", "2", workers: nil)
+    start_with("inline", "--min-workers", "1", "--max-workers", "2", workers: "auto")
     assert_equal "highball", adapter
   end
 
@@ -71,7 +71,7 @@ class SharedCableTest < HeldCableTestCase
 
   def start_with(name, *options, workers:, at_boot: "")
     @folder = folder_with("config.ru" => "#{CableApp.config(adapter: name)}\n#{at_boot}\n")
-    @server = serve(@folder, *options, **{ workers: workers }.compact)
+    @server = serve(@folder, *options, workers: workers)
   end
 
   def adapter = @server.get("/adapter").body
