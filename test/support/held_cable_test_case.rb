@@ -3,9 +3,12 @@
 require_relative "cable_app"
 require_relative "e2e_test"
 require_relative "raw_cable_client"
+require_relative "replaced_workers"
 
 # An application whose WebSockets of Action Cable the front holds, and its clients.
 class HeldCableTestCase < E2ETest
+  include ReplacedWorkers
+
   # How a client is asked to connect again.
   RESTART = '{"type":"disconnect","reason":"server_restart","reconnect":true}'
   # All that it gets then: this, and a close frame.
@@ -15,6 +18,7 @@ class HeldCableTestCase < E2ETest
     super
     skip "needs Action Cable" unless Gem::Specification.stubs_for("actioncable").any?
     @clients = []
+    @requests = Mutex.new
   end
 
   def teardown
@@ -50,12 +54,14 @@ class HeldCableTestCase < E2ETest
   def publish
     number = -1
     until @is_done
-      answer = broadcast("room", (number += 1).to_s)
+      answer = between_requests { broadcast("room", (number += 1).to_s) }
       raise "not published: #{answer.status}" unless answer.status == 200
     end
     broadcast("room", "last")
     number
   end
+
+  def between_requests(&) = @requests.synchronize(&)
 
   # Each client has got every number, once and in order.
   def end_broadcasts

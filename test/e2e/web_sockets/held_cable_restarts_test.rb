@@ -3,12 +3,9 @@
 # marks: long
 
 require_relative "../../support/held_cable_test_case"
-require_relative "../../support/replaced_workers"
 
 # WebSockets of Action Cable during operations: none is closed, and no broadcast is lost, doubled or out of order.
 class HeldCableRestartsTest < HeldCableTestCase
-  include ReplacedWorkers
-
   CLIENTS = 30
   WORKERS = 3
 
