@@ -204,7 +204,7 @@ impl Connection {
             lines,
             hsts.unwrap_or_default(),
             id.map_or(&[], RequestId::line),
-            request.quota_fields.as_bytes(),
+            request.quota_fields.as_deref().unwrap_or_default().as_bytes(),
             &timing,
             cookie.as_deref().unwrap_or_default(),
         ];

@@ -46,8 +46,8 @@ pub(crate) struct Transaction {
     pub(crate) user: Option<Rc<[u8]>>,
     /// Request id, if requests get one.
     pub(crate) request_id: Option<RequestId>,
-    /// Field lines that say what a rate limit leaves to the client; empty: no limit covers the request.
-    pub(crate) quota_fields: String,
+    /// Field lines that say what a rate limit leaves to the client, if one covers the request.
+    pub(crate) quota_fields: Option<Box<str>>,
     /// Changes to the header fields of the answer, if any apply.
     pub(crate) header_changes: Option<Box<HeaderChanges>>,
     /// Whether a worker's answer says how long the request has waited and taken.
@@ -124,7 +124,7 @@ impl Transaction {
             compression: None,
             user: None,
             request_id: None,
-            quota_fields: String::new(),
+            quota_fields: None,
             header_changes: None,
             reports_timing: false,
             has_session: false,

@@ -36,12 +36,12 @@ fn count(transaction: &mut Transaction, routed: Routed<'_>) -> Flow {
     transaction.waited.is_rated = true;
     match counted {
         Ok(left) => {
-            transaction.quota_fields = left.as_ref().map(fields).unwrap_or_default();
+            transaction.quota_fields = left.as_ref().map(fields);
             Continue(())
         }
         Err(reached) => {
             app.count_rate_limited(reached.limit, &client.peer.remote_addr);
-            transaction.quota_fields = fields(&reached);
+            transaction.quota_fields = Some(fields(&reached));
             let refusal = Refusal::RateLimited { retry_after_seconds: seconds(reached.more_in_us) };
             Break(transaction.answer_refusal(refusal, "cache-control: no-store\r\n"))
         }
@@ -49,13 +49,14 @@ fn count(transaction: &mut Transaction, routed: Routed<'_>) -> Flow {
 }
 
 /// Returns the field lines of draft-ietf-httpapi-ratelimit-headers-10: what the limit is, and what it leaves to the client.
-fn fields(quota: &Quota<'_>) -> String {
+fn fields(quota: &Quota<'_>) -> Box<str> {
     let Quota { limit, remaining, more_in_us } = quota;
     let (name, requests, window) = (Name(limit), limit.requests, limit.period.as_secs());
     let seconds = seconds(*more_in_us);
-    format!(
+    let lines = format!(
         "ratelimit-policy: \"{name}\";q={requests};w={window}\r\nratelimit: \"{name}\";r={remaining};t={seconds}\r\n"
-    )
+    );
+    lines.into_boxed_str()
 }
 
 /// Returns whole seconds, not fewer than the time takes.
@@ -99,7 +100,7 @@ mod tests {
         let name = r#""/a\"b\\c/? 5/min burst 9""#;
         assert_eq!(
             fields(&quota),
-            format!("ratelimit-policy: {name};q=5;w=60\r\nratelimit: {name};r=3;t=2\r\n")
+            format!("ratelimit-policy: {name};q=5;w=60\r\nratelimit: {name};r=3;t=2\r\n").into()
         );
     }
 }
