@@ -113,10 +113,11 @@ module Highball
 
     # The front holds the WebSockets of Action Cable, if the application uses Highball's adapter.
     def hold_cable
+      shares_cable = ENV.delete("HIGHBALL_SHARES_CABLE") == "on"
       return unless defined?(::ActionCable) && HostSystem.linux?
 
       require_relative "cable"
-      CableAdapter.share(@folder) if ENV.delete("HIGHBALL_SHARES_CABLE") == "on"
+      CableAdapter.share(@folder) if shares_cable
       @rack_app = Cable.around(@rack_app)
     end
 

@@ -67,11 +67,9 @@ module Highball
 
       private
 
-      # (A server that nothing has asked for yet is none: asking would load Action Cable.)
       def server_with_adapter
-        return unless defined?(::ActionCable) && (server = ::ActionCable.instance_variable_get(:@server))
-
-        server if CableAdapter.name_of(server) == CableAdapter::OWN
+        server = CableAdapter.server
+        server if server && CableAdapter.name_of(server) == CableAdapter::OWN
       end
 
       def answer(env)

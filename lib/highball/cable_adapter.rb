@@ -11,16 +11,18 @@ module Highball
       # The name of the application's adapter, if Highball's is in its place.
       attr_reader :replaced
 
-      # Has Highball's adapter take the place of an adapter that reaches the clients of one worker alone. (A server that
-      # nothing has asked for yet is none: asking would load Action Cable.)
+      # Has Highball's adapter take the place of an adapter that reaches the clients of one worker alone.
       def share(root)
-        return unless defined?(::ActionCable) && (server = ::ActionCable.instance_variable_get(:@server))
+        return unless (server = self.server)
         return unless OF_ONE_PROCESS.include?(name = name_of(server)) && channels?(root)
 
         server.config.cable = server.config.cable.to_h.with_indifferent_access.merge(adapter: OWN)
         server.restart if server.instance_variable_get(:@pubsub) # made while the application booted
         @replaced = name
       end
+
+      # Action Cable's server, if the application has asked for it. (Asking here would load Action Cable.)
+      def server = defined?(::ActionCable) && ::ActionCable.instance_variable_get(:@server)
 
       def name_of(server) = server.config.cable.to_h.with_indifferent_access["adapter"].to_s
 

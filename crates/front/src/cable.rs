@@ -23,10 +23,9 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use crate::budget::Permit;
-use crate::clock::now_ms;
+use crate::clock::{now_ms, since_1970};
 use crate::hub::{Fed, Feed, Hub, Unsubscribable};
 use crate::message::refusal::Refusal;
-use crate::message::request_start::since_1970;
 use crate::message::web_socket_frames::{self as frames, Broken, ClientFrames, Heard};
 use crate::route::app_state::AppState;
 use crate::shared::Shared;
@@ -300,9 +299,10 @@ impl Cable {
     /// Asks a worker the next question, if one takes it.
     fn ask_next(&mut self, app: &Rc<AppState>, shared: &Shared, out: &mut Vec<u8>) {
         let Some(mut waiting) = self.waiting.pop_front() else { return };
-        if self.answer_here(&waiting.asked) {
-            return;
-        }
+        let begins_with_history = match self.extended(&waiting.asked) {
+            Some(command) if self.answer_here(&command) => return,
+            command => command.is_some_and(|command| self.may_begin_with_history(&command)),
+        };
         let text = waiting.asked.text();
         let (kind, is_repeatable, channel) = match &waiting.asked {
             Asked::Internal(_) => ("internal", true, None),
@@ -329,7 +329,10 @@ impl Cable {
         };
         match question.ask(&self.head, self.generation, is_repeatable, app, shared) {
             Ok(running) => {
-                self.subscribing = self.with_history(waiting.asked);
+                self.subscribing = match waiting.asked {
+                    Asked::Command(text) if begins_with_history => Some(text),
+                    _ => None,
+                };
                 self.running = Some(running);
             }
             Err(why) => {

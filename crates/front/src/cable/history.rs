@@ -8,14 +8,13 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{notice, Asked, Cable};
-use crate::clock::now_ms;
+use crate::clock::{now_ms, since_1970};
 use crate::hub::{EventId, Missed};
-use crate::message::request_start::since_1970;
 use crate::message::web_socket_frames as frames;
 
 /// The part of a command that the front may answer.
 #[derive(Deserialize)]
-struct Extended<'a> {
+pub(super) struct Extended<'a> {
     #[serde(borrow)]
     command: Cow<'a, str>,
     #[serde(default, borrow)]
@@ -42,7 +41,8 @@ struct Position {
 }
 
 impl Cable {
-    fn extended<'a>(&self, asked: &'a Asked) -> Option<Extended<'a>> {
+    /// Returns a command of such a client.
+    pub(super) fn extended<'a>(&self, asked: &'a Asked) -> Option<Extended<'a>> {
         match asked {
             Asked::Command(text) if self.feed.shows_positions() => serde_json::from_str(text).ok(),
             _ => None,
@@ -50,25 +50,18 @@ impl Cable {
     }
 
     /// Answers the client, if that takes no worker. Returns whether it is so.
-    pub(super) fn answer_here(&mut self, asked: &Asked) -> bool {
-        let Some(command) = self.extended(asked) else { return false };
+    pub(super) fn answer_here(&mut self, command: &Extended<'_>) -> bool {
         match &*command.command {
             "pong" => {}
-            "history" => self.replay(&command),
+            "history" => self.replay(command),
             _ => return false,
         }
         true
     }
 
-    /// Returns a command that subscribes to another channel, and says which messages the client has.
-    pub(super) fn with_history(&self, asked: Asked) -> Option<String> {
-        let is_meant = self.extended(&asked).is_some_and(|command| {
-            command.command == "subscribe" && !command.history.is_null() && !self.has(&command.identifier)
-        });
-        match asked {
-            Asked::Command(text) if is_meant => Some(text),
-            _ => None,
-        }
+    /// Whether a command subscribes to another channel, and says which messages the client has.
+    pub(super) fn may_begin_with_history(&self, command: &Extended<'_>) -> bool {
+        command.command == "subscribe" && !command.history.is_null() && !self.has(&command.identifier)
     }
 
     /// The subscription that a worker was asked for begins with what the client has missed.

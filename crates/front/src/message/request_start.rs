@@ -1,9 +1,8 @@
 //! When a proxy got a request, as it reports it in `X-Request-Start` or `X-Queue-Start`: the time since 1970, in seconds,
 //! milliseconds, microseconds or nanoseconds, with `t=` before it or without. Which unit it is shows from its size.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
-
 use super::request_head::{known_key, Head, RequestHead};
+use crate::clock::since_1970;
 
 /// A wait that is longer than this is none: another clock is wrong, or the field is about something else.
 const LONGEST_US: u64 = 3600 * 1_000_000;
@@ -40,11 +39,6 @@ fn longest_wait_us(head: Head<'_>) -> u64 {
 /// Heroku's router has them, which every tool for that field understands.
 pub(crate) fn now() -> String {
     since_1970().as_millis().to_string()
-}
-
-/// The time since 1970 began.
-pub(crate) fn since_1970() -> Duration {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 
 /// A reported time in microseconds since 1970.

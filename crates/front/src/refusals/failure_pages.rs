@@ -8,6 +8,7 @@ use crate::message::forwarded::is_report;
 use crate::message::request_head::{known_key, Head};
 use crate::refusals::page::{Escaped, STYLE};
 use highball_config::{Bind, ShowDiagnosis};
+use highball_text::counted;
 use std::hash::{BuildHasher, RandomState};
 use std::net::IpAddr;
 
@@ -259,8 +260,7 @@ fn in_words(seconds: u32) -> String {
         7200..=172_799 => (3600, "hour"),
         _ => (86_400, "day"),
     };
-    let number = seconds.div_ceil(length);
-    format!("{number} {unit}{}", if number == 1 { "" } else { "s" })
+    counted(seconds.div_ceil(length).into(), unit)
 }
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
-//! What the pages have in common that Highball itself shows: they need nothing from elsewhere, work without JavaScript, and everything in them that is not their own is escaped.
+//! What the pages have in common that Highball itself shows: they need nothing from elsewhere, work without JavaScript, and
+//! everything in them that is not their own is escaped.
 
 use highball_text::{is_hidden, visible};
 use std::fmt::{self, Write};

@@ -68,21 +68,12 @@ pub(super) fn text(history: &History, backtraces: bool) -> String {
     let mut lines = vec![server(history, now), String::new()];
     lines.extend(app_table(history, now).text());
     lines.push(String::new());
-    let limits = limits_table(history, now);
-    if !limits.rows.is_empty() {
-        lines.extend(limits.text());
-        lines.push(String::new());
-    }
-    let held = held_table(history, now, usize::MAX).0;
-    if !held.rows.is_empty() {
-        lines.extend(held.text());
-        lines.push(String::new());
-    }
-    lines.extend(worker_table(history, now, usize::MAX).0.text());
-    lines.push(String::new());
-    let companions = companion_table(now, usize::MAX).0;
-    if !companions.rows.is_empty() {
-        lines.extend(companions.text());
+    let has_rows = |table: &Table| !table.rows.is_empty();
+    let before = [limits_table(history, now), held_table(history, now, usize::MAX).0];
+    let workers = worker_table(history, now, usize::MAX).0;
+    let companions = Some(companion_table(now, usize::MAX).0).filter(has_rows);
+    for table in before.into_iter().filter(has_rows).chain([workers]).chain(companions) {
+        lines.extend(table.text());
         lines.push(String::new());
     }
     let all = requests(now);
@@ -184,8 +175,7 @@ pub(super) fn limits_table(history: &History, now: &Overview) -> Table {
 pub(super) fn held_table(history: &History, now: &Overview, room: usize) -> (Table, usize) {
     let mut all: Vec<_> = now.apps.iter().filter_map(|app| Some((app, app.hub_in_use()?))).collect();
     all.sort_by_key(|(_, hub)| std::cmp::Reverse(hub.held + hub.cable_clients));
-    let left_out = all.len().saturating_sub(room);
-    all.truncate(room);
+    let left_out = cut_to(room, &mut all);
     let row = |(app, hub): &(&AppOverview, &HubReport)| Row {
         cells: vec![
             app.name.clone(),
@@ -231,8 +221,7 @@ pub(super) fn companion_table(now: &Overview, room: usize) -> (Table, usize) {
     let mut all: Vec<(&AppOverview, &CompanionProcess)> =
         now.apps.iter().flat_map(|app| app.companions.iter().map(move |one| (app, one))).collect();
     all.sort_by_key(|(_, one)| one.crash_loop.is_none());
-    let left_out = all.len().saturating_sub(room);
-    all.truncate(room);
+    let left_out = cut_to(room, &mut all);
     let row = |(app, one): &(&AppOverview, &CompanionProcess)| Row {
         cells: vec![
             name_of(now, app, &one.name),
@@ -246,6 +235,13 @@ pub(super) fn companion_table(now: &Overview, room: usize) -> (Table, usize) {
         note: one.crash_loop.map(|ends| format!("crash loop: ended {ends} times")).unwrap_or_default(),
     };
     (Table { columns: COMPANIONS, rows: all.iter().map(row).collect() }, left_out)
+}
+
+/// Leaves out what there is no room for. Returns how many that are.
+fn cut_to<T>(room: usize, all: &mut Vec<T>) -> usize {
+    let left_out = all.len().saturating_sub(room);
+    all.truncate(room);
+    left_out
 }
 
 fn mib(bytes: Option<u64>) -> String {

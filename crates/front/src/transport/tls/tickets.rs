@@ -6,7 +6,7 @@
 
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 #[cfg(feature = "aws-lc")]
 use aws_lc_rs as primitives;
@@ -18,6 +18,8 @@ use primitives::hkdf::{KeyType, Salt, HKDF_SHA256};
 use primitives::rand::{SecureRandom, SystemRandom};
 use rustls::server::ProducesTickets;
 use zeroize::Zeroizing;
+
+use crate::clock::since_1970;
 
 /// How long a key seals.
 const PERIOD: Duration = Duration::from_secs(6 * 3600);
@@ -136,8 +138,7 @@ impl Keys {
 }
 
 fn period() -> u64 {
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    now.as_secs() / PERIOD.as_secs()
+    since_1970().as_secs() / PERIOD.as_secs()
 }
 
 impl TicketKeys {
