@@ -12,10 +12,15 @@ class Containers
   class Failed < StandardError; end
 
   PROGRAMS = %w[buildah podman crun].freeze
-  # crun refuses a machine that has both versions of cgroups: it gets to see only the second.
-  ENTER = "mount -t cgroup2 none /sys/fs/cgroup 2>/dev/null || true; exec \"$@\""
-  # Podman runs in a separate mount namespace.
-  APART = ["unshare", "--mount", "--propagation", "private", "sh", "-c", ENTER, "enter", "podman"].freeze
+  # Podman runs in a separate mount namespace. crun refuses a machine that has both versions of cgroups: it gets to see
+  # only the second. And crun gives the container's user what is its standard input: a device in this folder has the
+  # place of this machine's /dev/null.
+  ENTER = <<~'SH'
+    mount -t cgroup2 none /sys/fs/cgroup 2>/dev/null || true
+    [ -e "$0/null" ] || mknod --mode=666 "$0/null" c 1 3
+    mount --bind "$0/null" /dev/null
+    exec "$@"
+  SH
   RUN = %w[--network host --cgroups disabled --ulimit nofile=4096:4096 --ulimit nproc=4096:4096].freeze
 
   # A server in a container: the process of this machine is podman, which passes signals on.
@@ -88,7 +93,9 @@ class Containers
   # The kernel puts no overlay on an overlay; the other driver copies all files of an image for each container.
   def driver = finish("stat", "--file-system", "--format=%T", @folder).strip == "overlayfs" ? "vfs" : "overlay"
 
-  def podman(*arguments) = [*APART, *@store, "--cgroup-manager", "cgroupfs", *arguments]
+  def podman(*arguments) = [*apart("podman"), *@store, "--cgroup-manager", "cgroupfs", *arguments]
+
+  def apart(program) = ["unshare", "--mount", "--propagation", "private", "sh", "-euc", ENTER, @folder, program]
 
   def buildah(*arguments) = finish("buildah", *@store, *arguments)
 
