@@ -189,6 +189,7 @@ module Highball
       if @in_loop
         @suspended[caller] = :transfer
         make_ready(caller)
+        @turn_of = fiber
         fiber.transfer
       elsif caller.blocking?
         @thread = Thread.current

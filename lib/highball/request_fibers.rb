@@ -12,6 +12,8 @@ module Highball
     # Many fibers may live for as long at the same time. Each gives back the memory of its stack, as Ruby 3.1 keeps it.
     # (It takes two microseconds.)
     LONG_LIFE = 1
+    # A request that is not answered yet: its fiber, when it began, in seconds of the monotonic clock, and its env.
+    OpenRequest = Struct.new(:fiber, :began, :env)
     STACK_BYTES = RubyVM::DEFAULT_PARAMS.fetch(:fiber_machine_stack_size)
 
     # scheduler:: the name of the class that schedules the fibers, or nil: Highball's.
@@ -25,7 +27,7 @@ module Highball
       @serve = serve
       @arrived = Thread::Queue.new
       @begun = Thread::Queue.new # has something while fibers are open
-      @open = {} # fibers by ticket: changed by the fibers' thread
+      @open = {} # OpenRequest by ticket: changed by the fibers' thread
       @stopping = false
     end
 
@@ -54,18 +56,28 @@ module Highball
 
     # Raises an exception in the fiber of a request. Other schedulers than Highball's cannot do it from another thread.
     def interrupt(ticket, error)
-      fiber = @open[ticket] or return
+      fiber = @open[ticket]&.fiber or return
       @scheduler.raise_in(fiber, error) if @scheduler.respond_to?(:raise_in)
     end
 
     # Returns the tickets of the open requests.
     def tickets = @open.keys
 
+    # Returns the open requests, by ticket.
+    def open_requests = @open.dup
+
+    # Returns the fiber that runs, or nil: none does, or the scheduler does not tell.
+    def running_fiber
+      @scheduler.turn_of if @scheduler.respond_to?(:turn_of) && @scheduler.turn_began
+    end
+
+    # The thread that all fibers run in.
+    attr_reader :thread
+
     # Returns the backtrace of a request's fiber, and whether the fiber is running.
     def backtrace(ticket)
-      running = @scheduler.turn_of if @scheduler.respond_to?(:turn_of) && @scheduler.turn_began
-      fiber = @open[ticket]
-      runs = !fiber.nil? && fiber.equal?(running)
+      fiber = @open[ticket]&.fiber
+      runs = !fiber.nil? && fiber.equal?(running_fiber)
       [(runs ? @thread.backtrace : fiber&.backtrace) || [], runs]
     end
 
@@ -96,7 +108,7 @@ module Highball
         place = Native.stack_place
         began = Timers.now
         @begun << true if @open.empty?
-        @open[ticket] = Fiber.current
+        @open[ticket] = OpenRequest.new(Fiber.current, began, request.first)
         @serve.call(ticket, *request)
       ensure
         @open.delete(ticket)

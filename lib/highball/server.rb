@@ -11,6 +11,7 @@ require_relative "log"
 require_relative "request_fibers"
 require_relative "request_log"
 require_relative "request_secrets"
+require_relative "slow_requests"
 require_relative "thread_places"
 
 module Highball
@@ -21,7 +22,7 @@ module Highball
   # Serves the application in a worker: its threads claim requests from the ring, call the app, and answer.
   #
   # In reading order: EnvTemplate (what every env has in common), Server (the life of a request in Ruby), ThreadPlaces
-  # (how many threads serve),
+  # (how many threads serve), SlowRequests (where their time goes),
   # Answer and Stream (how a Rack response goes out), EarlyHints (what may go before it), Hijack (how a connection is
   # handed over), Diagnosis, ExceptionWords and Log (how exceptions are reported).
   class Server
@@ -71,6 +72,11 @@ module Highball
       @stopping = false
     end
 
+    # Has requests report where their time goes, if they take longer than that. To be called before #run.
+    def watch_slow_requests(seconds, &)
+      @slow_requests = SlowRequests.new(self, seconds, log: @log, &)
+    end
+
     # Serves until #stop is called, by another thread or a signal handler. Returns when every claimed request has been
     # answered.
     def run
@@ -82,6 +88,7 @@ module Highball
     # Starts the serving threads and returns.
     def start
       @fibers&.start
+      @slow_requests&.start
       @mutex.synchronize { @ring.least_threads.times { |number| start_thread(number) } }
       start_tending if @places
     end
@@ -92,6 +99,7 @@ module Highball
         thread.join
       end
       @fibers&.finish
+      @slow_requests&.join
       @ring.end_turns
     end
 
@@ -123,6 +131,11 @@ module Highball
     # The number by which the front knows the request that this thread has claimed last.
     def ticket(number) = @ring.ticket(number)
 
+    # The serving threads by the tickets of the requests that they have claimed last.
+    def threads_by_ticket
+      threads.each_with_index.select { |thread, _| thread&.alive? }.to_h { |thread, number| [ticket(number), thread] }
+    end
+
     # The tickets of all threads: they change with each request.
     def tickets = Array.new(@threads.size) { |number| @ring.ticket(number) }
 
@@ -136,7 +149,7 @@ module Highball
     attr_reader :ring
 
     # Threads of Highball that run nothing of the application.
-    def waiting_threads = [@tending, @joining].select { |thread| thread&.alive? }
+    def waiting_threads = [@tending, @joining, @slow_requests&.thread].select { |thread| thread&.alive? }
 
     # How many requests go on without a place.
     def streams = @left.count(true) + (@fibers&.tickets&.size || 0)

@@ -29,6 +29,7 @@ module Highball
       @number = message[:worker]
       @log_format = message[:log_format]
       @serving = message.slice(:development, :early_hints, :timeout_header, :fibers, :fiber_scheduler)
+      @slow_request_ms = message[:slow_request_ms]
       @sendfile = message[:sendfile]
       ENV["HIGHBALL_HUB"] = message[:hub] # for Highball.publish, also in processes that the application starts
       *@ring_descriptors, control = descriptors
@@ -113,8 +114,14 @@ module Highball
       end
       log = Log.new(format: @log_format, worker: @number)
       sendfile = Sendfile.new(@sendfile, below: App::FOLDER) unless @sendfile.empty?
-      Server.new(@app.rack_app, Ring.new(*numbers), name: name, log: log, sendfile: sendfile,
-                                                    collector: Collector.of_worker, **@serving)
+      server = Server.new(@app.rack_app, Ring.new(*numbers), name: name, log: log, sendfile: sendfile,
+                                                             collector: Collector.of_worker, **@serving)
+      watch_slow_requests(server) if @slow_request_ms
+      server
+    end
+
+    def watch_slow_requests(server)
+      server.watch_slow_requests(@slow_request_ms / 1000.0) { |report| @control.say(:slow, **report) }
     end
 
     # Serves until it has answered every request after an order to end. Returns the order: `:drain` or `:promote`.
@@ -163,13 +170,13 @@ module Highball
       return supervisor_gone unless message
 
       case message[:type]
-      when "drain" then return :drain
-      when "promote" then return :promote
+      when "drain", "promote" then return message[:type].to_sym
       when "may_promote" then report_fitness(careful: message[:careful])
       when "heap" then report_heap(collect: message[:gc])
       when "memory" then @control.say(:memory, memory: OwnMemory.figures)
       when "threads" then report_threads(server, **message.slice(:all, :first))
       when "profile" then begin_profile(server, descriptors.first, **message.slice(:mode, :milliseconds, :by_path))
+      when "end_profile" then Native.end_profile
       when "leave_place" then server&.leave_place(message[:ticket])
       when "interrupt" then server&.interrupt(message[:ticket])
       else warn "highball: worker #{@number} received an unknown message: #{message[:type]}"

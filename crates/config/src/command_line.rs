@@ -106,6 +106,7 @@ fn other(name: &str, matches: &ArgMatches) -> Invocation {
                 _ => StatusForm::Table,
             },
             check: matches.get_flag("check"),
+            slow: matches.get_flag("slow"),
             selector: selector(),
         },
         "memory" => Invocation::Memory {
@@ -227,6 +228,7 @@ fn status() -> clap::Command {
         clap::Command::new("status").about("Show the state of running servers and their applications"),
     )
     .arg(flag("details", "Also show backtraces, earlier failures, and how Ruby is tuned"))
+    .arg(flag("slow", "Show the last slow requests, and where their time went (option `slow_request`)"))
     .arg(json())
     .arg(check)
 }
@@ -253,7 +255,7 @@ fn profile() -> clap::Command {
         .long("seconds")
         .value_name("N")
         .value_parser(value_parser!(u64).range(1..=300))
-        .help("For how long, at most 300 [default: 10]");
+        .help(format!("For how long, at most 300 [default: {}]", ProfileOptions::TIME.as_secs()));
     let worker = Arg::new("worker")
         .long("worker")
         .value_name("N")
@@ -297,7 +299,7 @@ fn asked_profile(matches: &ArgMatches) -> ProfileOptions {
     let text = |name| matches.get_one::<String>(name).map(String::as_str);
     ProfileOptions {
         mode: ProfileMode::named(text("mode").unwrap_or_default()),
-        time: Duration::from_secs(matches.get_one::<u64>("seconds").copied().unwrap_or(10)),
+        time: matches.get_one::<u64>("seconds").copied().map_or(ProfileOptions::TIME, Duration::from_secs),
         worker: matches.get_one::<u32>("worker").copied(),
         by_path: text("group").is_some(),
         output: matches.get_one::<PathBuf>("output").cloned(),

@@ -467,6 +467,30 @@ impl<F: Form> Form for OrNone<F> {
     }
 }
 
+/// The value, or `off`; `none` and `0` are the same.
+pub(crate) struct OrOff<F>(pub(crate) F);
+
+impl<F: Written> Written for OrOff<F> {
+    fn metavar(&self) -> String {
+        format!("{}|off", self.0.metavar())
+    }
+
+    fn range(&self) -> Option<String> {
+        self.0.range().map(|range| format!("{range}, or `off`"))
+    }
+}
+
+impl<F: Form> Form for OrOff<F> {
+    type Value = Option<F::Value>;
+
+    fn read(&self, raw: &Raw, place: &Place<'_>) -> Result<Self::Value, String> {
+        match &*raw.text {
+            "off" | "none" | "0" => Ok(None),
+            _ => self.0.read(raw, place).map(Some).map_err(|problem| format!("{problem}, or off")),
+        }
+    }
+}
+
 /// The value, or `auto`.
 pub(crate) struct OrAuto<F>(pub(crate) F);
 

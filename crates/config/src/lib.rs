@@ -137,6 +137,8 @@ pub enum Invocation {
         form: StatusForm,
         /// Whether an application that does not serve is an error.
         check: bool,
+        /// Whether the last slow requests are printed in the place of the state.
+        slow: bool,
         /// Which instance.
         selector: Selector,
     },

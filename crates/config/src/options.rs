@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use crate::fields::{Stored, Value};
 use crate::form::{
-    at_most, several, table, Count, Notation, OneOf, OrAuto, OrNone, Size, Time, AFFINITY, CLASS, COMPANIONS,
-    CPUS, DOMAIN, EMAIL, ENVIRONMENT, FLAG, HEADER, HEADER_RULE, HOST, LINE_FORMAT, LISTEN, LOG_FILE,
-    MAINTENANCE_FILE, MEMORY, MEMORY_OR_AUTO, NETWORKS, ONE_HOST, PATH, PATH_PATTERN, PATH_TIMEOUT, PREFIX,
-    PROCFILE, PROGRAM, QUOTABLE, RATE_LIMIT, REDIRECT, REFORK, SENT_FOLDER, SHARE, SWITCH, THREADS, URL_PATH,
-    USER, VARIABLE, VARIABLE_NAME, WORD, WRITABLE_FOLDER,
+    at_most, several, table, Count, Notation, OneOf, OrAuto, OrNone, OrOff, Size, Time, AFFINITY, CLASS,
+    COMPANIONS, CPUS, DOMAIN, EMAIL, ENVIRONMENT, FLAG, HEADER, HEADER_RULE, HOST, LINE_FORMAT, LISTEN,
+    LOG_FILE, MAINTENANCE_FILE, MEMORY, MEMORY_OR_AUTO, NETWORKS, ONE_HOST, PATH, PATH_PATTERN, PATH_TIMEOUT,
+    PREFIX, PROCFILE, PROGRAM, QUOTABLE, RATE_LIMIT, REDIRECT, REFORK, SENT_FOLDER, SHARE, SWITCH, THREADS,
+    URL_PATH, USER, VARIABLE, VARIABLE_NAME, WORD, WRITABLE_FOLDER,
 };
 use crate::rate_limit;
 use crate::redirects;
@@ -990,6 +990,16 @@ static TIMES: &[Opt] = &[
         doc: "Raise `Highball::RequestTimeout` in the thread of a request that exceeds its time. Highball then replaces the \
               worker only if the exception does not end the request. As with Ruby's `Timeout`, the exception can occur anywhere, \
               even in an `ensure` block, and may leave the application's data inconsistent.",
+    },
+    Opt {
+        name: "slow_request",
+        scope: Scope::App(Applies::WithNewProcesses),
+        value: &Value(OrOff(Time(Duration::from_millis(200)..=YEAR)), |f| &mut f.app.slow_request),
+        default: Default::Is("2s"),
+        example: "5s",
+        doc: "Time from which on a request is slow. Highball logs where the time of slow requests went, and `highball status \
+              --slow` shows the last ones. Lower it if your application should answer sooner; `off` samples no request. See \
+              [slow-requests.md](slow-requests.md).",
     },
 ];
 

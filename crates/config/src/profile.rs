@@ -23,6 +23,11 @@ pub struct ProfileOptions {
     pub format: Option<ProfileFormat>,
 }
 
+impl ProfileOptions {
+    /// Default of `time`.
+    pub const TIME: Duration = Duration::from_secs(10);
+}
+
 /// What a profile samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

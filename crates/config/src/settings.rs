@@ -279,6 +279,8 @@ pub struct App {
     pub fiber_scheduler: Option<String>,
     /// The env key by which it gets what is left of the time for the answer, such as `HTTP_X_REQUEST_TIMEOUT`.
     pub timeout_header: Option<String>,
+    /// From which time on a request is slow, and keeps where its time goes; `None`: none is.
+    pub slow_request: Option<Duration>,
     /// The path below its prefix at which the front says whether it should get requests.
     pub health_path: Option<String>,
     /// Whether it gets `X-Request-Start` also where no proxy has sent it.

@@ -362,11 +362,16 @@ fn commands() {
     let here = Selector { port: None, app: Some(here) };
     assert_eq!(
         app.parse(&["status", "--json"]).unwrap(),
-        Invocation::Status { form: StatusForm::Json, check: false, selector: Selector::default() }
+        Invocation::Status {
+            form: StatusForm::Json,
+            check: false,
+            slow: false,
+            selector: Selector::default()
+        }
     );
     assert_eq!(
         app.parse(&["status", "--check", folder]).unwrap(),
-        Invocation::Status { form: StatusForm::Table, check: true, selector: here }
+        Invocation::Status { form: StatusForm::Table, check: true, slow: false, selector: here }
     );
     let port = Selector { port: Some(4000), app: None };
     assert_eq!(

@@ -22,6 +22,7 @@ mod memory;
 mod output;
 mod process;
 mod profile;
+mod random;
 mod root;
 mod serve;
 mod status;
@@ -78,7 +79,12 @@ fn main() -> ExitCode {
         Ok(Invocation::Doctor { json, settings }) => doctor::doctor(*settings, json),
         Ok(Invocation::Config(deployment)) => config::config(&deployment),
         Ok(Invocation::Init { dry_run, folder, unit }) => done(init::init(&folder, &unit, dry_run)),
-        Ok(Invocation::Status { form, check, selector }) => done(commands::status(form, check, &selector)),
+        Ok(Invocation::Status { form, slow: true, selector, .. }) => {
+            done(commands::slow_requests(form, &selector))
+        }
+        Ok(Invocation::Status { form, check, selector, .. }) => {
+            done(commands::status(form, check, &selector))
+        }
         Ok(Invocation::Restart { selector }) => done(commands::restart(&selector)),
         Ok(Invocation::Refork { selector }) => done(commands::refork(&selector)),
         Ok(Invocation::Upgrade { selector }) => done(commands::upgrade(&selector)),

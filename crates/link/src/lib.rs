@@ -7,7 +7,7 @@
 //! - [`FrontEvent`], [`FrontAppEvent`]: events from the front (`to_supervisor`); [`RequestFailure`]: a request that the front asks
 //!   a diagnosis for;
 //! - [`ServerReport`], [`AppReport`], [`WorkerReport`]: how a server is doing (`report`), with [`Figures`] for metrics and
-//!   [`KernelLimitsReport`]; [`RunningRequests`]: its requests at this moment;
+//!   [`KernelLimitsReport`]; [`RunningRequests`]: its requests at this moment; [`SlowRequestReport`]: where the time of slow ones went;
 //! - [`HubAddress`]: where an application's processes publish messages; [`HubSequence`]: how these are numbered;
 //! - [`Booted`]: what an application reports when it has booted; [`Step`]: the steps until then;
 //! - [`MaintenanceNotice`]: what visitors get in place of an application, and who passes;
@@ -27,6 +27,7 @@ mod report;
 mod request_failure;
 mod ruby;
 mod running;
+mod slow_request;
 mod step;
 mod to_front;
 mod to_supervisor;
@@ -47,6 +48,7 @@ pub use report::{
 pub use request_failure::{FailureCause, QueueLoad, RawRequest, RequestFailure};
 pub use ruby::{Call, RubyError, RubyHeap, ThreadPlace};
 pub use running::{RequestStage, RunningRequest, RunningRequests};
+pub use slow_request::{SlowKind, SlowPartReport, SlowRequestReport};
 pub use step::Step;
 pub use to_front::{AppCommand, FrontCommand, NewWorker};
 pub use to_supervisor::{FrontAppEvent, FrontEvent, Overrun, ReportedLoad};

@@ -8,6 +8,7 @@ use crate::boot::RubyRuntime;
 use crate::diagnosis::Diagnosis;
 use crate::figures::{Figures, RequestCounts};
 use crate::kernel_limits::KernelLimitsReport;
+use crate::slow_request::SlowRequestReport;
 use highball_config::AppId;
 use highball_ring::RequestTimes;
 use serde::{Deserialize, Serialize};
@@ -264,6 +265,9 @@ pub struct AppProcesses {
     /// The last requests that exceeded their time limits in a worker, oldest first.
     #[serde(default)]
     pub overruns: Vec<OverrunReport>,
+    /// The newest slow requests, oldest first.
+    #[serde(default)]
+    pub slow_requests: Vec<SlowRequestReport>,
     /// What failed last, if anything did since the start.
     pub last_failure: Option<String>,
     /// Time since then, in seconds.

@@ -64,7 +64,7 @@ pub use upgrade::predecessor::Predecessor;
 pub use upgrade::successor::{TicketKeys, UpgradeContext};
 
 use highball_config::AppId;
-use highball_link::{FrontCommand, FrontEvent, SupervisorReport};
+use highball_link::{FrontCommand, FrontEvent, SlowRequestReport, SupervisorReport};
 use tokio::sync::oneshot;
 
 /// What the supervisor tells the front and the binary, in the order in which it happens.
@@ -108,6 +108,8 @@ pub enum Order {
     Stop,
     /// Report the state of everything.
     Report(oneshot::Sender<SupervisorReport>),
+    /// Report the last slow requests of this application, oldest first.
+    SlowRequests { app: AppId, to: oneshot::Sender<Vec<SlowRequestReport>> },
     /// Ask every Ruby process for its heap, with `gc` after a full garbage collection. The answer lists these processes at
     /// once; what they answer comes later: by application, of each the mold first, then the workers by number.
     AskHeaps { gc: bool, to: oneshot::Sender<Vec<AskedHeap>> },
@@ -122,6 +124,8 @@ pub enum Order {
         order: ProfileOrder,
         to: oneshot::Sender<Result<Vec<AskedProfile>, String>>,
     },
+    /// End the profile of this application now, if one runs.
+    EndProfile(AppId),
 }
 
 /// An order of an operator for an application.

@@ -1,7 +1,7 @@
 //! Which messages of an application's processes lead to lines in the log. A process can repeat a message a million
 //! times. Pure: the time is an argument.
 
-use crate::control::message::{FromMold, FromWorker};
+use crate::control::message::{FromMold, FromWorker, SlowRequest};
 use crate::process::companion_process::FromCompanion;
 use crate::process::watcher::SocketEvent;
 use crate::rate_limit::RateLimit;
@@ -59,7 +59,10 @@ fn is_logged(event: &SocketEvent) -> bool {
         }
         SocketEvent::Worker { message, .. } => !matches!(
             message,
-            FromWorker::Hello { .. } | FromWorker::Heap { .. } | FromWorker::Threads { .. }
+            FromWorker::Hello { .. }
+                | FromWorker::Heap { .. }
+                | FromWorker::Threads { .. }
+                | FromWorker::Slow(SlowRequest { ended: false, .. })
         ),
         SocketEvent::Companion { message, .. } => matches!(message, FromCompanion::LeftBehind { .. }),
         SocketEvent::Successor(..)

@@ -38,7 +38,9 @@ unsafe impl Send for EnvKeys {}
 
 const METHODS: [&[u8]; 7] = [b"GET", b"POST", b"HEAD", b"PUT", b"PATCH", b"DELETE", b"OPTIONS"];
 pub(crate) const REQUEST_METHOD: u16 = 0;
+pub(crate) const SCRIPT_NAME: u16 = 1;
 pub(crate) const PATH_INFO: u16 = PLACED[0];
+pub(crate) const QUERY_STRING: u16 = 3;
 const HTTP_UPGRADE: u16 = 29;
 
 /// Keys whose values are often the same as in the request before: REQUEST_METHOD, SERVER_NAME, SERVER_PORT, REMOTE_ADDR.
@@ -61,6 +63,8 @@ pub(crate) struct Repeated {
 
 const _: () = {
     assert!(matches!(KEYS[REQUEST_METHOD as usize].as_bytes(), b"REQUEST_METHOD"));
+    assert!(matches!(KEYS[SCRIPT_NAME as usize].as_bytes(), b"SCRIPT_NAME"));
+    assert!(matches!(KEYS[QUERY_STRING as usize].as_bytes(), b"QUERY_STRING"));
     assert!(matches!(KEYS[HTTP_UPGRADE as usize].as_bytes(), b"HTTP_UPGRADE"));
     assert!(matches!(KEYS[REPEATED[1] as usize].as_bytes(), b"SERVER_NAME"));
     assert!(matches!(KEYS[REPEATED[2] as usize].as_bytes(), b"SERVER_PORT"));

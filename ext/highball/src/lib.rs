@@ -4,7 +4,7 @@
 //! In reading order: [`ring`] (claim and env; how a method finds its ring), [`slot`] (what is kept of a request), [`env`] (a request becomes a
 //! Rack env), [`places`] and [`hijack`] (parts of it), [`answer`] (a Rack response becomes frames), [`sending`] (frames go into the ring), [`left`] (answers that do not end soon), [`own_process`]
 //! (the worker, and not what the app forks from it), [`nogvl`] (the one file that releases the GVL), [`turns`]
-//! (CPU-bound threads yield), [`tending`] (how many threads serve), [`request_clock`] (what requests do with their time), [`profile`] (samples of what threads do), [`clock`], [`signals`] (in native threads), [`native`], [`allocator`] (where malloc
+//! (CPU-bound threads yield), [`tending`] (how many threads serve), [`request_clock`] (what requests do with their time), [`ages`] (which requests are old), [`profile`] (samples of what threads do), [`clock`], [`signals`] (in native threads), [`native`], [`allocator`] (where malloc
 //! puts things, in the mold and after a fork), [`fiber_stack`] (its memory), [`pstore`] (whether a store's file has changed), [`ruby31`] (what Ruby 3.1 alone needs).
 //!
 //! Programs that use `highball/pstore` load this crate, too. So loading it changes nothing else in the process.
@@ -17,6 +17,7 @@
 // The only public function is the macro's, for Ruby's loader.
 #![allow(missing_docs)]
 
+mod ages;
 mod allocator;
 mod answer;
 mod clock;

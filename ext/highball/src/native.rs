@@ -13,6 +13,8 @@ use magnus::{function, prelude::*, Error, RArray, RModule, RString, Ruby, Value}
 use rustix::event::{poll, PollFd, PollFlags};
 use rustix::process::{getpid, pidfd_open, Pid, PidfdFlags};
 
+use crate::clock::cpu_ns;
+use crate::request_clock::delayed_us;
 use crate::{allocator, fiber_stack, nogvl, profile, pstore, ruby31, signals, turns};
 
 /// Defines the module.
@@ -30,6 +32,7 @@ pub(crate) fn define(ruby: &Ruby, highball: RModule) -> Result<(), Error> {
     native.define_singleton_method("masked", function!(masked, 5))?;
     native.define_singleton_method("path_without_tokens", function!(path_without_tokens, 1))?;
     native.define_singleton_method("steps_aside?", function!(turns::is_aside, 1))?;
+    native.define_singleton_method("thread_clocks", function!(thread_clocks, 1))?;
     native.define_singleton_method("open_within", function!(open_within, 2))?;
     native.const_set("PROTOCOL_VERSION", highball_ring::layout::VERSION)?;
     ruby31::define(native)?;
@@ -96,6 +99,14 @@ fn masked(
 /// `Native.path_without_tokens(path) -> String`: a path for the log.
 fn path_without_tokens(path: String) -> String {
     highball_secrets::path_without_tokens(&path)
+}
+
+/// `Native.thread_clocks(tid) -> [cpu, delayed] | nil`: the CPU time of the thread of this process with this number
+/// (`Thread#native_thread_id`) in nanoseconds, and how long it has waited for a processor, in microseconds; nil: it has ended. The
+/// GVL stays held.
+fn thread_clocks(thread: Option<i32>) -> Option<(u64, u64)> {
+    let thread = thread?;
+    Some((cpu_ns(thread)?, delayed_us(Pid::from_raw(thread)?)))
 }
 
 /// `Native.open_within(path, folders) -> File | String`: the regular file at this absolute path, open; or why it is not: it

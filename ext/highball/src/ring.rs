@@ -23,8 +23,9 @@ use rustix::process::Pid;
 use rustix::thread::gettid;
 use rustix::time::ClockId;
 
+use crate::ages::Ages;
 use crate::clock::microseconds;
-use crate::env::{binary_string, EnvKeys, Repeated, PATH_INFO, REQUEST_METHOD};
+use crate::env::{binary_string, EnvKeys, Repeated, PATH_INFO, QUERY_STRING, REQUEST_METHOD, SCRIPT_NAME};
 use crate::hijack::Hijacks;
 use crate::left::{Left, LeftAnswers, Socket};
 use crate::nogvl;
@@ -54,6 +55,7 @@ pub(crate) struct Ring {
     serving: AtomicU32,
     overlap: Overlap,
     clock: RequestClock,
+    ages: Ages,
     tending: Tending,
     /// The watch over its threads' turns, if it may have several.
     turns: RefCell<Option<Turns>>,
@@ -126,6 +128,7 @@ pub(crate) fn define(ruby: &Ruby, highball: RModule) -> Result<(), Error> {
     class.define_method("abort", method!(Ring::abort, 1))?;
     class.define_method("fail", method!(Ring::fail, 2))?;
     class.define_method("open?", method!(Ring::is_open, 1))?;
+    class.define_method("stream?", method!(Ring::is_stream, 1))?;
     class.define_method("hijacked?", method!(Ring::is_hijacked, 1))?;
     class.define_method("receive_offers", method!(Ring::receive_offers, 0))?;
     class.define_method("leave_place", method!(Ring::leave_place, 1))?;
@@ -140,6 +143,9 @@ pub(crate) fn define(ruby: &Ruby, highball: RModule) -> Result<(), Error> {
     class.define_method("places", method!(Ring::places, 0))?;
     class.define_method("all_serving?", method!(Ring::are_all_serving, 0))?;
     class.define_method("await_shortage", method!(Ring::await_shortage, 0))?;
+    class.define_method("await_old", method!(Ring::await_old, 1))?;
+    class.define_method("old_requests", method!(Ring::old_requests, 0))?;
+    class.define_method("ended_requests", method!(Ring::ended_requests, 0))?;
     class.define_method("add_place", method!(Ring::add_place, 0))?;
     class.define_method("take_place_back", method!(Ring::take_place_back, 0))?;
     class.define_method("keep_places", method!(Ring::keep_places, 1))?;
@@ -155,7 +161,8 @@ impl Ring {
         let [memory, wake, descriptors] =
             [memory, wake, descriptors].map(|fd| unsafe { OwnedFd::from_raw_fd(fd) });
         let ring = WorkerRing::open(memory.as_fd(), wake, descriptors).map_err(|e| broken(ruby, &e))?;
-        let slots = (0..ring.geometry().slots).map(|_| Slot::default()).collect();
+        let slots = ring.geometry().slots;
+        let (ages, slots) = (Ages::new(slots), (0..slots).map(|_| Slot::default()).collect());
         let refused = |what: &str, error: std::io::Error| {
             Error::new(ruby.exception_runtime_error(), format!("{what}: {error}"))
         };
@@ -175,6 +182,7 @@ impl Ring {
             serving: AtomicU32::new(0),
             overlap: Overlap::default(),
             clock: RequestClock::default(),
+            ages,
             tending: Tending::default(),
             turns: RefCell::new(turns),
             stopped: Cell::new(false),
@@ -197,10 +205,12 @@ impl Ring {
     ) -> Result<Option<RHash>, Error> {
         let ring = this.ring;
         let seat = ring.seat(ruby, seat)?;
-        seat.thread.set(seat.thread.get().or_else(|| Some(gettid())));
+        let thread = seat.thread.get().unwrap_or_else(gettid);
+        seat.thread.set(Some(thread));
         let Some(ticket) = ring.claim_next(seat)? else { return Ok(None) };
         seat.ticket.set(ticket.pack());
         let now_us = microseconds(ClockId::Monotonic);
+        ring.ages.begin(ticket.slot.into(), now_us, thread.as_raw_nonzero().get());
         ring.slot(ticket).timed.replace(ring.clock.begin(now_us, ring.serving_threads()));
         ring.env(ruby, ticket, now_us, seat, template, files).map(Some)
     }
@@ -485,6 +495,7 @@ impl Ring {
     /// Lets the front know how many answers have left.
     pub(crate) fn tell_left(&self) {
         let (answers, on_fibers) = self.left.counts();
+        self.ages.set_on_fibers(on_fibers);
         self.ring.set_left(answers, on_fibers);
     }
 
@@ -516,6 +527,19 @@ impl Ring {
         }
     }
 
+    /// `stream?(ticket) -> bool`: whether its answer goes on without its place, with its head sent, or the app has the
+    /// connection.
+    fn is_stream(&self, ticket: u64) -> bool {
+        let (number, ticket) = (ticket, Ticket::unpack(ticket));
+        match self.is_current(ticket) {
+            true => matches!(self.slot(ticket).stage.get(), Stage::Upgraded | Stage::Hijacked),
+            false => {
+                self.left.is_connection(number)
+                    || self.left.socket(number).is_some_and(|socket| socket.has_head())
+            }
+        }
+    }
+
     /// `foreign? -> bool`: whether this process is not the worker, but a fork that the app has made of it.
     pub(crate) fn is_foreign(&self) -> bool {
         !self.worker.is_here()
@@ -526,6 +550,7 @@ impl Ring {
         self.stopped.set(true);
         self.ring.interrupt();
         self.ring.interrupt_tending();
+        self.ages.stop_waiting();
     }
 
     /// `end_turns -> nil`: no thread serves any more, and none waits for a turn. The process has one native thread
@@ -566,6 +591,52 @@ impl Ring {
             }
         }
         Ok(false)
+    }
+
+    /// `await_old(pause) -> bool`: waits until a request is old that `old_requests` has not returned yet, until one of those
+    /// has ended, or for `pause` microseconds, unless it is nil. `false` as for `await_shortage`. One thread at a time calls this.
+    fn await_old(_ruby: &Ruby, this: This, pause_us: Option<u64>) -> Result<bool, Error> {
+        let ring = this.ring;
+        let goes_on = || !ring.stopped.get() && ring.worker.is_here();
+        if goes_on() {
+            ring.ages.wait(pause_us.map(Duration::from_micros))?;
+        }
+        Ok(goes_on())
+    }
+
+    /// `old_requests -> [[ticket, line, began, [asked, cpu, process_cpu, delayed]]]`: requests that have become old, each
+    /// once: method and path without tokens and query, when it began, when this thread has asked for the GVL, and then the CPU time of its thread (0: not known) and of the
+    /// process, and how long its thread had waited for a CPU. Times are microseconds of CLOCK_MONOTONIC, CPU times nanoseconds.
+    fn old_requests(ruby: &Ruby, this: &Self) -> Result<RArray, Error> {
+        let requests = ruby.ary_new();
+        for old in this.ages.take_old() {
+            let Some(slot) = this.slots.get(old.slot) else { continue };
+            let ticket = Ticket { position: slot.position.get(), slot: old.slot as u16 };
+            let Some(line) = this.request_line(ticket) else { continue };
+            let clocks = (old.asked_us, old.cpu_ns, old.process_cpu_ns, old.delayed_us);
+            requests.push((ticket.pack(), line, old.began_us, clocks))?;
+        }
+        Ok(requests)
+    }
+
+    /// `ended_requests -> [[ticket, ended]]`: those of them that have ended since this was called last, and when.
+    fn ended_requests(ruby: &Ruby, this: &Self) -> Result<RArray, Error> {
+        let requests = ruby.ary_new();
+        this.ages.take_ended().into_iter().try_for_each(|ended| requests.push(ended))?;
+        Ok(requests)
+    }
+
+    fn request_line(&self, ticket: Ticket) -> Option<String> {
+        if !self.is_current(ticket) {
+            return None;
+        }
+        // SAFETY: the slot is claimed and its answer not ended.
+        let (_, fields, _) = parts(unsafe { self.ring.request(ticket.slot) });
+        let value = |key| Fields::new(fields).find(|field| field.key == key).map(|field| field.value);
+        let path = [SCRIPT_NAME, PATH_INFO].into_iter().filter_map(value).collect::<Vec<_>>().concat();
+        let path = highball_secrets::path_without_tokens(&String::from_utf8_lossy(&path));
+        let query = if value(QUERY_STRING).is_some() { "?…" } else { "" };
+        Some(format!("{} {path}{query}", String::from_utf8_lossy(value(REQUEST_METHOD)?)))
     }
 
     /// `add_place -> nil`: there is a thread for one more place.
@@ -617,6 +688,7 @@ impl Ring {
     pub(crate) fn close(&self, ticket: Ticket) {
         let slot = self.slot(ticket);
         slot.end();
+        self.ages.end(ticket.slot.into(), ticket.pack());
         // A connection that the application has taken over may go on without a serving thread.
         let is_own = !matches!(slot.stage.get(), Stage::Upgraded | Stage::Hijacked);
         let time = slot.timed.take().filter(|_| is_own);

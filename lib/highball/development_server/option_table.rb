@@ -77,6 +77,7 @@ module Highball
       "request_timeouts" => { list: true },
       "request_timeout_header" => {},
       "timeout_interrupts" => {},
+      "slow_request" => {},
       "max_target" => {},
       "max_head" => {},
       "max_fields" => {},

@@ -11,7 +11,7 @@ class DashboardTest < E2ETest
   include StuckApp
   include Dashboard
 
-  ACTIONS = %w[restart refork more-workers fewer-workers replace/1 verify].freeze
+  ACTIONS = %w[restart refork more-workers fewer-workers replace/1 profile verify].freeze
 
   def test_the_page_needs_nothing_from_elsewhere
     serve("probe", *admin)
@@ -57,7 +57,7 @@ class DashboardTest < E2ETest
     server = serve("probe", *admin, "--admin-actions", workers: 2)
     token = token_of(server)
     id = app["id"]
-    without_it(token).product(%w[restart more-workers]).each do |headers, action|
+    without_it(token).product(%w[restart more-workers profile]).each do |headers, action|
       assert_equal 403, post("#{id}/#{action}?token=#{token}", headers).status, headers
     end
     assert_equal 404, ask_admin("/actions/#{id}/restart", authorized(token)).status, "a GET"
@@ -87,6 +87,25 @@ class DashboardTest < E2ETest
     assert_equal 200, order("replace/#{worker}")[0]
     wait_for("another worker") { app["workers"].none? { |one| one["worker"] == worker } }
     assert_equal [409, "worker #{worker} has ended"], order("replace/#{worker}")
+  end
+
+  def test_a_profile
+    server = serve_with_actions
+    path = "/profiles/#{app['id']}"
+    begin_requests(server, "/sleep/1")
+    assert_equal 404, ask_admin(path).status, "none has been taken"
+    assert_match(/are sampled for 10 seconds/, order("profile").last)
+    assert_equal [409, "a profile of this application is under way"], order("profile")
+    assert_includes ask_admin("/").body, "being sampled"
+    link = %r{<a href="#{path}">Flame graph</a>}
+    wait_for("the flame graph", within: 60) { ask_admin("/").body.match?(link) }
+    graph = ask_admin(path)
+    assert_includes graph.body, "stuck_in_sleep"
+    assert_includes graph.body, "GET /sleep/:id"
+    nonce = graph.body[/nonce-(\h{32})/, 1]
+    assert_match(/\Adefault-src 'none'; style-src 'nonce-#{nonce}'; script-src 'nonce-#{nonce}';/,
+                 graph["content-security-policy"])
+    %w[/profiles/4711 /profiles/x].each { |other| assert_equal 404, ask_admin(other).status, other }
   end
 
   # Followers take no places of health checks. One more has the place of the oldest, whose browser opens another one.

@@ -69,6 +69,7 @@ class ProfileTest < E2ETest
 
   def test_the_samples_of_all_workers_become_one_profile
     server = serve(profiled_app, workers: 2, threads: 1)
+    wait_for("both workers") { server.settled? }
     app = folder_with
     text = while_asked(server, *(%w[/compute] * 4)) do
       highball("profile", "--seconds", "1", *server.which, within: 60, directory: app)
@@ -107,6 +108,25 @@ class ProfileTest < E2ETest
     text = highball_fails("profile", "--seconds", "1", "--output", "-", *server.which)
     assert_match(/another profile of this application is running; try again when/, text)
     first.value
+    profile(server, "--seconds", "1", "--output", "-")
+  end
+
+  def test_an_interrupted_profile_has_what_there_is
+    server = serve(profiled_app)
+    path = File.join(folder_with, "a.folded")
+    while_asked(server, "/compute") do
+      words = ["profile", "--seconds", "300", "--output", path, *server.which]
+      pid = Process.spawn(HighballServer::ENVIRONMENT, HighballServer::BINARY, *words, %i[out err] => File::NULL)
+      command = Process.detach(pid)
+      threads = "/proc/#{server.worker_pids.first}/task/*/comm"
+      wait_for("it to begin") { Dir.glob(threads).any? { |comm| File.read(comm) == "highball-ticks\n" } }
+      sampled = Deadline.now + 1
+      wait_for("some samples") { Deadline.now > sampled }
+      HighballServer.kill(pid, "INT")
+      assert command.join(20), "the command ends"
+      assert_predicate command.value, :success?
+    end
+    assert_operator own_share(folded(File.read(path)), "Shop.add_up"), :>, 0.5
     profile(server, "--seconds", "1", "--output", "-")
   end
 

@@ -7,11 +7,12 @@
 
 mod charts;
 mod content;
+mod profiles;
 
 use super::request::{Request, Response};
-use super::token::random_digits;
 use super::Sources;
 use crate::control::actions::AppAction;
+use crate::random::random_digits;
 use crate::status::overview::rates::History;
 use crate::status::overview::report::{Overview, RequestOverview};
 use crate::status::overview::{Detail, Key};
@@ -20,6 +21,7 @@ pub(super) use content::View;
 use highball_config::AppId;
 use highball_front::refusals::page;
 use highball_text::json;
+pub(crate) use profiles::Profiles;
 use serde::Serialize;
 use std::time::Duration;
 use tokio::time::sleep;
@@ -58,6 +60,20 @@ struct Outcome {
     why_not: Option<String>,
 }
 
+impl Outcome {
+    fn done(what: String) -> Outcome {
+        Outcome { done: Some(what), why_not: None }
+    }
+
+    fn refused(why: impl Into<String>) -> Outcome {
+        Outcome { done: None, why_not: Some(why.into()) }
+    }
+
+    fn response(&self) -> Response {
+        as_json(if self.done.is_some() { 200 } else { 409 }, self)
+    }
+}
+
 /// The answer to a `GET`, if it is for the dashboard.
 pub(super) async fn respond(sources: &Sources, path: &str) -> Option<Response> {
     if let Some(view) = view(path) {
@@ -65,6 +81,10 @@ pub(super) async fn respond(sources: &Sources, path: &str) -> Option<Response> {
     }
     match path {
         "/overview" => Some(Response::new(200, JSON, report(sources).await)),
+        path if path.starts_with("/profiles/") => {
+            let app = AppId(path.strip_prefix("/profiles/")?.parse().ok()?);
+            sources.profiles.respond(app)
+        }
         path => {
             let mut parts = path.strip_prefix("/requests/")?.split('/');
             let key = Key {
@@ -116,7 +136,8 @@ fn html(sources: &Sources, history: Option<&History>, view: View) -> String {
         return content::NO_ANSWER.into();
     };
     let takes_orders = sources.configuration.now().admin.takes_orders;
-    Scene { view, now, history, last_hour: &sources.last_hour, takes_orders }.html()
+    let (last_hour, profiles) = (&sources.last_hour, &sources.profiles);
+    Scene { view, now, history, last_hour, profiles, takes_orders }.html()
 }
 
 fn as_json(status: u16, content: &impl Serialize) -> Response {
@@ -178,26 +199,45 @@ pub(super) async fn obey(sources: &Sources, request: &Request) -> Response {
     let Some(supervisor) = sources.supervisor.upgrade() else {
         return Response::text(503, "the server is about to end\n");
     };
-    let outcome = action.perform(app, &supervisor).await;
+    let outcome = match action {
+        Action::Profile => Some(match name_of(sources, app) {
+            Some(name) => sources.profiles.begin(supervisor, app, name),
+            None => Outcome::refused("there is no such application any more"),
+        }),
+        Action::Of(action) => action.perform(app, &supervisor).await.map(|outcome| match outcome {
+            Ok(done) => Outcome::done(done),
+            Err(why) => Outcome::refused(why),
+        }),
+    };
     info!(app = app.0, order, "the dashboard sent an order");
-    match outcome {
-        None => Response::text(503, "the server is about to end\n"),
-        Some(Ok(done)) => as_json(200, &Outcome { done: Some(done), why_not: None }),
-        Some(Err(why_not)) => as_json(409, &Outcome { done: None, why_not: Some(why_not) }),
-    }
+    outcome.map_or_else(|| Response::text(503, "the server is about to end\n"), |outcome| outcome.response())
+}
+
+fn name_of(sources: &Sources, app: AppId) -> Option<String> {
+    let settings = sources.configuration.now();
+    settings.apps.iter().find(|one| one.id == app).map(|app| app.name.clone())
+}
+
+/// What the dashboard does for operators.
+#[derive(Debug, PartialEq)]
+enum Action {
+    Of(AppAction),
+    /// Show where the time of the application goes.
+    Profile,
 }
 
 /// `APP/restart`, `APP/replace/WORKER`.
-fn parse(order: &str) -> Option<(AppId, AppAction)> {
+fn parse(order: &str) -> Option<(AppId, Action)> {
     let (app, action) = order.split_once('/')?;
     let action = match action {
+        "profile" => return Some((AppId(app.parse().ok()?), Action::Profile)),
         "restart" => AppAction::Restart,
         "refork" => AppAction::Refork,
         "more-workers" => AppAction::MoreWorkers,
         "fewer-workers" => AppAction::FewerWorkers,
         _ => AppAction::ReplaceWorker { worker: action.strip_prefix("replace/")?.parse().ok()? },
     };
-    Some((AppId(app.parse().ok()?), action))
+    Some((AppId(app.parse().ok()?), Action::Of(action)))
 }
 
 /// Whether it is of the page that this server has sent, or of a program, as far as a browser says. (No other page knows the
@@ -236,9 +276,13 @@ mod tests {
 
     #[test]
     fn orders_are_read() {
-        assert_eq!(parse("7/restart"), Some((AppId(7), AppAction::Restart)));
-        assert_eq!(parse("7/replace/3"), Some((AppId(7), AppAction::ReplaceWorker { worker: 3 })));
-        for wrong in ["", "7", "x/restart", "7/replace/", "7/replace/-1", "7/stop"] {
+        assert_eq!(parse("7/restart"), Some((AppId(7), Action::Of(AppAction::Restart))));
+        assert_eq!(
+            parse("7/replace/3"),
+            Some((AppId(7), Action::Of(AppAction::ReplaceWorker { worker: 3 })))
+        );
+        assert_eq!(parse("7/profile"), Some((AppId(7), Action::Profile)));
+        for wrong in ["", "7", "x/restart", "x/profile", "7/replace/", "7/replace/-1", "7/stop"] {
             assert_eq!(parse(wrong), None, "{wrong}");
         }
     }

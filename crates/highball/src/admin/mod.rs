@@ -31,6 +31,7 @@ use crate::status::overview::Observer;
 use crate::status::processes::Processes;
 use crate::status::reports;
 use agent::Agent;
+pub(crate) use dashboard::Profiles;
 use dashboard::View;
 use heaps::Heaps;
 use highball_front as front;
@@ -44,7 +45,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 use streams::Streams;
-pub(crate) use token::{random_digits, Token};
+pub(crate) use token::Token;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, UnixListener};
 use tokio::runtime::Builder;
@@ -109,6 +110,8 @@ pub(crate) struct Sources {
     pub(crate) observer: Arc<Observer>,
     /// What the server did in the last hour, for the dashboard.
     pub(crate) last_hour: Arc<LastHour>,
+    /// What operators have profiled in the dashboard.
+    pub(crate) profiles: Arc<Profiles>,
     /// Browsers that follow the dashboard.
     pub(crate) streams: Arc<Streams>,
     /// The token that orders must have.

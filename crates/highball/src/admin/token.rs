@@ -1,14 +1,11 @@
 //! The token by which the dashboard takes orders. It is made when the server starts and is written nowhere: `highball top
 //! --token` asks for it by the control socket, which only the server's user and root can use.
 
+use crate::random::random_digits;
 use highball_config::Settings;
 use highball_front::developer_key::are_equal;
-use rustix::rand::{getrandom, GetRandomFlags};
 use std::fmt;
 use std::io;
-
-/// 128 bits cannot be guessed.
-const BYTES: usize = 16;
 
 /// The token, as text.
 pub(crate) struct Token(String);
@@ -39,15 +36,6 @@ impl Token {
     }
 }
 
-/// Random hexadecimal digits that cannot be guessed.
-pub(crate) fn random_digits() -> io::Result<String> {
-    let mut bytes = [0; BYTES];
-    if getrandom(&mut bytes, GetRandomFlags::empty())? < BYTES {
-        return Err(io::ErrorKind::UnexpectedEof.into()); // random(4): not for so few bytes
-    }
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -55,7 +43,6 @@ mod tests {
     #[test]
     fn only_the_whole_token_is_right() {
         let token = Token::new().unwrap();
-        assert_eq!(token.0.len(), 2 * BYTES);
         assert!(token.is_in(&format!("Bearer {}", token.0)));
         assert!(token.is_in(&format!("bearer  {} ", token.0)));
         let part = &token.0[1..];

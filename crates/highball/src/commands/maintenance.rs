@@ -3,12 +3,12 @@
 //! The file belongs to the application's user, who may switch only this application. Root writes it with that user's rights,
 //! so nothing in the application's folder leads root elsewhere.
 
-use crate::admin::random_digits;
 use crate::commands::{announce, ask, unexpected, CommandError, LOOK_EVERY};
 use crate::control::finding::Instance;
 use crate::control::messages::{Answer, Question};
 use crate::control::selection::{is_selected, selected, the_only};
 use crate::output::{on_this_machine, progress};
+use crate::random::random_digits;
 use highball_config::{is_maintenance_file, MaintenanceSwitch, Selector};
 use highball_link::{AppReport, MaintenanceNotice, NOTICE_BYTES};
 use highball_tenant::{Links, TenantFolder};

@@ -1,14 +1,16 @@
-//! The commands that ask a running server: `status`, `stop`, `restart` (and `refork`), `upgrade`, `maintenance`. `highball memory` and `highball top`
+//! The commands that ask a running server: `status` (also `slow_requests`), `stop`, `restart` (and `refork`), `upgrade`, `maintenance`. `highball memory` and `highball top`
 //! fail with the same errors.
 
 mod maintenance;
 mod restart;
+mod slow_requests;
 mod status;
 mod stop;
 mod upgrade;
 
 pub(crate) use maintenance::maintenance;
 pub(crate) use restart::{refork, restart};
+pub(crate) use slow_requests::slow_requests;
 pub(crate) use status::status;
 pub(crate) use stop::stop;
 pub(crate) use upgrade::upgrade;

@@ -14,6 +14,7 @@ use std::io;
 use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::unix::UCred;
+use tokio::signal::unix::{signal, SignalKind};
 use tokio::time::timeout;
 
 /// What an answer may take, beyond the time that an instance has for finding it.
@@ -53,6 +54,28 @@ impl std::fmt::Display for ServerAddress {
 /// Asks an instance; waits no longer than it may take.
 pub(crate) fn ask(address: &ServerAddress, question: Question) -> io::Result<Answer> {
     event_loop()?.block_on(ask_in_time(address, question)).map(|(answer, _)| answer)
+}
+
+/// The same of a question that takes long. If this process is interrupted, it asks the server by `end` to finish what it does,
+/// and waits for the answer that there is by then. A second interrupt ends the wait.
+pub(crate) fn ask_until_interrupted(
+    address: &ServerAddress,
+    question: Question,
+    end: Question,
+) -> io::Result<Answer> {
+    event_loop()?.block_on(async {
+        let mut interrupts = signal(SignalKind::interrupt())?;
+        let answer = ask_in_time(address, question);
+        tokio::pin!(answer);
+        tokio::select! {
+            answer = &mut answer => return answer.map(|(answer, _)| answer),
+            _ = interrupts.recv() => ask_in_time(address, end).await?,
+        };
+        tokio::select! {
+            answer = answer => answer.map(|(answer, _)| answer),
+            _ = interrupts.recv() => Err(io::ErrorKind::Interrupted.into()),
+        }
+    })
 }
 
 /// The same, beside other things that this process does.

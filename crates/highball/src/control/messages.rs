@@ -4,7 +4,7 @@ use crate::control::actions::AppAction;
 use crate::status::overview::report::Overview;
 use crate::status::profile_report::ProfileReport;
 use highball_config::ProfileMode;
-use highball_link::{RubyHeap, ServerReport};
+use highball_link::{RubyHeap, ServerReport, SlowRequestReport};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -53,6 +53,10 @@ pub(crate) enum Question {
         /// Whether samples are grouped by the paths of requests.
         by_path: bool,
     },
+    /// End the profile of this application now.
+    EndProfile { app: u32 },
+    /// Where did the time of the last slow requests of an application go?
+    SlowRequests { app: u32 },
     /// By which token does the dashboard take orders?
     DashboardToken,
     /// Where do processes of applications publish messages?
@@ -104,6 +108,8 @@ pub(crate) enum Answer {
     Overview(Box<Overview>),
     /// Where the time goes.
     Profile(Box<ProfileReport>),
+    /// The last slow requests, oldest first.
+    SlowRequests { requests: Vec<SlowRequestReport> },
     /// It does what was asked for, in words.
     Begun { what: String },
     /// The token for the dashboard; without one, that takes no orders.

@@ -1,21 +1,22 @@
 //! `highball profile`: where the time of a running application goes.
 //!
-//! In reading order: `merging` (in the server: the results of its workers become one report), this file (the command), `calls` (the report as stacks and methods), and the forms of the file: `page`, `folded`, `pprof`, `speedscope`.
+//! In reading order: `taking` and `merging` (in the server: workers make profiles, which become one report), this file (the command), `calls` (the report as stacks and methods), and the forms of the file: `page`, `folded`, `pprof`, `speedscope`.
 
 mod calls;
 mod folded;
-pub(crate) mod merging;
+mod merging;
 mod page;
 mod pprof;
 mod speedscope;
+pub(crate) mod taking;
 
-use crate::admin::random_digits;
 use crate::commands::CommandError;
-use crate::control::asking::ask;
+use crate::control::asking::ask_until_interrupted;
 use crate::control::finding::Instance;
 use crate::control::messages::{Answer, Question};
 use crate::control::selection::{is_selected, selected, the_only};
 use crate::output::{complain, print, progress, write_out};
+use crate::random::random_digits;
 use crate::status::profile_report::ProfileReport;
 use calls::Calls;
 use highball_config::{ProfileFormat, ProfileMode, ProfileOptions, Selector};
@@ -53,6 +54,11 @@ pub(crate) struct About {
     pub(crate) mode: ProfileMode,
     pub(crate) time: Duration,
     pub(crate) began: SystemTime,
+}
+
+/// A page with the flame graph of a report. Its policy allows the style and the script that this nonce names.
+pub(crate) fn page_of(report: &ProfileReport, about: &About, nonce: &str) -> String {
+    page::page(report, &Calls::of(report), about, nonce)
 }
 
 /// Profiles the selected application, and writes the file.
@@ -102,7 +108,9 @@ fn take(asked: &ProfileOptions, app: &AppReport, instance: &Instance) -> Result<
         by_path: asked.by_path,
     };
     let pid = instance.status.pid;
-    match ask(&instance.address, question).map_err(|error| CommandError::Silent(pid, error))? {
+    let end = Question::EndProfile { app: app.processes.id.0 };
+    let answer = ask_until_interrupted(&instance.address, question, end);
+    match answer.map_err(|error| CommandError::Silent(pid, error))? {
         Answer::Profile(report) => Ok(*report),
         Answer::Refused { why } => Err(CommandError::Refused(pid, why)),
         _ => Err(CommandError::Silent(pid, io::ErrorKind::InvalidData.into())),

@@ -281,6 +281,7 @@ impl Common {
             observer: Arc::clone(&observer),
             token: Arc::clone(&token),
             last_hour: Arc::default(),
+            profiles: Arc::default(),
             streams: Arc::default(),
         };
         Ok(Watchers { admin: AdminThread::start(listeners, sources, serving)?, observer, token })

@@ -3,14 +3,13 @@
 
 use crate::admin::{Addresses, Token};
 use crate::configuration::Configuration;
-use crate::control::messages::{heap_time, Answer, HubPlace, Question, RubyProcess, PROFILE_SLACK};
-use crate::profile::merging::{read_result, Merger};
+use crate::control::messages::{heap_time, Answer, HubPlace, Question, RubyProcess};
+use crate::profile::taking;
 use crate::serve::handover::{Candidate, News};
 use crate::serve::readiness::Readiness;
 use crate::serve::waiting::Waiting;
 use crate::status::kernel_limits;
 use crate::status::overview::{Detail, Observer};
-use crate::status::profile_report::ProfileReport;
 use crate::status::reports;
 use highball_acme::{Keeper, NameReport};
 use highball_config::{App, AppId, Settings};
@@ -23,7 +22,7 @@ use highball_link::{
 use highball_supervisor::{AppOrder, Launcher, Notice, Order, ProfileOrder};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Instant, SystemTime};
 use tokio::sync::{mpsc, oneshot};
 
 /// The parts that learn from the supervisor's notices, beside the front.
@@ -171,10 +170,19 @@ impl ControlHandler {
             }
             Question::Profile { app, worker, mode, milliseconds, by_path } => {
                 let order = ProfileOrder { mode, milliseconds, by_path };
-                Some(match self.profile(AppId(app), worker, order).await? {
+                Some(match taking::take(&self.supervisor, AppId(app), worker, order).await? {
                     Ok(report) => Answer::Profile(Box::new(report)),
                     Err(why) => Answer::Refused { why },
                 })
+            }
+            Question::EndProfile { app } => {
+                self.supervisor.send(Order::EndProfile(AppId(app))).await.ok()?;
+                Some(Answer::Begun { what: "the profile ends".into() })
+            }
+            Question::SlowRequests { app } => {
+                let (to, requests) = oneshot::channel();
+                self.supervisor.send(Order::SlowRequests { app: AppId(app), to }).await.ok()?;
+                Some(Answer::SlowRequests { requests: requests.await.ok()? })
             }
             Question::Hub => Some(Answer::Hub { apps: self.hubs() }),
             Question::DashboardToken => {
@@ -222,35 +230,6 @@ impl ControlHandler {
             processes.push(RubyProcess { app, worker, pid, state, heap: asked.heap(began, time).await });
         }
         Some(processes)
-    }
-
-    /// Has workers make profiles, side by side, and puts them together one by one, as each may be large.
-    async fn profile(
-        &self,
-        app: AppId,
-        worker: Option<u32>,
-        order: ProfileOrder,
-    ) -> Option<Result<ProfileReport, String>> {
-        let began = Instant::now();
-        let (to, asked) = oneshot::channel();
-        self.supervisor.send(Order::Profile { app, worker, order, to }).await.ok()?;
-        let asked = match asked.await.ok()? {
-            Ok(asked) => asked,
-            Err(why) => return Some(Err(why)),
-        };
-        let time = Duration::from_millis(order.milliseconds) + PROFILE_SLACK;
-        let mut merger = Merger::new(order.mode);
-        for asked in asked {
-            let worker = asked.worker;
-            let result = asked.result(began, time).await;
-            merger = tokio::task::spawn_blocking(move || {
-                merger.add(worker, result.and_then(|file| read_result(&file)));
-                merger
-            })
-            .await
-            .ok()?;
-        }
-        Some(merger.finish())
     }
 
     fn together(

@@ -214,6 +214,7 @@ fn app_overview(
         answered: load.figures.requests.iter().map(|(_, _, count)| count).sum(),
         failed: load.figures.requests.iter().filter(|row| row.1 == "5xx").map(|row| row.2).sum(),
         times: TimesOverview::of(&load.figures.first_byte_time),
+        slow_requests: report.map_or_else(Vec::new, |report| report.slow_requests.clone()),
         requests: oldest,
         more_requests: more,
     }

@@ -4,8 +4,8 @@ use super::page::{duration, Page, View};
 use highball_link::{
     AppProcesses, AppReport, CacheReport, CompanionProcess, CrashLoopReport, DomainReport, HubReport,
     KernelLimitsReport, MaintenanceReport, MemoryReport, MoldReport, OverrunReport, ReforkReport,
-    RestartReport, ServerReport, ServerRequests, SessionsReport, SizingReport, TlsReport, UpgradeReport,
-    WorkerReport, WorkerRequests,
+    RestartReport, ServerReport, ServerRequests, SessionsReport, SizingReport, SlowRequestReport, TlsReport,
+    UpgradeReport, WorkerReport, WorkerRequests,
 };
 use highball_text::counted;
 use std::fmt::Write as _;
@@ -315,6 +315,12 @@ fn failure_facts(page: &mut Page, app: &AppReport) {
             let more = if overruns.len() > 1 { ", and others before" } else { "" };
             page.failure("timed out", Some(last.seconds_ago), &(overrun_line(last) + more));
         }
+    }
+    if let Some(last) = app.processes.slow_requests.last().filter(|_| page.view.has_details) {
+        let SlowRequestReport { worker, request, seconds, .. } = last;
+        let what = format!("{request} {seconds:.1} s, worker {worker}{}", last.ending());
+        let lines: String = last.lines().iter().map(|line| format!("\n  {line}")).collect();
+        page.failure("slow", Some(last.seconds_ago), &(what + &lines));
     }
     boot_facts(page, app);
 }

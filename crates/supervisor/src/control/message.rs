@@ -2,7 +2,7 @@
 
 use crate::facts::boot_failure::BootFailure;
 use highball_config::{LogFormat, ProfileMode, SentFolder};
-use highball_link::{Booted, RubyError, RubyHeap, Step, ThreadPlace};
+use highball_link::{Booted, RubyError, RubyHeap, SlowKind, Step, ThreadPlace};
 use serde::{Deserialize, Serialize};
 
 /// The largest message, in bytes: one packet on the control socket.
@@ -27,6 +27,8 @@ pub(crate) enum ToMold<'a> {
         early_hints: bool,
         /// The env key by which the application gets what is left of the time for its answer.
         timeout_header: Option<&'a str>,
+        /// From which time on a request is slow, and reported with where its time goes; `None`: none is.
+        slow_request_ms: Option<u64>,
         /// The folders of files that the application may name in a header field.
         sendfile: &'a [SentFolder],
         /// Whether some requests run on fibers.
@@ -114,6 +116,8 @@ pub(crate) enum ToWorker {
         /// Whether samples are grouped by the paths of requests.
         by_path: bool,
     },
+    /// End the profile now.
+    EndProfile,
     /// Free the place of the request that the front knows by this number: its answer goes on.
     LeavePlace { ticket: u64 },
     /// Interrupt the thread that is at the request that the front knows by this number.
@@ -154,6 +158,42 @@ pub(crate) enum FromWorker {
     Threads { threads: Vec<ThreadPlace> },
     /// Answers `profile`: the file has the result, or this is why not.
     Profile { problem: Option<String> },
+    /// Where the time of a slow request goes.
+    Slow(SlowRequest),
+}
+
+/// A slow request, as its worker reports it: anything can stand in it.
+#[derive(Debug, PartialEq, Eq, Deserialize)]
+pub(crate) struct SlowRequest {
+    /// The number by which the front knows the request.
+    pub(crate) ticket: u64,
+    /// Method and path.
+    pub(crate) request: String,
+    /// How long it has taken.
+    pub(crate) ms: u64,
+    /// Whether it has ended.
+    pub(crate) ended: bool,
+    /// How often its thread was looked at.
+    pub(crate) samples: u64,
+    /// Where most of the time went.
+    pub(crate) parts: Vec<SlowPart>,
+    /// The time of all others.
+    pub(crate) other_ms: u64,
+}
+
+/// A part of the time of a slow request.
+#[derive(Debug, PartialEq, Eq, Deserialize)]
+pub(crate) struct SlowPart {
+    pub(crate) ms: u64,
+    /// What its thread did.
+    pub(crate) what: SlowKind,
+    /// Where: in the application, if any of its code was called.
+    pub(crate) file: String,
+    pub(crate) line: u32,
+    /// The method.
+    pub(crate) label: String,
+    /// What that called.
+    pub(crate) below: Option<String>,
 }
 
 /// The memory of a process as it sees it, in KiB; see [`highball_proc::ProcessMemory`]. A process of another user cannot be
@@ -177,6 +217,7 @@ mod tests {
             development: false,
             early_hints: true,
             timeout_header: None,
+            slow_request_ms: Some(2000),
             sendfile: &[SentFolder { prefix: None, folder: "storage".into() }],
             fibers: true,
             fiber_scheduler: None,
@@ -185,7 +226,7 @@ mod tests {
         };
         assert_eq!(
             serde_json::to_string(&fork).unwrap(),
-            r#"{"type":"fork","worker":3,"log_format":"json","development":false,"early_hints":true,"timeout_header":null,"sendfile":[{"prefix":null,"folder":"storage"}],"fibers":true,"fiber_scheduler":null,"hub":"name/1/key","may_refork":true}"#
+            r#"{"type":"fork","worker":3,"log_format":"json","development":false,"early_hints":true,"timeout_header":null,"slow_request_ms":2000,"sendfile":[{"prefix":null,"folder":"storage"}],"fibers":true,"fiber_scheduler":null,"hub":"name/1/key","may_refork":true}"#
         );
         let drain = serde_json::to_string(&ToWorker::Drain).unwrap();
         assert_eq!(drain, r#"{"type":"drain"}"#);

@@ -1,11 +1,13 @@
 //! Makes the [`Diagnosis`] of a failure, of a boot or of a request: adds what can be found out here, and masks the secrets.
 //!
 //! In reading order: this file (a boot), [`failed_request`] (a request, as it is shown), [`request_failure`] (why it
-//! failed), [`thread_states`] (what threads of a worker do), [`overrun`] (a request that does not end).
+//! failed), [`thread_states`] (what threads of a worker do), [`overrun`] (a request that does not end), [`slow_requests`]
+//! (requests that have taken long).
 
 pub(crate) mod failed_request;
 pub(crate) mod overrun;
 pub(crate) mod request_failure;
+pub(crate) mod slow_requests;
 pub(crate) mod thread_states;
 
 use crate::core::restart::Failure;

@@ -12,6 +12,7 @@ use crate::core::{App as Core, AppAction, AppEvent, AppLog, Event, Process, Rece
 use crate::diagnosis;
 use crate::diagnosis::overrun::LastOverruns;
 use crate::diagnosis::request_failure::Deaths;
+use crate::diagnosis::slow_requests::SlowRequests;
 use crate::facts::boot_failure::BootFailure;
 use crate::facts::ending::Ending;
 use crate::facts::folder_state::FolderState;
@@ -31,7 +32,7 @@ use crate::shell::event::{CompanionLaunch, CompanionPlan, Discovery, Found, Laun
 use crate::watch::restart_file::{RestartFiles, Watched};
 use crate::{checkpoint, Notice};
 use highball_config::{App, Companion, Settings};
-use highball_link::{AppCommand, FrontCommand, HubAddress, DETAIL};
+use highball_link::{AppCommand, FrontCommand, HubAddress, SlowRequestReport, DETAIL};
 use highball_ring::Geometry;
 use highball_tenant::TenantFolder;
 use highball_text::visible_path;
@@ -74,6 +75,8 @@ pub(super) struct AppSupervisor {
     pub(super) deaths: Deaths,
     /// Requests that have exceeded their time limits.
     pub(super) overruns: LastOverruns,
+    /// Requests that have taken long.
+    pub(super) slow_requests: SlowRequests,
     /// What its workers took last.
     pub(super) load: LoadProbe,
     /// Which of them are looked at and logged.
@@ -119,6 +122,7 @@ impl AppSupervisor {
             has_offered: AtomicBool::new(false),
             deaths: Deaths::default(),
             overruns: LastOverruns::default(),
+            slow_requests: SlowRequests::default(),
             load: LoadProbe::default(),
             overrun_lines: RateLimit::new(1, OVERRUN_LINES, Instant::now()),
             overruns_left_out: 0,
@@ -524,6 +528,7 @@ impl AppSupervisor {
             Process::Mold(boot) => drop(self.molds.remove(&boot)),
             Process::Worker(worker) => {
                 let handle = self.workers.remove(&worker);
+                self.slow_requests.worker_ended(worker).iter().for_each(log_slow_request);
                 if let (Some(handle), Some(ending)) = (handle, ending) {
                     self.deaths.ended(worker, handle.pid.map(Pid::as_raw_pid), ending);
                 }
@@ -639,6 +644,13 @@ impl AppSupervisor {
             Found::Event(event) => Some(*event),
         }
     }
+}
+
+/// A slow request has ended.
+pub(super) fn log_slow_request(request: &SlowRequestReport) {
+    let SlowRequestReport { worker, request: of, seconds, .. } = request;
+    let (took, spent) = (format!("{seconds:.1}s"), request.lines().join("\n"));
+    info!(worker, request = of, took, spent, "a slow request{}", request.ending());
 }
 
 /// What is to be looked at for restart files.

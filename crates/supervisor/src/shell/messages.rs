@@ -1,7 +1,7 @@
 //! Messages from processes, the front and operators, as events for the core. Messages that decide nothing (questions about
 //! heaps and threads, lines for the log) are handled here.
 
-use super::app::AppSupervisor;
+use super::app::{log_slow_request, AppSupervisor};
 use super::Supervisor;
 use crate::asked_heap::AskedHeap;
 use crate::asked_profile::{profile_file, AskedProfile, ProfileOrder};
@@ -114,6 +114,16 @@ impl Supervisor {
     }
 }
 
+impl Supervisor {
+    /// Has the workers of an application end their profiles.
+    pub(super) fn end_profile(&mut self, id: AppId) {
+        let workers = self.apps.get(&id).into_iter().flat_map(|app| app.workers.values());
+        for handle in workers.filter(|handle| handle.profile_questions.unanswered_for().is_some()) {
+            let _ = handle.send(&ToWorker::EndProfile); // a worker that cannot be reached ends
+        }
+    }
+}
+
 fn process(who: Who) -> Option<Process> {
     match who {
         Who::Mold(boot) => Some(Process::Mold(boot)),
@@ -206,6 +216,11 @@ impl AppSupervisor {
             FromWorker::Threads { threads } => {
                 let was_asked = handle.thread_questions.answered(threads);
                 return (!was_asked).then(|| unasked(process));
+            }
+            FromWorker::Slow(request) => {
+                let ended = self.slow_requests.add(worker, request, Instant::now());
+                ended.iter().for_each(log_slow_request);
+                return None;
             }
         })
     }
@@ -303,6 +318,7 @@ impl AppSupervisor {
     /// application wants that. Nothing is waited for here.
     fn overran(&mut self, overrun: Overrun, core: &Core) {
         let (worker, ticket) = (overrun.worker, overrun.ticket);
+        self.slow_requests.timed_out(worker, ticket);
         self.describe_overrun(overrun, core);
         let interrupts = self.app.limits.timeout_interrupts && hears(core, worker);
         if let Some(handle) = self.workers.get(&worker).filter(|_| interrupts) {

@@ -430,10 +430,12 @@ impl Supervisor {
             Order::Stop => self.happened.push_back(Event::Stop),
             Order::Report(to) => drop(to.send(self.report(Instant::now()))), // the client may have left
             Order::AskHeaps { gc, to } => drop(to.send(self.ask_heaps(gc))), // as above
+            Order::SlowRequests { app, to } => drop(to.send(self.slow_requests(app))), // as above
             Order::AskThreads { requests, to } => drop(to.send(self.ask_threads(requests))), // as above
             Order::Profile { app, worker, order, to } => {
                 drop(to.send(self.begin_profile(app, worker, order))); // as above
             }
+            Order::EndProfile(app) => self.end_profile(app),
         }
     }
 

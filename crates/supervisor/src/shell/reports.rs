@@ -10,13 +10,22 @@ use crate::core::mold::Mold;
 use crate::core::restart::{Stage, Wish};
 use crate::core::restarts::Restart;
 use crate::core::sizing::Sizing;
+use highball_config::AppId;
 use highball_link::{
     AppProcesses, CompanionProcess, CrashLoopReport, MoldReport, ReforkReport, RestartReport,
-    ServerProcesses, SizingReport, SupervisorReport, UpgradeReport, WorkerProcess,
+    ServerProcesses, SizingReport, SlowRequestReport, SupervisorReport, UpgradeReport, WorkerProcess,
 };
 use std::time::{Duration, Instant};
 
+/// Slow requests that are part of each report.
+const NEWEST_SLOW: usize = 3;
+
 impl Supervisor {
+    /// The slow requests of an application that are kept.
+    pub(super) fn slow_requests(&self, app: AppId) -> Vec<SlowRequestReport> {
+        self.apps.get(&app).map_or_else(Vec::new, |app| app.slow_requests.all())
+    }
+
     pub(super) fn report(&self, now: Instant) -> SupervisorReport {
         let apps = self
             .apps
@@ -72,6 +81,7 @@ impl AppSupervisor {
             replaced: core.staff.replacements().counts().by_name(),
             memory: memory.report(self, core),
             overruns: self.overruns.all(),
+            slow_requests: self.slow_requests.last(NEWEST_SLOW),
             restarts: self.restart_reports(core, now),
             restart_counts: core.restarts.past().counts(),
             refork: self.refork_report(core, now),

@@ -8,11 +8,12 @@ use magnus::{prelude::*, RArray, Ruby, Value};
 use rb_sys::VALUE;
 use rustix::thread::gettid;
 
-use super::clocks::{cpu_ns, delayed_ns, now_ns};
+use super::clocks::{delayed_ns, now_ns};
 use super::events::collector;
 use super::gvl::waiting_since_ns;
 use super::recording::{Recording, GARBAGE_COLLECTION, ROOT};
 use super::{lock, Mode, Session, Ticks, INTERVAL};
+use crate::clock::cpu_ns;
 
 /// A sample this soon after its tick is of what ran at the tick. After a longer time, the thread's clock decides.
 const SOON_NS: u64 = 150_000;

@@ -5,6 +5,7 @@
 
 use super::super::last_hour::{LastHour, Point};
 use super::charts::{sparkline, values, Chart, Series};
+use super::profiles::{Profile, Profiles};
 use crate::status::overview::rates::History;
 use crate::status::overview::report::{
     AppOverview, DiagnosisOverview, Overview, RequestOverview, WorkerOverview,
@@ -12,7 +13,7 @@ use crate::status::overview::report::{
 use crate::status::overview::words::{age, at_most, duration, number, or_dash};
 use highball_config::AppId;
 use highball_front::refusals::page::Escaped;
-use highball_link::{CompanionProcess, HubReport, KernelLimitsReport, CPU_MAX};
+use highball_link::{CompanionProcess, HubReport, KernelLimitsReport, SlowRequestReport, CPU_MAX};
 use highball_text::counted;
 use std::fmt::Write;
 
@@ -56,6 +57,7 @@ pub(super) struct Scene<'a> {
     pub(super) now: &'a Overview,
     pub(super) history: &'a History,
     pub(super) last_hour: &'a LastHour,
+    pub(super) profiles: &'a Profiles,
     pub(super) takes_orders: bool,
 }
 
@@ -309,9 +311,13 @@ impl Scene<'_> {
             order(html, id, "refork", "Refork", &format!("Refork {}?", app.name));
             order(html, id, "more-workers", "+ worker", "Add a worker?");
             order(html, id, "fewer-workers", "− worker", "Remove a worker?");
+            order(html, id, "profile", "Profile", "Sample its workers now?");
             html.push_str("</span>");
         }
         html.push_str("</div>");
+        if let Some(profile) = self.profiles.of(AppId(id)) {
+            show_profile(html, id, &profile);
+        }
         let has_points =
             self.last_hour.with(AppId(app.id), |points, last| !points.is_empty() || last.is_some());
         if has_points || !app.workers.is_empty() {
@@ -322,6 +328,7 @@ impl Scene<'_> {
             let what = format!("The kernel does not enforce {}: {problem}", not_kept.join(" and "));
             let _ = write!(html, "<p class=\"notice\">{}</p>", text(&what));
         }
+        slow_requests(html, app);
         self.workers(html, app);
         companions(html, app);
         html.push_str("</section>");
@@ -463,6 +470,49 @@ fn list(html: &mut String, facts: &[(&str, String)]) {
         let _ = write!(html, "<div><dt>{name}</dt><dd>{}</dd></div>", text(value));
     }
     html.push_str("</dl>");
+}
+
+/// The last profile that was taken here.
+fn show_profile(html: &mut String, app: u32, profile: &Profile) {
+    let _ = match profile {
+        Profile::UnderWay => write!(html, "<p class=\"notice\">Its workers are being sampled…</p>"),
+        Profile::Failed { why, .. } => write!(html, "<p class=\"notice\">No profile: {}</p>", text(why)),
+        Profile::Taken { at, .. } => write!(
+            html,
+            "<p class=\"notice\"><a href=\"/profiles/{app}\">Flame graph</a> of {} ago</p>",
+            duration(at.elapsed().as_secs())
+        ),
+    };
+}
+
+/// The newest slow requests, and where their time went.
+fn slow_requests(html: &mut String, app: &AppOverview) {
+    if app.slow_requests.is_empty() {
+        return;
+    }
+    let _ = write!(
+        html,
+        "<div class=\"table\" role=\"region\" aria-label=\"Slow requests of {}\" tabindex=\"0\"><table><thead><tr>\
+         <th scope=\"col\">Took</th><th scope=\"col\">Slow request</th><th scope=\"col\">Worker</th></tr></thead><tbody>",
+        text(&app.name)
+    );
+    for (number, request) in app.slow_requests.iter().rev().enumerate() {
+        let SlowRequestReport { worker, request: of, seconds, seconds_ago, .. } = request;
+        let _ = write!(
+            html,
+            "<tr data-key=\"slow-{}-{number}\"><td class=\"age\">{seconds:.1} s</td><td><code>{}</code> \
+             <span class=\"doing\">{} ago{}</span>",
+            app.id,
+            text(of),
+            duration(*seconds_ago),
+            request.ending()
+        );
+        for line in request.lines() {
+            let _ = write!(html, "<br><span class=\"doing\">{}</span>", text(&line));
+        }
+        let _ = write!(html, "</td><td>{worker}</td></tr>");
+    }
+    html.push_str("</tbody></table></div>");
 }
 
 /// The processes beside an application's workers, if it has some.

@@ -2,7 +2,7 @@
 
 use highball_link::{
     AppProcesses, CompanionProcess, CrashLoopReport, Diagnosis, HubReport, KernelLimitsReport, RestartReport,
-    Times,
+    SlowRequestReport, Times,
 };
 use highball_text::{cut, LONGEST};
 use serde::{Deserialize, Serialize};
@@ -58,6 +58,9 @@ pub(crate) struct AppOverview {
     pub(crate) failed: u64,
     /// Times to the first bytes of answers since the start. All are zero where requests are not measured.
     pub(crate) times: TimesOverview,
+    /// The newest slow requests, oldest first.
+    #[serde(default)]
+    pub(crate) slow_requests: Vec<SlowRequestReport>,
     /// The oldest requests that have no answer yet.
     pub(crate) requests: Vec<RequestOverview>,
     /// The number of all others.
