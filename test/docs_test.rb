@@ -154,7 +154,9 @@ class DocsTest < Minitest::Test
   end
 
   # Pages that answer questions by topic, and pages of measurements. Every other page is a guide.
-  REFERENCE = %r{-reference\.md\z|\Adocs/(?:configuration|benchmarks|status|metrics|migrating/puma-statements)\.md\z}
+  REFERENCE = %r{
+    -reference\.md\z|\Adocs/(?:configuration|benchmarks|status|metrics|log-events|migrating/puma-statements)\.md\z
+  }x
   GUIDE_WORDS = 1200
   SENTENCE_WORDS = 36
 

@@ -43,7 +43,7 @@ module Highball
     def self.text_of(exception, most_bytes) = Message.encode(fields_of(exception, most_bytes))
 
     def self.note_failure(error)
-      Log.new.error("Highball could not diagnose an exception; it is shown as it is", **ExceptionWords.new(error).facts)
+      Log.new.error(:diagnosis_failed, **ExceptionWords.new(error).facts)
     rescue Exception # rubocop:disable Lint/RescueException -- there is no way to say so
       nil
     end

@@ -9,6 +9,21 @@ module Highball
   class Log
     # Facts longer than this, in characters, go on separate lines.
     INLINE = 60
+    # What happens: the event's name, which programs read (docs/log-events.md), and the message for people.
+    EVENTS = {
+      callback_failed: "a callback raised an exception after the response",
+      diagnosis_failed: "Highball could not diagnose an exception; it is shown as it is",
+      exception_raised: "the application raised an exception",
+      fiber_computes: "a request on a fiber computes, or waits in a way that keeps the worker's other fibers waiting",
+      fibers_ended: "the fibers' thread has ended: its requests are cut off",
+      fibers_unsafe: "this does not go well with fibers",
+      pool_too_small: "the worker gets no more threads: a pool has no connections for them",
+      pool_unreadable: "the worker gets no more threads: a pool cannot be looked at",
+      slow_requests_not_sampled: "slow requests are not sampled any more",
+      thread_interrupted: "a serving thread was interrupted",
+      thread_not_replaced: "cannot start a thread to replace a streaming one",
+      thread_refused: "the system refuses another thread"
+    }.freeze
 
     # format:: "human" or "json".
     # facts:: facts that are part of every event.
@@ -21,7 +36,7 @@ module Highball
     # The value as valid UTF-8, with hidden characters as escapes. Lines stay.
     def self.readable(value) = Text.visible(value)
 
-    # Logs an error. Facts that are nil are left out.
+    # Logs an error: the name of its event, and facts (nil: left out).
     def error(event, **facts) = write("error", event, facts)
 
     # Logs something that is no error.
@@ -34,18 +49,20 @@ module Highball
       facts.transform_values! { |value| value.is_a?(Integer) ? value : Log.readable(value) }
       time = Time.now.utc.strftime("%Y-%m-%dT%H:%M:%S.%LZ")
       # In one write, so that lines of several processes do not mix.
-      @out.write(@json ? json(time, level, event, facts) : human(time, level, event, facts))
+      message = EVENTS.fetch(event)
+      @out.write(@json ? json(time, level, event, message, facts) : human(time, level, message, facts))
     rescue IOError, SystemCallError
       nil # standard error is closed: there is no other place for it
     end
 
-    def json(time, level, event, facts)
-      "#{Message.encode({ time: time, level: level, message: event, **facts })}\n"
+    def json(time, level, event, message, facts)
+      "#{Message.encode({ time: time, level: level, event: event, message: message, **facts })}\n"
     end
 
-    def human(time, level, event, facts)
+    def human(time, level, message, facts)
       below, beside = facts.partition { |_, value| value.to_s.include?("\n") || value.to_s.length > INLINE }
-      line = "#{time} #{level.upcase.rjust(5)} #{event}#{beside.map { |name, value| " #{name}=#{word(value)}" }.join}\n"
+      beside = beside.map { |name, value| " #{name}=#{word(value)}" }.join
+      line = "#{time} #{level.upcase.rjust(5)} #{message}#{beside}\n"
       line + below.map { |name, value| "    #{name}: #{indented(value)}\n" }.join
     end
 

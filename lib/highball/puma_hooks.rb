@@ -31,7 +31,7 @@ module Highball
       def report(error, env)
         facts = ExceptionWords.new(error).facts.compact
         texts = RequestSecrets.masked(facts.values, env)
-        Log.new.error("the application raised an exception", **facts.keys.zip(texts).to_h)
+        Log.new.error(:exception_raised, **facts.keys.zip(texts).to_h)
       end
 
       # How many arguments it takes: Puma has come to give more of them.

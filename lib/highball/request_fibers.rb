@@ -32,7 +32,7 @@ module Highball
     end
 
     def start
-      FiberChecks.problems.each { |problem| @log.error("fibers: #{problem}") } unless @thread
+      FiberChecks.problems.each { |problem| @log.error(:fibers_unsafe, why: problem) } unless @thread
       @thread = Thread.new { run }
       @thread.name = @name
       @thread.report_on_exception = false
@@ -92,7 +92,7 @@ module Highball
       Fiber.schedule { accept }
       Fiber.set_scheduler(nil) # runs the fibers, until there is none
     rescue Exception => e # rubocop:disable Lint/RescueException -- the scheduler may be the application's
-      @log.error("the fibers' thread has ended: its requests are cut off", **ExceptionWords.new(e).facts.compact)
+      @log.error(:fibers_ended, **ExceptionWords.new(e).facts.compact)
     ensure
       start unless @stopping || !Thread.main.alive?
     end
@@ -137,8 +137,7 @@ module Highball
 
     def report_turn(seconds)
       place = Calls.new(@thread.backtrace || [], App::FOLDER).place
-      @log.error("a request on a fiber computes, or waits in a way that keeps the worker's other fibers waiting",
-                 seconds: seconds.round(1), at: place&.join(":"), waiting: @open.size - 1)
+      @log.error(:fiber_computes, seconds: seconds.round(1), at: place&.join(":"), waiting: @open.size - 1)
     end
   end
 end

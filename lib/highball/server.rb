@@ -183,7 +183,7 @@ module Highball
     def fill_place
       start_thread(free_seat) unless @stopping || @ring.take_place_back
     rescue ThreadError => e
-      report("cannot start a thread to replace a streaming one", e)
+      report(:thread_not_replaced, e)
     end
 
     # The request of this thread left its place, and has ended. Returns whether it serves again.
@@ -236,7 +236,7 @@ module Highball
     rescue Exception => e # rubocop:disable Lint/RescueException -- raised by another thread, or too late for its request
       raise if @ring.foreign?
 
-      report("a serving thread was interrupted", e)
+      report(:thread_interrupted, e)
     ensure
       @ring.leave(number)
       replace(number)
@@ -349,7 +349,7 @@ module Highball
     # that disconnects is no error.) It is logged first, because the client's next request may end this process. A
     # connection that the app has taken over ends.
     def failed(ticket, env, error)
-      report("the application raised an exception", error, env) unless error.is_a?(Stream::ClientGone)
+      report(:exception_raised, error, env) unless error.is_a?(Stream::ClientGone)
     ensure
       @ring.fail(ticket, words_for_front(env, error))
       Hijack.abandon(ticket) if @ring.hijacked?(ticket)
@@ -372,7 +372,7 @@ module Highball
       template.take_callbacks do |callback, wants_response|
         wants_response ? callback.call(env, status, headers, error) : callback.call
       rescue Exception => e # rubocop:disable Lint/RescueException -- the answer has gone: it is the callback that ends
-        report("a callback raised an exception after the response", e, env)
+        report(:callback_failed, e, env)
       end
     end
 

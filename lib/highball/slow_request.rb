@@ -17,6 +17,8 @@ module Highball
     # Calls that are kept apart (the time of others is only summed up), and calls that are reported.
     MOST_CALLS = 40
     REPORTED = 5
+    # Part of a request's time that may have passed since the last sample.
+    LAST_PART = 4
     # Lines, and calls below, that are counted of each.
     MOST_DETAILS = 8
     # Innermost calls that are looked at first, and where none of them is the application's.
@@ -62,10 +64,16 @@ module Highball
       add(call, runs ? COMPUTING : WAITING, (@last || clocks).now - @began) if @samples == 1
       divide(clocks, runs, has_cpu).each { |what, seconds| add(call, what, seconds) } if @last
       @last = clocks
+      @waits_in = (call unless runs)
     end
 
-    # It ended at this time. What came after the last sample is counted for nothing: it is short.
-    def end_at(time) = @ended = time
+    # It ended at this time. A thread that waited at the last sample has waited until then, if that is not long. What a
+    # thread computed since is not known.
+    def end_at(time)
+      @ended = time
+      rest = time - @last.now if @waits_in
+      add(@waits_in, WAITING, rest) if rest && rest < seconds / LAST_PART
+    end
 
     def ended? = !@ended.nil?
 

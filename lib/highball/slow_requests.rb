@@ -69,7 +69,7 @@ module Highball
       @given_up = true # the supervisor has gone, and this process ends
     rescue StandardError, SystemStackError, NoMemoryError => e
       @given_up = true
-      @log.error("slow requests are not sampled any more", **ExceptionWords.new(e).facts.compact)
+      @log.error(:slow_requests_not_sampled, **ExceptionWords.new(e).facts.compact)
     end
 
     # Microseconds until the next sample; nil: until a request is old.

@@ -41,7 +41,7 @@ module Highball
       end
     rescue ThreadError => e
       @ring.keep_places(SYSTEM)
-      log_once("the system refuses another thread", e.message)
+      log_once(:thread_refused, e.message)
     end
 
     private
@@ -52,11 +52,11 @@ module Highball
       return POOL_WAIT if pools.any? { |pool| pool.waiting.positive? }
 
       small = pools.find { |pool| pool.most && pool.most - SPARE <= @ring.places } or return NOTHING
-      log_once("the worker gets no more threads: a pool has no connections for them",
+      log_once(:pool_too_small,
                "#{small.name}: #{small.most}, of which #{SPARE} are for other threads of the application")
       POOL
     rescue StandardError => e # a pool of another release of its library
-      log_once("the worker gets no more threads: a pool cannot be looked at", e.message)
+      log_once(:pool_unreadable, e.message)
       POOL
     end
 
@@ -73,11 +73,11 @@ module Highball
     end
 
     # Once: a pool does not grow.
-    def log_once(what, why)
-      return if @logged.include?(what)
+    def log_once(event, why)
+      return if @logged.include?(event)
 
-      @logged << what
-      @log.info(what, why: why)
+      @logged << event
+      @log.info(event, why: why)
     end
   end
 end

@@ -18,10 +18,10 @@ class LogTest < Minitest::Test
 
   def test_people_get_a_line_and_long_facts_below_it
     facts = { state: "in flight", none: nil, error: "E", backtrace: "a.rb:1\n\nb.rb:2", long: "x" * 61 }
-    text = line("human", "it broke", **facts)
+    text = line("human", :thread_interrupted, **facts)
     assert_match TIME, text
     assert_equal <<~TEXT, text.sub(TIME, "T")
-      T ERROR it broke worker=3 state="in flight" error=E
+      T ERROR a serving thread was interrupted worker=3 state="in flight" error=E
           backtrace: a.rb:1
               b.rb:2
           long: #{'x' * 61}
@@ -29,18 +29,18 @@ class LogTest < Minitest::Test
   end
 
   def test_programs_get_an_object
-    text = line("json", "it broke", error: "caf\xE9".b, backtrace: "a.rb:1\nb.rb:2")
+    text = line("json", :thread_interrupted, error: "caf\xE9".b, backtrace: "a.rb:1\nb.rb:2")
     object = JSON.parse(text)
     assert_match TIME, object.delete("time")
-    assert_equal({ "level" => "error", "message" => "it broke", "worker" => 3, "error" => "caf\\xE9",
-                   "backtrace" => "a.rb:1\nb.rb:2" }, object)
+    assert_equal({ "level" => "error", "event" => "thread_interrupted", "message" => "a serving thread was interrupted",
+                   "worker" => 3, "error" => "caf\\xE9", "backtrace" => "a.rb:1\nb.rb:2" }, object)
     assert_equal 1, text.lines.length
   end
 
   def test_no_text_moves_the_cursor_or_breaks_the_encoding
     ["\e[2J", "\r\0", "\xFF", "é".encode("UTF-16BE"), "é".encode("ISO-8859-1"),
      "x".dup.force_encoding("UTF-7")].each do |value|
-      text = line("human", "it broke", value: value)
+      text = line("human", :thread_interrupted, value: value)
       assert_predicate text, :valid_encoding?
       refute_match(/[\e\r\0]/, text)
     end

@@ -245,7 +245,7 @@ async fn lock(settings: &AcmeSettings, keeper: &Keeper, quiet: Duration) -> (Fol
         };
         has_waited = true;
         if reported != what {
-            warn!(remedy, "{what}");
+            warn!(name: "certificates_locked", remedy, "{what}");
             reported.clone_from(&what);
         }
         keeper.change_all(|report| report.problem = Some((what.clone(), remedy.clone())));
@@ -317,7 +317,7 @@ impl Names {
                 self.take_in(&host);
                 self.look(&host, true);
             } else if let Err(error) = folder.forget_certificate(&host) {
-                warn!(host, %error, "cannot remove an expired certificate");
+                warn!(name: "certificate_not_removed", host, %error, "cannot remove an expired certificate");
             }
         }
     }
@@ -336,6 +336,7 @@ impl Names {
     async fn look_after(&self, host: &str) {
         if !self.take_in(host) {
             return warn!(
+                name: "certificate_not_requested",
                 host,
                 "no certificate requested: {MOST_ON_DEMAND} names beyond `domain` have one already"
             );
@@ -352,6 +353,7 @@ impl Names {
             let remedy = "Check which names these are. List names one by one in `domain_on_demand`, or let the path of `domain_ask` \
                           accept only the names of your customers";
             return warn!(
+                name: "certificate_not_requested",
                 host,
                 remedy, "no certificate requested: there were {ATTEMPTS_AN_HOUR} attempts within an hour"
             );
@@ -366,7 +368,9 @@ impl Names {
             Added::Beside => true,
             Added::InPlaceOf(other) => {
                 if let Err(error) = folder.forget_attempts(&other) {
-                    warn!(host = other, %error, "cannot remove the record of failed attempts");
+                    warn!(
+                        name: "certificate_attempts_not_removed", host = other, %error, "cannot remove the record of failed attempts"
+                    );
                 }
                 true
             }
@@ -401,7 +405,9 @@ impl Names {
         kept.filter(|_| {
             let checked = owner.can_use(&folder.file_of(host));
             checked
-                .inspect_err(|why| warn!(why, "cannot use the stored certificate: requesting a new one"))
+                .inspect_err(|why| warn!(
+                    name: "certificate_unusable", why, "cannot use the stored certificate: requesting a new one"
+                ))
                 .is_ok()
         })
     }
@@ -409,12 +415,16 @@ impl Names {
     /// What is remembered of failed attempts. What cannot be read does not count.
     fn backoff(&self, host: &str) -> Backoff {
         let read = self.authority.folder.attempts(host).unwrap_or_else(|error| {
-            warn!(host, %error, "cannot read the record of failed attempts: ignoring it");
+            warn!(
+                name: "certificate_attempts_unreadable", host, %error, "cannot read the record of failed attempts: ignoring it"
+            );
             None
         });
         let Some(bytes) = read else { return Backoff::default() };
         Backoff::read(&bytes).unwrap_or_else(|| {
-            warn!(host, "the record of failed attempts is damaged: ignoring it");
+            warn!(
+                name: "certificate_attempts_damaged", host, "the record of failed attempts is damaged: ignoring it"
+            );
             Backoff::default()
         })
     }
@@ -439,13 +449,17 @@ impl Names {
         plan.due = suggestion.time(fastrand::f64()).min(latest).max(self.backoff(host).next(now));
         self.keeper.change(host, |report| report.next = Some(plan.due));
         let in_s = plan.due.duration_since(now).unwrap_or_default().as_secs();
-        info!(host, in_s, "the authority suggests when to renew the certificate");
+        info!(
+            name: "certificate_renewal_suggested", host, in_s, "the authority suggests when to renew the certificate"
+        );
     }
 
     /// Obtains a certificate.
     async fn attempt(&self, host: &str) -> Plan {
         let Authority { settings, folder, .. } = &self.authority;
-        info!(host, authority = settings.directory, "requesting a certificate");
+        info!(
+            name: "certificate_requested", host, authority = settings.directory, "requesting a certificate"
+        );
         let mut backoff = self.backoff(host);
         backoff.begin(SystemTime::now(), fastrand::f64());
         let taken = match self.remember(host, &backoff).await {
@@ -456,10 +470,12 @@ impl Names {
             return self.fail(host, problem, backoff).await;
         }
         if let Err(error) = folder.forget_attempts(host) {
-            warn!(host, %error, "cannot remove the record of failed attempts");
+            warn!(
+                name: "certificate_attempts_not_removed", host, %error, "cannot remove the record of failed attempts"
+            );
         }
         self.keeper.change(host, |report| (report.failures, report.problem) = (0, None));
-        info!(host, "certificate obtained");
+        info!(name: "certificate_obtained", host, "certificate obtained");
         self.look(host, false)
     }
 
@@ -485,7 +501,9 @@ impl Names {
     async fn fail(&self, host: &str, problem: Problem, mut backoff: Backoff) -> Plan {
         let wait = backoff.fail(&problem, SystemTime::now(), fastrand::f64());
         let (remedy, next_in_s) = (&problem.remedy, wait.as_secs());
-        error!(host, %problem, remedy, next_in_s, "no certificate obtained");
+        error!(
+            name: "certificate_not_obtained", host, %problem, remedy, next_in_s, "no certificate obtained"
+        );
         let next = SystemTime::now() + wait;
         self.keeper.change(host, |report| {
             report.next = Some(next);
@@ -493,7 +511,10 @@ impl Names {
             report.problem = Some((problem.what, problem.remedy));
         });
         if let Err(problem) = self.remember(host, &backoff).await {
-            warn!(host, %problem, "cannot record failed attempts: the next start asks the authority at once");
+            warn!(
+                name: "certificate_attempts_not_recorded",
+                host, %problem, "cannot record failed attempts: the next start asks the authority at once"
+            );
         }
         Plan::new(next, None)
     }

@@ -154,7 +154,9 @@ impl Authority {
             }
             Some(Err(_)) => {
                 let folder = self.folder.path().display();
-                warn!(%folder, "cannot read the stored account: creating a new one");
+                warn!(
+                    name: "acme_account_unreadable", %folder, "cannot read the stored account: creating a new one"
+                );
                 Ok(None)
             }
             None => Ok(None),
@@ -293,7 +295,9 @@ impl Shown<'_> {
         let Some(program) = &self.authority.settings.dns_hook else { return };
         for entry in std::mem::take(&mut self.entries) {
             if let Err(problem) = hook::run(program, Action::Cleanup, &entry).await {
-                warn!(host, %problem, remedy = problem.remedy, "cannot remove an entry in the DNS");
+                warn!(
+                    name: "dns_entry_not_removed", host, %problem, remedy = problem.remedy, "cannot remove an entry in the DNS"
+                );
             }
         }
     }

@@ -111,7 +111,7 @@ impl PoolThread {
         match spawn_blocking(move || (work(), self)).await {
             Ok(done) => Some(done),
             Err(error) => {
-                tracing::error!(%error, "a thread of the pool has panicked");
+                tracing::error!(name: "pool_thread_panicked", %error, "a thread of the pool has panicked");
                 None
             }
         }

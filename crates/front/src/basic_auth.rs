@@ -262,6 +262,7 @@ impl BasicAuth {
         match (&read.users, before.map(|before| before.users.as_ref().err().cloned())) {
             (Err(error), Some(Some(before))) if *error == before => {}
             (Err(error), _) => tracing::error!(
+                name: "basic_auth_unusable",
                 application = self.app,
                 %path,
                 error,
@@ -270,10 +271,13 @@ impl BasicAuth {
             ),
             (Ok(users), before) => {
                 if before.is_some_and(|error| error.is_some()) {
-                    tracing::info!(application = self.app, %path, ?users, "the file of users can be used again");
+                    tracing::info!(
+                        name: "basic_auth_usable", application = self.app, %path, ?users, "the file of users can be used again"
+                    );
                 }
                 if users.weak_lines > 0 {
                     tracing::warn!(
+                        name: "basic_auth_weak",
                         application = self.app,
                         %path,
                         passwords = users.weak_lines,

@@ -292,6 +292,7 @@ impl Account {
             Kind::Hub => "the hub is full: it drops messages early, or takes none. --max-hub allows more",
         };
         tracing::warn!(
+            name: "budget_full",
             application = share.name,
             used = share.used(),
             limit = share.limit(),

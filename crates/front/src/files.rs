@@ -296,9 +296,14 @@ fn encode_extra_fields(headers: &[(String, String)]) -> Vec<u8> {
         let good_name = is_token(name.as_bytes());
         let good_value = !value.bytes().any(|byte| matches!(byte, b'\r' | b'\n' | 0));
         if !good_name || !good_value {
-            tracing::warn!(field = name, "header field for static files left out: it cannot be sent");
+            tracing::warn!(
+                name: "static_header_invalid", field = name, "header field for static files left out: it cannot be sent"
+            );
         } else if OURS.iter().any(|ours| name.eq_ignore_ascii_case(ours)) {
-            tracing::warn!(field = name, "header field for static files left out: the server sets it itself");
+            tracing::warn!(
+                name: "static_header_reserved",
+                field = name, "header field for static files left out: the server sets it itself"
+            );
         } else {
             encoded.extend_from_slice(format!("{}: {value}\r\n", name.to_ascii_lowercase()).as_bytes());
         }

@@ -211,7 +211,10 @@ async fn accept_while_there_is_room(acceptor: &Acceptor, shared: &Rc<Shared>) {
         };
         let Err(error) = take(accepted, acceptor.protocol, shared) else { continue };
         if logged.is_due(LOG_MS) {
-            tracing::error!(%error, address = acceptor.address, "a connection could not be accepted; trying again every {ACCEPT_PAUSE:?}. If files have run out, raise the limit (ulimit -n, LimitNOFILE= of systemd); until then, idle connections are closed for new ones");
+            tracing::error!(
+                name: "connection_not_accepted",
+                %error, address = acceptor.address, "a connection could not be accepted; trying again every {ACCEPT_PAUSE:?}. If files have run out, raise the limit (ulimit -n, LimitNOFILE= of systemd); until then, idle connections are closed for new ones"
+            );
         }
         if is_about_room(&error) && shared.dismiss_longest_idle() {
             let _ = tokio::time::timeout(ACCEPT_PAUSE, shared.freed.notified()).await;
@@ -232,7 +235,11 @@ async fn accept_backlog(acceptor: &Acceptor, shared: &Rc<Shared>) {
             Ok(()) => {}
             // Ending connections make room.
             Err(error) if is_about_room(&error) => tokio::time::sleep(ACCEPT_PAUSE).await,
-            Err(error) => return tracing::error!(%error, "no more connections could be accepted"),
+            Err(error) => {
+                return tracing::error!(
+                    name: "accepting_ended", %error, "no more connections could be accepted"
+                )
+            }
         }
     }
 }

@@ -318,7 +318,10 @@ impl Hub {
     /// Counts a process that was too slow to take messages before they were dropped.
     pub(crate) fn note_missed(&self, app: &str) {
         if let Some(times) = self.missed.note(LOG_MS) {
-            tracing::warn!(application = app, times, "a process that receives messages was too slow, and may have missed some: raise hub_history or max_hub");
+            tracing::warn!(
+                name: "listener_too_slow",
+                application = app, times, "a process that receives messages was too slow, and may have missed some: raise hub_history or max_hub"
+            );
         }
     }
 

@@ -160,11 +160,18 @@ impl Maintenance {
         match (&before, &notice) {
             (_, Some(Notice { problem: Some(problem), .. })) => {
                 let file = self.folder.join(&self.file);
-                tracing::error!(app, file = %file.display(), problem, "maintenance is on, and its file is malformed");
+                tracing::error!(
+                    name: "maintenance_file_malformed",
+                    app, file = %file.display(), problem, "maintenance is on, and its file is malformed"
+                );
             }
-            (None, Some(_)) => tracing::warn!(app, "maintenance is on: visitors get 503"),
+            (None, Some(_)) => tracing::warn!(
+                name: "maintenance_on", app, "maintenance is on: visitors get 503"
+            ),
             (Some(_), None) => {
-                tracing::warn!(app, "maintenance is off: visitors reach the application again")
+                tracing::warn!(
+                    name: "maintenance_off", app, "maintenance is off: visitors reach the application again"
+                )
             }
             _ => {}
         }

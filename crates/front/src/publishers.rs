@@ -131,7 +131,10 @@ async fn accept_all(listener: UnixListener, shared: Rc<Shared>) {
             }
             Err(error) => {
                 if logged.is_due(LOG_MS) {
-                    tracing::error!(%error, "a process that publishes messages could not connect; trying again every {ACCEPT_PAUSE:?}. If there are too many open files, raise the limit (ulimit -n)");
+                    tracing::error!(
+                        name: "publisher_not_accepted",
+                        %error, "a process that publishes messages could not connect; trying again every {ACCEPT_PAUSE:?}. If there are too many open files, raise the limit (ulimit -n)"
+                    );
                 }
                 sleep(ACCEPT_PAUSE).await;
             }

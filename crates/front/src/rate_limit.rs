@@ -132,6 +132,7 @@ impl RateLog {
     pub(crate) fn note(&self, app: &str, limit: &RateRule, address: &str) {
         if let Some(refused) = self.0.note(LOG_MS) {
             tracing::warn!(
+                name: "rate_limited",
                 application = app,
                 limit = %limit,
                 last = address,

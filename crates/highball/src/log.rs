@@ -87,7 +87,7 @@ pub(crate) fn app_output(format: LogFormat) -> OutputSink {
 fn json_output(time: &str, application: &str, line: &str) -> String {
     let facts = vec![("stream", "output".into())];
     let application = Some(application.to_string());
-    json(time, "INFO", Facts { application, message: line.into(), facts })
+    json(time, "INFO", Facts { application, message: line.into(), facts, ..Facts::default() })
 }
 
 /// What lines look like.
@@ -132,7 +132,10 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Lines {
             let extensions = span.extensions();
             extensions.get::<Facts>().and_then(|of_span| of_span.application.clone())
         });
-        let mut facts = Facts { application, ..Facts::default() };
+        let name = event.metadata().name();
+        // Without a name, tracing has the place in the sources.
+        let event_name = (!name.contains(' ')).then_some(name);
+        let mut facts = Facts { event: event_name, application, ..Facts::default() };
         event.record(&mut facts);
         let level = event.metadata().level().as_str();
         let time = || timestamp(SystemTime::now());
@@ -148,6 +151,8 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Lines {
 /// What an event says: its message, and its facts in the order given.
 #[derive(Default)]
 struct Facts {
+    /// Its name, for programs: `docs/log-events.md`. Events of the level `debug` have none.
+    event: Option<&'static str>,
     /// The name of the application that it is about.
     application: Option<String>,
     message: String,
@@ -274,6 +279,9 @@ fn json(time: &str, level: &str, event: Facts) -> String {
     let mut object = Map::new();
     object.insert("time".into(), time.into());
     object.insert("level".into(), level.to_ascii_lowercase().into());
+    if let Some(name) = event.event {
+        object.insert("event".into(), name.into());
+    }
     object.insert("message".into(), event.message.into());
     if let Some(application) = event.application {
         object.insert(APPLICATION.into(), application.into());
@@ -326,7 +334,7 @@ mod tests {
     fn an_event() -> Facts {
         let facts =
             vec![("worker", 3.into()), ("state", "in flight".into()), ("backtrace", "a.rb:1\nb.rb:2".into())];
-        Facts { application: None, message: "the worker died".into(), facts }
+        Facts { event: Some("worker_died"), message: "the worker died".into(), facts, ..Facts::default() }
     }
 
     #[test]
@@ -353,7 +361,7 @@ mod tests {
     #[test]
     fn people_read_an_address_with_the_message_and_programs_get_a_field() {
         let facts = vec![("pid", 7.into()), ("addresses", "http://[::1]:1".into())];
-        let event = || Facts { application: None, message: "serving".into(), facts: facts.clone() };
+        let event = || Facts { message: "serving".into(), facts: facts.clone(), ..Facts::default() };
         assert_eq!(human("T", "INFO", &event()), "T INFO  serving on http://[::1]:1 pid=7\n");
         let object: Value = serde_json::from_str(&json("T", "INFO", event())).unwrap();
         assert_eq!((&object["message"], &object["addresses"]), (&"serving".into(), &"http://[::1]:1".into()));
@@ -373,6 +381,7 @@ mod tests {
             application: Some("b\nT ERROR".into()),
             message: "a\nT ERROR forged\x1b[2J".into(),
             facts: vec![("why", "x\r\n\x1b[31mT".into()), ("at", "y\x07".into()), ("at", "\x1b z".into())],
+            ..Facts::default()
         };
         let text = human("T", "WARN", &event);
         assert_eq!(
@@ -388,6 +397,7 @@ mod tests {
             application: Some("b\u{202e}".into()),
             message: "a\u{9b}2J\u{85}".into(),
             facts: vec![("ruby", "3\u{1b}\u{7f}\u{2066}\u{feff}".into())],
+            ..Facts::default()
         };
         let text = json("T", "INFO", event());
         let parts = [r"a\u009b2J\u0085", r"b\u202e", r"3\u001b\u007f\u2066\ufeff"];
@@ -414,7 +424,7 @@ mod tests {
     #[test]
     fn programs_get_an_object() {
         let object: Value = serde_json::from_str(&json("T", "WARN", an_event())).unwrap();
-        assert_eq!(object["level"], "warn");
+        assert_eq!((&object["level"], &object["event"]), (&"warn".into(), &"worker_died".into()));
         assert_eq!(object["worker"], 3);
         assert_eq!(object["backtrace"], "a.rb:1\nb.rb:2");
     }

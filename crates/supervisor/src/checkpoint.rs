@@ -63,7 +63,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(2);
 pub async fn pass(step: &'static str) {
     if let Some(folder) = folder() {
         if let Err(error) = wait_at(folder, step).await {
-            error!(step, %error, "the checkpoint could not be kept");
+            error!(name: "checkpoint_failed", step, %error, "the checkpoint could not be kept");
         }
     }
 }
@@ -72,7 +72,10 @@ fn folder() -> Option<&'static Path> {
     static FOLDER: OnceLock<Option<PathBuf>> = OnceLock::new();
     let read = || {
         let folder = std::env::var_os(FOLDER_VARIABLE).map(PathBuf::from)?;
-        warn!(folder = %folder.display(), "{FOLDER_VARIABLE} is set: for tests, processes wait where its files say");
+        warn!(
+            name: "checkpoints_on",
+            folder = %folder.display(), "{FOLDER_VARIABLE} is set: for tests, processes wait where its files say"
+        );
         Some(folder)
     };
     FOLDER.get_or_init(read).as_deref()

@@ -122,15 +122,20 @@ impl Writer {
                 state.problem = None;
                 drop(state);
                 if again || was_closed {
-                    info!(%path, "reopened the access log");
+                    info!(name: "access_log_reopened", %path, "reopened the access log");
                 }
             }
             Err(error) if again => {
-                error!(%path, error, "cannot reopen the access log; lines go to the file that was open before");
+                error!(
+                    name: "access_log_not_reopened",
+                    %path, error, "cannot reopen the access log; lines go to the file that was open before"
+                );
                 self.state().problem = Some(format!("cannot reopen {path}: {error}"));
             }
             Err(error) => {
-                error!(%path, error, "the access log cannot be opened; requests are not logged");
+                error!(
+                    name: "access_log_not_opened", %path, error, "the access log cannot be opened; requests are not logged"
+                );
                 let mut state = self.state();
                 state.problem = Some(format!("{path} cannot be opened: {error}"));
                 state.is_closed = true;
@@ -154,7 +159,9 @@ impl Writer {
                 let was_reported = std::mem::replace(&mut state.cannot_write, true);
                 drop(state);
                 if !was_reported {
-                    error!(path = %self.place.path.display(), %error, "the access log cannot be written");
+                    error!(
+                        name: "access_log_not_written", path = %self.place.path.display(), %error, "the access log cannot be written"
+                    );
                 }
             }
         }
@@ -168,6 +175,9 @@ impl Writer {
         }
         let lines = state.lines.take_dropped();
         drop(state);
-        warn!(path = %self.place.path.display(), lines, "the access log was too slow, or full: lines were dropped");
+        warn!(
+            name: "access_log_lines_dropped",
+            path = %self.place.path.display(), lines, "the access log was too slow, or full: lines were dropped"
+        );
     }
 }

@@ -314,7 +314,9 @@ impl Drop for ServedFile {
         let close = move || {
             if is_shared {
                 if let Err(error) = rustix::fs::ftruncate(&file, 0) {
-                    tracing::warn!(%error, "a spool file could not be emptied");
+                    tracing::warn!(
+                        name: "spool_file_not_emptied", %error, "a spool file could not be emptied"
+                    );
                 }
             }
             drop((readers, file, permit));
@@ -444,7 +446,11 @@ async fn read(file: Arc<ServedFile>, offset: u64, length: u64) -> io::Result<Pie
         Ok(None) => Err(io::Error::other("the thread that read it has panicked")),
         Err(_) => Err(io::Error::other(format!("the file system has not answered within {PATIENCE:?}"))),
     };
-    read.inspect_err(|error| tracing::error!(%error, "an answer is cut off: cannot read its file"))
+    read.inspect_err(|error| {
+        tracing::error!(
+            name: "response_file_unreadable", %error, "an answer is cut off: cannot read its file"
+        )
+    })
 }
 
 impl fmt::Debug for Ahead {

@@ -261,7 +261,9 @@ impl Stage {
                 self.compress(Piece { bytes, then, head: None }, out);
             }
             Err(error) => {
-                tracing::error!(%error, "an answer is cut off: cannot read its file");
+                tracing::error!(
+                    name: "response_file_unreadable", %error, "an answer is cut off: cannot read its file"
+                );
                 self.cut_off(out);
             }
         }
@@ -299,7 +301,9 @@ impl Stage {
         let (held, piece, made) = match compressed {
             Some(Compressed { held, piece, made: Ok(made) }) => (held, piece, made),
             Some(Compressed { made: Err(error), .. }) => {
-                tracing::error!(%error, "an answer is cut off: cannot compress it");
+                tracing::error!(
+                    name: "response_not_compressed", %error, "an answer is cut off: cannot compress it"
+                );
                 return self.cut_off(out);
             }
             None => return self.cut_off(out), // that is logged

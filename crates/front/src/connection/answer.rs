@@ -42,7 +42,7 @@ pub(super) enum Answered {
 impl Answered {
     #[cold]
     pub(super) fn unsendable(refusal: Refusal) -> Self {
-        tracing::error!(why = refusal.details(), "the answer cannot be sent");
+        tracing::error!(name: "response_not_sent", why = refusal.details(), "the answer cannot be sent");
         Answered::Refused(refusal)
     }
 }
@@ -93,7 +93,10 @@ impl Connection {
     #[cold]
     fn hand_over(&mut self, app: &AppState, socket: OwnedFd, status: u16, body_bytes: u64) -> End {
         if status == 0 && !self.protocol.can_be_taken_over_whole() {
-            tracing::error!("the application has taken over a connection whose protocol needs an answer (FastCGI, LSAPI or HTTP/2); a partial hijack (the header rack.hijack) works there");
+            tracing::error!(
+                name: "hijack_not_possible",
+                "the application has taken over a connection whose protocol needs an answer (FastCGI, LSAPI or HTTP/2); a partial hijack (the header rack.hijack) works there"
+            );
             return End::CutOff;
         }
         self.log_answer(app, status, body_bytes);

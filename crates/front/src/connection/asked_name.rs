@@ -60,6 +60,7 @@ async fn is_allowed_by_app(host: &str, on_demand: &OnDemand, shared: &Rc<Shared>
     if on_demand.is_to_log() {
         let remedy = "Until it answers, there are no certificates for new names";
         tracing::warn!(
+            name: "domain_not_answered",
             host,
             path,
             why,

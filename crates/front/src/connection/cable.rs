@@ -49,7 +49,7 @@ impl Connection {
                 End::Cable(cable)
             }
             Err(error) => {
-                tracing::error!(%error, "the WebSocket is closed");
+                tracing::error!(name: "websocket_closed", %error, "the WebSocket is closed");
                 End::CutOff
             }
         }

@@ -287,6 +287,9 @@ impl Dispatcher {
 
 /// The request's spool file cannot be sent to any worker: too many files are open.
 fn give_up_spooled(exchange: &Exchange, error: &std::io::Error) {
-    tracing::error!(%error, "the file of a request body could not be opened for a worker; if files have run out, raise the limit (ulimit -n)");
+    tracing::error!(
+        name: "request_body_not_opened",
+        %error, "the file of a request body could not be opened for a worker; if files have run out, raise the limit (ulimit -n)"
+    );
     fail(exchange, Refusal::BodyNotStored);
 }

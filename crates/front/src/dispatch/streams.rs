@@ -78,7 +78,10 @@ impl Dispatcher {
                 Ok(Some(socket)) => inner.offered = Some(socket),
                 Ok(None) => return Ok(()),
                 Err(error @ RingError::System { .. }) if self.stream_log.is_due(LOG_MS) => {
-                    tracing::error!(%error, "a streaming answer keeps its place: it could not get a socket. If files have run out, raise the limit (ulimit -n)");
+                    tracing::error!(
+                        name: "stream_keeps_place",
+                        %error, "a streaming answer keeps its place: it could not get a socket. If files have run out, raise the limit (ulimit -n)"
+                    );
                     return Ok(());
                 }
                 Err(RingError::System { .. }) => return Ok(()),
@@ -100,13 +103,19 @@ impl Dispatcher {
         if self.workers[index].ring.on_fibers() >= most {
             if self.stream_log.is_due(LOG_MS) {
                 let worker = self.workers[index].number;
-                tracing::warn!(worker, most, "a request that would run on a fiber is refused: the worker has as many as max_fibers allows");
+                tracing::warn!(
+                    name: "fiber_refused",
+                    worker, most, "a request that would run on a fiber is refused: the worker has as many as max_fibers allows"
+                );
             }
             return Err(Refusal::TooManyStreams { retry_after_seconds: RETRY_STREAM_SECONDS });
         }
         FrontRing::answer_pair(STREAM_BUFFER).map_err(|error| {
             if self.stream_log.is_due(LOG_MS) {
-                tracing::error!(%error, "a request is refused: it could not get the socket for its answer. If files have run out, raise the limit (ulimit -n)");
+                tracing::error!(
+                    name: "stream_refused",
+                    %error, "a request is refused: it could not get the socket for its answer. If files have run out, raise the limit (ulimit -n)"
+                );
             }
             Refusal::TooManyStreams { retry_after_seconds: RETRY_STREAM_SECONDS }
         })
@@ -120,7 +129,10 @@ impl Dispatcher {
             return; // streams keep their places
         }
         if self.stream_log.is_due(LOG_MS) {
-            tracing::warn!(worker = self.workers[index].number, most, "a streaming answer is cut off: the worker has as many streams as max_streams allows, and requests wait for a place");
+            tracing::warn!(
+                name: "stream_cut_off",
+                worker = self.workers[index].number, most, "a streaming answer is cut off: the worker has as many streams as max_streams allows, and requests wait for a place"
+            );
         }
         self.workers[index].ring.cancel(slot);
         exchange.borrow().response.cut_surplus();

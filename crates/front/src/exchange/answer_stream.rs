@@ -128,7 +128,10 @@ impl Inner {
             Err(error) => Err(error),
         };
         if let Err(error) = fed {
-            tracing::error!(worker, %error, "a streamed answer is cut off: what came over its socket is not of Highball's protocol");
+            tracing::error!(
+                name: "stream_broken",
+                worker, %error, "a streamed answer is cut off: what came over its socket is not of Highball's protocol"
+            );
             self.response.fail(Refusal::BadResponse { why: "is not of Highball's protocol" });
             self.stream = None;
         } else if self.response.worker_is_done() {

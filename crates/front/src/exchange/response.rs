@@ -61,7 +61,10 @@ impl Spool {
         match error {
             SpoolError::Full => account.note_full(),
             SpoolError::System(error) if LOGGED.is_due(LOG_MS) => {
-                tracing::error!(%error, "the answer for a slow client could not be spooled, so its worker waits; choose another folder with --spool-dir, or make room in this one");
+                tracing::error!(
+                    name: "response_not_spooled",
+                    %error, "the answer for a slow client could not be spooled, so its worker waits; choose another folder with --spool-dir, or make room in this one"
+                );
             }
             SpoolError::System(_) => {}
         }
@@ -546,6 +549,7 @@ impl Response {
     #[cold]
     fn cut_short(&mut self) {
         tracing::error!(
+            name: "response_too_short",
             missing = self.missing,
             "the application's answer is cut off: its body is shorter than its Content-Length or chunks announced"
         );
@@ -625,7 +629,10 @@ impl Response {
     fn received(&mut self, descriptor: Result<OwnedFd, RingError>) -> Result<Option<OwnedFd>, RingError> {
         match descriptor {
             Err(error @ RingError::System { .. }) => {
-                tracing::error!(%error, "an answer is cut off: its file or socket could not be passed on. If files have run out, raise the limit (ulimit -n)");
+                tracing::error!(
+                    name: "response_file_not_passed",
+                    %error, "an answer is cut off: its file or socket could not be passed on. If files have run out, raise the limit (ulimit -n)"
+                );
                 self.fail(Refusal::BadResponse { why: "has a file or socket that could not be passed on" });
                 Ok(None)
             }
@@ -701,7 +708,10 @@ impl Response {
     /// The head cannot be sent. The rest of the frames is read and dropped.
     #[cold]
     fn refuse_head(&mut self, why: &'static str) {
-        tracing::error!(error = %format_args!("its head {why}"), "the application's answer cannot be sent");
+        tracing::error!(
+            name: "response_malformed",
+            error = %format_args!("its head {why}"), "the application's answer cannot be sent"
+        );
         self.fail(Refusal::BadResponse { why });
     }
 
@@ -740,7 +750,10 @@ impl Response {
             Ok(decoded) if decoded.consumed < bytes.len() => self.note_cut(),
             Ok(_) => {}
             Err(_) => {
-                tracing::error!("the application's answer is cut off: its chunks are malformed (Transfer-Encoding: chunked)");
+                tracing::error!(
+                    name: "response_chunks_malformed",
+                    "the application's answer is cut off: its chunks are malformed (Transfer-Encoding: chunked)"
+                );
                 self.cut_off();
             }
         }
@@ -796,7 +809,10 @@ impl Response {
             watch.give_up();
         }
         if !std::mem::replace(&mut self.is_cut, true) {
-            tracing::error!("the application's answer is cut where its Content-Length or its chunks end: its body is longer");
+            tracing::error!(
+                name: "response_too_long",
+                "the application's answer is cut where its Content-Length or its chunks end: its body is longer"
+            );
         }
     }
 
@@ -917,7 +933,10 @@ fn hold(
 ) -> Result<Option<Box<Subscription>>, BadHead> {
     let Some(names) = response_head::held_streams(payload) else {
         if UNHELD.is_due(LOG_MS) {
-            tracing::warn!("a response names streams (Highball-Stream), but is not held: that takes status 200 and the type text/event-stream");
+            tracing::warn!(
+                name: "response_not_held",
+                "a response names streams (Highball-Stream), but is not held: that takes status 200 and the type text/event-stream"
+            );
         }
         return Ok(None);
     };

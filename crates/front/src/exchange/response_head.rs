@@ -256,11 +256,13 @@ impl Gathered {
         let field = String::from_utf8_lossy(name);
         match self.recipient {
             Recipient::Client => tracing::error!(
+                name: "sendfile_not_allowed",
                 %field,
                 "the application names a file to be sent, and no folder is allowed for that, so the client gets an empty body; \
                  name the folders of such files in `sendfile`"
             ),
             Recipient::Unknown if !WARNED.swap(true, Ordering::Relaxed) => tracing::warn!(
+                name: "sendfile_passed_on",
                 %field,
                 "the application names a file to be sent; if no web server in front does that, clients get an empty body: name \
                  the folders of such files in `sendfile`. If one does, name it in `trusted_proxies`"

@@ -140,6 +140,7 @@ impl SpoolRoom {
             return;
         }
         tracing::warn!(
+            name: "request_body_refused",
             folder = %self.folder.display(),
             body_bytes = length,
             free_bytes = self.free_bytes.load(Relaxed),
@@ -190,8 +191,11 @@ impl SpoolRoom {
         };
         let was_wrong = std::mem::replace(&mut *lock(&self.problem), now_wrong.clone());
         match (was_wrong, now_wrong) {
-            (None, Some(problem)) => tracing::warn!(remedy = SPOOL_REMEDY, "{problem}"),
+            (None, Some(problem)) => tracing::warn!(
+                name: "spool_unusable", remedy = SPOOL_REMEDY, "{problem}"
+            ),
             (Some(_), None) => tracing::info!(
+                name: "spool_usable",
                 folder = %self.folder.display(),
                 limit = self.budget.limit(),
                 "there is room for spool files again"

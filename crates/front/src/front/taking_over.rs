@@ -30,7 +30,10 @@ pub(super) async fn take_over(socket: OwnedFd, shared: Rc<Shared>) {
         Ok(Some(wire)) => take_clients(wire, &shared).await,
         Ok(None) => {} // the old process is of a version without this
         Err(error) => {
-            tracing::warn!(%error, "clients of event streams and Action Cable may miss messages: what the old process kept of them could not be taken over");
+            tracing::warn!(
+                name: "hub_not_inherited",
+                %error, "clients of event streams and Action Cable may miss messages: what the old process kept of them could not be taken over"
+            );
         }
     }
 }
@@ -75,7 +78,9 @@ async fn take_clients(mut wire: Wire, shared: &Rc<Shared>) {
             Ok(Some(received)) => received,
             Ok(None) => break,
             Err(error) => {
-                tracing::error!(%error, "WebSockets of the old process could not be taken over");
+                tracing::error!(
+                    name: "websockets_not_inherited", %error, "WebSockets of the old process could not be taken over"
+                );
                 break;
             }
         };
@@ -91,6 +96,8 @@ async fn take_clients(mut wire: Wire, shared: &Rc<Shared>) {
         shared.turn.step();
     }
     if taken + lost > 0 {
-        tracing::info!(taken, closed = lost, "took over held WebSockets of the old process");
+        tracing::info!(
+            name: "websockets_inherited", taken, closed = lost, "took over held WebSockets of the old process"
+        );
     }
 }

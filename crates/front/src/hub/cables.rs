@@ -53,6 +53,7 @@ impl Hub {
     pub(crate) fn relay_cables(&self, generation: u32, app: &str, why: &str) {
         if self.cables.relayed.borrow_mut().replace(generation) != Some(generation) {
             tracing::warn!(
+                name: "cable_not_held",
                 application = app,
                 why,
                 "Action Cable's WebSockets are given to workers, and close when these restart"
@@ -77,6 +78,7 @@ impl Hub {
     pub(crate) fn note_lost_command(&self, app: &str, why: &str) {
         if let Some(times) = self.cables.lost.note(LOG_MS) {
             tracing::warn!(
+                name: "cable_command_unanswered",
                 application = app,
                 times,
                 why,
@@ -89,6 +91,7 @@ impl Hub {
     pub(crate) fn note_rejected_subscription(&self, app: &str) {
         if let Some(times) = self.cables.rejected.note(LOG_MS) {
             tracing::warn!(
+                name: "cable_streams_full",
                 application = app,
                 times,
                 "a client of Action Cable has as many subscriptions or streams as max_cable_streams allows"

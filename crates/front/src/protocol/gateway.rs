@@ -215,6 +215,7 @@ impl Gateway {
 /// Reports why there is no use in an answer.
 fn closed(why: &'static str) -> Unreadable {
     tracing::warn!(
+        name: "gateway_connection_closed",
         why,
         remedy = "Check that the web server speaks the protocol of this address (--bind).",
         "a connection of a web server was closed: it {why}"

@@ -112,7 +112,9 @@ impl Http2 {
             Ok(Some(response)) => note(self.stream.send_head(response, AnswerBody::Connection)),
             Ok(None) => {}
             Err(refusal) => {
-                tracing::error!(why = refusal.details(), "cannot send the answer to a WebSocket request");
+                tracing::error!(
+                    name: "websocket_not_answered", why = refusal.details(), "cannot send the answer to a WebSocket request"
+                );
                 self.stream.reset();
             }
         }

@@ -101,6 +101,7 @@ impl Failure {
         // The query may hold secrets, and so may the path.
         let path = path_without_tokens(self.request.target.split('?').next().unwrap_or_default());
         tracing::error!(
+            name: "request_failed",
             request = format!("{} {path}", self.request.method),
             id = self.request_id,
             worker = refusal.worker(),
@@ -188,6 +189,7 @@ impl ShedLog {
     pub(crate) fn note(&self, load: &QueueLoad) {
         let Some(refused) = self.0.note(SHED_LOG_MS) else { return };
         tracing::error!(
+            name: "queue_full",
             refused,
             waiting = load.waiting,
             oldest_ms = load.oldest.as_millis() as u64,

@@ -318,7 +318,10 @@ impl Drop for SocketPath {
     fn drop(&mut self) {
         let Some((place, file)) = self.file.as_deref().filter(|_| !self.stays.get()) else { return };
         if let Err(error) = place.remove(file) {
-            warn!(path = %self.path.display(), %error, "cannot remove the socket's file; the next start replaces it");
+            warn!(
+                name: "socket_not_removed",
+                path = %self.path.display(), %error, "cannot remove the socket's file; the next start replaces it"
+            );
         }
     }
 }

@@ -209,7 +209,7 @@ pub(super) async fn obey(sources: &Sources, request: &Request) -> Response {
             Err(why) => Outcome::refused(why),
         }),
     };
-    info!(app = app.0, order, "the dashboard sent an order");
+    info!(name: "dashboard_order", app = app.0, order, "the dashboard sent an order");
     outcome.map_or_else(|| Response::text(503, "the server is about to end\n"), |outcome| outcome.response())
 }
 

@@ -79,10 +79,12 @@ impl Leaver {
     pub(crate) fn report(&self) {
         let Addresses { health, agents } = &*self.addresses;
         if !health.is_empty() {
-            info!(addresses = health.join(" "), "health checks");
+            info!(name: "health_checks_reachable", addresses = health.join(" "), "health checks");
         }
         if !agents.is_empty() {
-            info!(addresses = self.addresses.of_agents().join(" "), "agent checks");
+            info!(
+                name: "agent_checks_reachable", addresses = self.addresses.of_agents().join(" "), "agent checks"
+            );
         }
     }
 
@@ -205,7 +207,7 @@ impl AdminThread {
             std::thread::Builder::new().name("admin".into()).spawn(move || {
                 let life = live(listeners, sources, serving, leaving);
                 if let Err(error) = runtime.block_on(life) {
-                    error!(%error, "cannot answer health checks");
+                    error!(name: "health_checks_unavailable", %error, "cannot answer health checks");
                 }
                 runtime.shutdown_background();
             })
@@ -223,7 +225,7 @@ impl AdminThread {
             left.get_or_insert_default();
         });
         if self.thread.take().is_some_and(|thread| thread.join().is_err()) {
-            error!("the thread for health checks has panicked");
+            error!(name: "health_checks_panicked", "the thread for health checks has panicked");
         }
     }
 }

@@ -59,7 +59,10 @@ pub(crate) fn begin(settings: &Settings, launcher: &Launcher) {
     let names: Vec<&str> = limited.map(|app| app.name.as_str()).collect();
     if let (Some(problem), false) = (PROBLEM.get(), names.is_empty()) {
         let apps = names.join(" ");
-        warn!(apps, problem, "the kernel does not enforce all limits of memory_max and cpu_max");
+        warn!(
+            name: "limits_not_enforced",
+            apps, problem, "the kernel does not enforce all limits of memory_max and cpu_max"
+        );
     }
 }
 
@@ -67,12 +70,18 @@ pub(crate) fn begin(settings: &Settings, launcher: &Launcher) {
 pub(crate) fn change(settings: &Settings, removed: &[Arc<App>], launcher: &Launcher) {
     let is_late = highball_cgroups::current().is_none() && PROBLEM.get().is_none();
     if is_late && settings.apps.iter().any(|app| app.kernel_limits().any()) {
-        warn!("the first memory_max or cpu_max takes effect at the next start, not after a reload or a hot restart");
+        warn!(
+            name: "limits_after_restart",
+            "the first memory_max or cpu_max takes effect at the next start, not after a reload or a hot restart"
+        );
     }
     let (Some(cgroups), Launcher::Direct) = (highball_cgroups::current(), launcher) else { return };
     for app in &settings.apps {
         if let Err(error) = cgroups.change(&app.path(), app.kernel_limits()) {
-            warn!(app = app.name, %error, "cannot change the limits of an application: keeping the old ones");
+            warn!(
+                name: "limits_not_changed",
+                app = app.name, %error, "cannot change the limits of an application: keeping the old ones"
+            );
         }
     }
     removed.iter().for_each(|app| cgroups.leave(&app.path()));

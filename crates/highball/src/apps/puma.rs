@@ -95,10 +95,10 @@ fn end(child: &mut Child) -> io::Result<()> {
 pub(crate) fn report(settings: &Settings) {
     for app in &settings.apps {
         for note in &app.file_notes {
-            info!(application = app.name, "{note}");
+            info!(name: "configuration_found", application = app.name, "{note}");
         }
         for note in &app.puma_notes {
-            warn!(remedy = note.remedy, "{}: {}", note.place(), note.text());
+            warn!(name: "puma_statement_ignored", remedy = note.remedy, "{}: {}", note.place(), note.text());
         }
     }
 }

@@ -63,7 +63,10 @@ impl Owner for AcmeServer {
             Proof::Text { token, text } => self.tls.challenges().show(token, text),
             Proof::Certificate { host, pem } => {
                 if let Err(error) = self.tls.challenges().show_certificate(host, pem.as_bytes()) {
-                    error!(%error, host, "cannot prove to the authority that this server controls the name");
+                    error!(
+                        name: "challenge_not_answered",
+                        %error, host, "cannot prove to the authority that this server controls the name"
+                    );
                 }
             }
         }

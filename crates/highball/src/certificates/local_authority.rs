@@ -254,14 +254,17 @@ impl Local {
     pub(crate) fn report(&self) {
         let file = self.file.display();
         if !self.is_new {
-            return info!(%file, "local certificate authority for localhost; browsers must trust it once");
+            return info!(
+                name: "local_authority_untrusted", %file, "local certificate authority for localhost; browsers must trust it once"
+            );
         }
-        info!(%file, "created a local certificate authority for localhost");
+        info!(name: "local_authority_created", %file, "created a local certificate authority for localhost");
         for (whom, command) in how_to_trust(&self.file) {
-            info!(command, "to let {whom} trust it, run this command");
+            info!(name: "local_authority_command", command, "to let {whom} trust it, run this command");
         }
         let [_, undo] = of_system(&self.file);
         info!(
+            name: "local_authority_removal",
             "to remove it: {undo}; certutil -d sql:$HOME/.pki/nssdb -D -n {NICKNAME}; rm -r {}",
             self.file.parent().unwrap_or(&self.file).display()
         );

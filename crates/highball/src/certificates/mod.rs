@@ -175,7 +175,9 @@ pub(crate) fn check(sources: PemSources) -> Result<CheckedCertificates, String> 
 /// Keys get into no core file of this process. To be called before it is confined.
 pub(crate) fn keep_out_of_core_files() {
     if let Err(error) = write_no_core_files() {
-        warn!(%error, "cannot disable core files; one would contain the private keys");
+        warn!(
+            name: "core_files_not_disabled", %error, "cannot disable core files; one would contain the private keys"
+        );
     }
 }
 
@@ -200,7 +202,7 @@ pub(crate) fn set_up(
     };
     certificates.iter().for_each(warn_of_flaws);
     for ((app, _), error) in &problems {
-        error!(app, error, "the application has no certificate");
+        error!(name: "certificate_missing", app, error, "the application has no certificate");
     }
     let tls = tls(certificates)?;
     report(&tls, &problems);
@@ -211,7 +213,7 @@ pub(crate) fn set_up(
 fn warn_of_flaws(certificate: &Certificate) {
     let file = certificate.file().display();
     for flaw in certificate.flaws() {
-        warn!(%file, problem = %flaw, "flaw in a served certificate");
+        warn!(name: "certificate_flawed", %file, problem = %flaw, "flaw in a served certificate");
     }
 }
 
@@ -223,13 +225,17 @@ pub(crate) fn replace(tls: &Tls, read: Result<PemSources, String>) {
             match check(sources) {
                 Ok(CheckedCertificates::Local(_, issuer)) => tls.issue_by(*issuer),
                 Ok(CheckedCertificates::Files(..)) => {}
-                Err(error) => error!(error, "cannot load new certificates: keeping the old ones"),
+                Err(error) => error!(
+                    name: "certificates_not_loaded", error, "cannot load new certificates: keeping the old ones"
+                ),
             }
             return;
         }
         Ok(_) => return, // options of the server stay as they were
         Err(error) => {
-            error!(error, "cannot load new certificates: keeping the old ones");
+            error!(
+                name: "certificates_not_loaded", error, "cannot load new certificates: keeping the old ones"
+            );
             return tls.set_problem(Some(error));
         }
     };
@@ -272,7 +278,9 @@ pub(crate) fn renew(tls: &Tls, sources: Vec<PemSource>, are_all: bool) {
             }
             Err(error) => {
                 if known.remove(&identity).as_ref() != Some(&error) {
-                    error!(error, "cannot load the new certificate: keeping the old one");
+                    error!(
+                        name: "certificates_not_loaded", error, "cannot load the new certificate: keeping the old one"
+                    );
                 }
                 problems.insert(identity.clone(), error);
                 renewed.push((identity, old.map(|old| old.clone().of(owner))));
@@ -280,7 +288,9 @@ pub(crate) fn renew(tls: &Tls, sources: Vec<PemSource>, are_all: bool) {
         }
     }
     if !hosts.is_empty() {
-        info!(hosts = hosts.join(" "), "certificates reloaded: new connections use them");
+        info!(
+            name: "certificates_reloaded", hosts = hosts.join(" "), "certificates reloaded: new connections use them"
+        );
     }
     if !are_all {
         let is_renewed =

@@ -116,7 +116,10 @@ impl Callers {
                     // Out of descriptors, most likely: one of these is free soon.
                     self.0.dismiss_beyond(0, None);
                     if self.is_to_be_logged() {
-                        warn!(%error, "no {} can be accepted; trying again every {ACCEPT_PAUSE:?}", self.0.what);
+                        warn!(
+                            name: "caller_not_accepted",
+                            %error, "no {} can be accepted; trying again every {ACCEPT_PAUSE:?}", self.0.what
+                        );
                     }
                     sleep(ACCEPT_PAUSE).await;
                 }

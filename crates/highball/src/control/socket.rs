@@ -166,9 +166,13 @@ impl Unusable {
     fn report(&self, path: &Path) {
         let (path, problems) = (path.display(), self.problems.join("; "));
         if self.is_odd {
-            warn!(%path, problems, "the control socket is in another place");
+            warn!(
+                name: "control_socket_elsewhere", %path, problems, "the control socket is in another place"
+            );
         } else if !self.problems.is_empty() {
-            info!(%path, problems, "the control socket is in another place");
+            info!(
+                name: "control_socket_elsewhere", %path, problems, "the control socket is in another place"
+            );
         }
     }
 }
@@ -189,7 +193,9 @@ async fn serve<R>(
 {
     if let Err(error) = may_ask(&connection) {
         if callers.is_to_be_logged() {
-            warn!(%error, "only this user and root can use the control socket");
+            warn!(
+                name: "control_socket_private", %error, "only this user and root can use the control socket"
+            );
         }
         return;
     }
@@ -198,7 +204,9 @@ async fn serve<R>(
         () = caller.dismissed() => Ok(()),
     };
     match exchanged {
-        Err(error) if callers.is_to_be_logged() => warn!(%error, "a question on the control socket failed"),
+        Err(error) if callers.is_to_be_logged() => warn!(
+            name: "control_question_failed", %error, "a question on the control socket failed"
+        ),
         _ => {}
     }
 }

@@ -24,7 +24,10 @@ pub(crate) fn load() -> io::Result<DeveloperKey> {
         Ok(secret) => Ok(DeveloperKey::new(secret)),
         Err(error) => {
             let folder = folder().display().to_string();
-            warn!(folder, %error, "cannot store the key for developers' browsers: their link changes with each start");
+            warn!(
+                name: "developer_key_not_stored",
+                folder, %error, "cannot store the key for developers' browsers: their link changes with each start"
+            );
             temporary()
         }
     }

@@ -67,7 +67,10 @@ impl ErrorStream {
                 if is_written && state.lines.has_dropped() {
                     let lines = state.lines.take_dropped();
                     drop(state);
-                    warn!(lines, "Highball dropped lines: standard error was full, or not read fast enough");
+                    warn!(
+                        name: "log_lines_dropped",
+                        lines, "Highball dropped lines: standard error was full, or not read fast enough"
+                    );
                     state = self.state();
                     continue;
                 }

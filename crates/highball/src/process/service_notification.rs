@@ -41,6 +41,8 @@ fn send(state: &str) {
         sendto(&socket, state.as_bytes(), SendFlags::NOSIGNAL, &address)
     };
     if let Err(error) = sent() {
-        warn!(%error, "cannot notify systemd: NOTIFY_SOCKET is {}", address.to_string_lossy());
+        warn!(
+            name: "systemd_not_notified", %error, "cannot notify systemd: NOTIFY_SOCKET is {}", address.to_string_lossy()
+        );
     }
 }

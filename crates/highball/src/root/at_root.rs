@@ -126,7 +126,9 @@ pub(crate) fn leave(address: &str, launcher: &Launcher) {
     let Launcher::Spawner(spawner) = launcher else { return };
     let is_path = address.starts_with("unix:") || address.contains("+unix:");
     if let Some(error) = is_path.then(|| spawner.leave(address)).and_then(Result::err) {
-        warn!(address, %error, "cannot remove the socket's file; the next start replaces it");
+        warn!(
+            name: "socket_not_removed", address, %error, "cannot remove the socket's file; the next start replaces it"
+        );
     }
 }
 
@@ -145,7 +147,7 @@ pub(crate) fn tell(state: ServiceState, launcher: &Launcher) {
         Launcher::Direct => service_notification::notify(state),
         Launcher::Spawner(spawner) => {
             if let Err(error) = spawner.tell(state) {
-                warn!(%error, "cannot notify systemd");
+                warn!(name: "systemd_not_notified", %error, "cannot notify systemd");
             }
         }
     }

@@ -9,10 +9,15 @@ use crate::apps::source::is_given_as_object;
 /// Warns of applications that run as root by accident.
 pub(crate) fn warn_of_root(settings: &Settings) {
     if is_given_as_object() && geteuid().is_root() && !settings.is_development() {
-        warn!("the application runs as root, because root loaded it: start it as its own user");
+        warn!(
+            name: "application_runs_as_root",
+            "the application runs as root, because root loaded it: start it as its own user"
+        );
     }
     for app in settings.apps.iter().filter(|app| is_root_by_chance(app)) {
-        warn!(application = app.name, remedy = remedy_for_root(app), "{ROOT_BY_CHANCE}");
+        warn!(
+            name: "application_runs_as_root", application = app.name, remedy = remedy_for_root(app), "{ROOT_BY_CHANCE}"
+        );
     }
 }
 

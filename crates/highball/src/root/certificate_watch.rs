@@ -104,7 +104,7 @@ async fn follow_here(configuration: &Configuration, tls: &Arc<Tls>) {
         match spawn_blocking(look).await {
             Ok(looked) => watch = Some(looked),
             Err(error) => {
-                error!(%error, "cannot look at the certificates");
+                error!(name: "certificates_not_watched", %error, "cannot look at the certificates");
                 watch = None;
             }
         }
@@ -122,7 +122,10 @@ async fn follow_watcher(configuration: &Configuration, tls: &Arc<Tls>, spawner: 
             ended = listening => {
                 let error = ended.map_err(io::Error::other).and_then(|ended| ended).err();
                 let error = error.map(|error| error.to_string());
-                warn!(error, "Highball does not notice changed certificates for some time; to read them: HUP, or highball upgrade");
+                warn!(
+                    name: "certificates_not_watched",
+                    error, "Highball does not notice changed certificates for some time; to read them: HUP, or highball upgrade"
+                );
                 let _ = timeout(WATCH_AGAIN, configuration.reloaded.notified()).await;
             }
             () = configuration.reloaded.notified() => {}

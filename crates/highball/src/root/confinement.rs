@@ -43,11 +43,17 @@ pub(crate) fn confine(settings: &Settings, launcher: &Launcher) {
     let landlock = limit_files(&written);
     let seccomp = system_calls::deny();
     match (seccomp, landlock) {
-        (Ok(()), Ok(())) => info!("seccomp and Landlock confine the server"),
-        (Ok(()), Err(why)) => info!(landlock = why, "seccomp confines the server; Landlock does not"),
-        (Err(why), Ok(())) => info!(seccomp = why, "Landlock confines the server; seccomp does not"),
+        (Ok(()), Ok(())) => info!(name: "server_confined", "seccomp and Landlock confine the server"),
+        (Ok(()), Err(why)) => info!(
+            name: "server_confined", landlock = why, "seccomp confines the server; Landlock does not"
+        ),
+        (Err(why), Ok(())) => info!(
+            name: "server_confined", seccomp = why, "Landlock confines the server; seccomp does not"
+        ),
         (Err(seccomp), Err(landlock)) => {
-            info!(seccomp, landlock, "neither seccomp nor Landlock confines the server")
+            info!(
+                name: "server_confined", seccomp, landlock, "neither seccomp nor Landlock confines the server"
+            )
         }
     }
 }

@@ -152,6 +152,7 @@ impl Openers {
                 let is_killed_again = error.kind() == io::ErrorKind::BrokenPipe;
                 if is_stuck {
                     warn!(
+                        name: "opener_replaced",
                         uid,
                         "no answer from the process that opens files of this user, which is replaced: the file system does \
                          not answer, or the user has stopped the process"

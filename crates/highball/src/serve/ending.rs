@@ -25,6 +25,7 @@ fn log_unanswered(unanswered: front::Unanswered) {
     let front::Unanswered { incomplete, left, cut_off, in_flight } = unanswered;
     let some = |count: usize| Some(count).filter(|count| *count > 0);
     warn!(
+        name: "requests_cut_off",
         not_received_in_time = some(incomplete),
         clients_left = some(left),
         answers_cut_off = some(cut_off),
@@ -47,17 +48,25 @@ pub(super) fn conclude(
         log_unanswered(unanswered);
     }
     match outcome {
-        Outcome::Drained if is_complete => info!("stopped; every request was answered"),
+        Outcome::Drained if is_complete => info!(name: "stopped", "stopped; every request was answered"),
         Outcome::Stopped => match waiting.cut_off() {
-            Some(cut_off) if !is_complete => info!(cut_off, "stopped without waiting"),
-            _ => info!("stopped"),
+            Some(cut_off) if !is_complete => info!(name: "stopped", cut_off, "stopped without waiting"),
+            _ => info!(name: "stopped", "stopped"),
         },
-        Outcome::Drained => info!("stopped"),
-        Outcome::Halted => warn!("stopped; Highball killed the processes that did not end in time"),
+        Outcome::Drained => info!(name: "stopped", "stopped"),
+        Outcome::Halted => warn!(
+            name: "stopped", "stopped; Highball killed the processes that did not end in time"
+        ),
         Outcome::BootFailed(_) => {} // the supervisor has logged why
-        Outcome::BootLoop(ref why) => error!(why, "giving up: the application does not boot"),
-        Outcome::CallerGone => error!("giving up: the process that holds the application has ended"),
-        Outcome::HandedOver(_) => info!("finished the remaining requests after the hot restart"),
+        Outcome::BootLoop(ref why) => error!(
+            name: "gave_up", why, "giving up: the application does not boot"
+        ),
+        Outcome::CallerGone => error!(
+            name: "gave_up", "giving up: the process that holds the application has ended"
+        ),
+        Outcome::HandedOver(_) => info!(
+            name: "hot_restart_finished", "finished the remaining requests after the hot restart"
+        ),
     }
     match outcome {
         Outcome::Drained | Outcome::Stopped => ExitCode::SUCCESS,

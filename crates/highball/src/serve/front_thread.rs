@@ -32,7 +32,7 @@ pub(super) fn start_front(
     let run = move || {
         let unanswered = front::run(settings, developers, tls, entrances, opening, commands, events);
         let unanswered = unanswered.unwrap_or_else(|error| {
-            error!(%error, "cannot start the front's event loop");
+            error!(name: "front_failed", %error, "cannot start the front's event loop");
             front::Unanswered::default()
         });
         let _ = end.send(unanswered); // the receiver is gone when the run has ended first
@@ -46,9 +46,9 @@ impl FrontThread {
     pub(super) fn end(self) -> front::Unanswered {
         let ended = self.ended.recv_timeout(EXIT_TIMEOUT);
         if let Err(RecvTimeoutError::Timeout) = ended {
-            warn!("the front did not end in time");
+            warn!(name: "front_too_slow", "the front did not end in time");
         } else if self.thread.join().is_err() {
-            error!("the front has panicked");
+            error!(name: "front_panicked", "the front has panicked");
         }
         ended.unwrap_or_default()
     }

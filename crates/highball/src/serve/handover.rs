@@ -169,7 +169,9 @@ impl Staffing {
             News::Removed => {} // it is not waited for any more
             News::FirstAnswered(worker, answer) => {
                 let status = self.probe().judge(answer).map_err(|failure| failure.to_string())?;
-                info!(status, path = self.app.process.probe_path, "the new process answers");
+                info!(
+                    name: "new_process_answers", status, path = self.app.process.probe_path, "the new process answers"
+                );
                 (self.first_has_answered, self.deadline) = (true, None);
                 return Ok(Some(worker));
             }
@@ -217,7 +219,7 @@ impl Handover {
     ) {
         if let (Some(old), Some(mut news)) = (predecessor, self.news.take()) {
             if let Err(why) = self.be_let_in(old, &mut news).await {
-                error!(why, "not taking over");
+                error!(name: "not_taking_over", why, "not taking over");
                 old.failed(&why);
                 let _ = self.supervisor.send(Order::Stop).await; // it may be ending already
                 return pending().await;
@@ -264,6 +266,7 @@ impl Handover {
         checkpoint::pass("upgrade.let_in").await;
         let _ = self.front.send(FrontCommand::Open).await; // if it has gone, the run is ending
         info!(
+            name: "serving",
             pid = self.launcher.pid().as_raw_pid(),
             old = old.pid(),
             addresses = self.binds.join(" "),
@@ -271,7 +274,7 @@ impl Handover {
         );
         let path = self.settings.pidfile.as_deref()?;
         at_root::write_pidfile(path, true, &self.launcher).unwrap_or_else(|error| {
-            error!(error, "cannot write the new process id to the pidfile");
+            error!(name: "pidfile_not_written", error, "cannot write the new process id to the pidfile");
             None
         })
     }

@@ -74,7 +74,7 @@ impl ListeningServer {
         if let (Some(why), true) = (unused.first(), settings.bind_places.is_empty()) {
             return Err(why.as_str().into());
         }
-        unused.iter().for_each(|warning| warn!("{warning}"));
+        unused.iter().for_each(|warning| warn!(name: "socket_unused", "{warning}"));
         let mut listen_on = |binds: &[Bind], name: fn(&Bind) -> String, places: &[String]| {
             let listen = |(index, bind): (usize, &Bind)| {
                 let listener = listen(bind, &name(bind), predecessor.as_deref_mut(), &launcher);
@@ -224,7 +224,10 @@ fn upgrade_context(
 /// Warns of options that have no effect.
 fn warn_of_ignored(settings: &Settings) {
     for place in &settings.ignored {
-        warn!(at = %place, "this option belongs to the server; the file of one of several applications cannot set it");
+        warn!(
+            name: "option_of_server",
+            at = %place, "this option belongs to the server; the file of one of several applications cannot set it"
+        );
     }
 }
 
@@ -232,7 +235,7 @@ fn warn_of_ignored(settings: &Settings) {
 fn warn_of_environments(settings: &Settings) {
     for app in &settings.apps {
         if let Some(note) = &app.environment_note {
-            warn!(application = app.name, "{note}");
+            warn!(name: "environment_unknown", application = app.name, "{note}");
         }
     }
 }

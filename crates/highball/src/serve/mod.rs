@@ -211,7 +211,9 @@ impl Server {
             let outcome = tokio::select! {
                 outcome = supervisor.run(orders) => outcome,
                 () = tell_supervisor(events, to_supervisor.clone(), candidate) => {
-                    error!("the front ended unexpectedly"); // workers end when their control sockets close
+                    error!(
+                        name: "front_ended", "the front ended unexpectedly"
+                    ); // workers end when their control sockets close
                     Ok(Outcome::Halted)
                 }
                 () = handover.take_over(predecessor.as_deref(), &mut pidfile) => unreachable!("it waits for ever"),
@@ -372,7 +374,10 @@ async fn serve_control(
             socket.answer(respond).await;
         }
         Err(error) => {
-            warn!(%error, "no control socket: `highball status`, `highball restart` and `highball stop` cannot find this server");
+            warn!(
+                name: "control_socket_missing",
+                %error, "no control socket: `highball status`, `highball restart` and `highball stop` cannot find this server"
+            );
             std::future::pending().await
         }
     }

@@ -102,7 +102,7 @@ impl Readiness {
                 let apps = &self.configuration.now().apps;
                 let link = apps.first().and_then(|app| browser_link(app, &self.binds, &self.key));
                 let place = link.unwrap_or_else(|| self.binds.join(" "));
-                info!(link = place, "fix it, then reload the page");
+                info!(name: "waiting_for_fix", link = place, "fix it, then reload the page");
             }
             return;
         }
@@ -121,18 +121,26 @@ impl Readiness {
         if std::mem::replace(&mut self.reported, true) {
             return;
         }
-        info!(target: DETAIL, pid = self.launcher.pid().as_raw_pid(), addresses = self.binds.join(" "), "serving");
+        info!(
+            name: "serving",
+            target: DETAIL, pid = self.launcher.pid().as_raw_pid(), addresses = self.binds.join(" "), "serving"
+        );
         self.admin.report();
         let apps = &self.configuration.now().apps;
         if apps.len() > 1 {
             for app in apps {
-                info!(target: DETAIL, application = app.name, url = self.link_or_url(app), "reachable");
+                info!(
+                    name: "reachable",
+                    target: DETAIL, application = app.name, url = self.link_or_url(app), "reachable"
+                );
             }
             if let Some(url) = self.url_of_list(apps) {
-                info!(target: DETAIL, link = self.key.link(&url), "list of the applications");
+                info!(
+                    name: "applications_listed", target: DETAIL, link = self.key.link(&url), "list of the applications"
+                );
             }
         } else if let Some(link) = apps.first().and_then(|app| browser_link(app, &self.binds, &self.key)) {
-            info!(target: DETAIL, link, "in your browser");
+            info!(name: "browser_link", target: DETAIL, link, "in your browser");
         }
         self.show_banner();
         at_root::tell(ServiceState::Ready, &self.launcher);
@@ -161,7 +169,7 @@ impl Readiness {
     fn show_failed_app(&self, app: AppId) {
         let link = |app: Arc<App>| Some((app.name.clone(), browser_link(&app, &self.binds, &self.key)?));
         if let Some((application, link)) = self.configuration.app(app).and_then(link) {
-            info!(application, link, "in your browser");
+            info!(name: "browser_link", application, link, "in your browser");
         }
     }
 

@@ -52,7 +52,7 @@ pub(super) async fn reload_on_hangup(server: &Common) {
         let _reloading = Reloading::begin(launcher);
         if let Some(before) = &mut unfinished {
             if timeout(READING_TIME, before).await.is_err() {
-                error!("{NOT_READ}");
+                error!(name: "configuration_not_read", "{NOT_READ}");
                 continue;
             }
         }
@@ -72,11 +72,13 @@ pub(super) async fn reload_on_hangup(server: &Common) {
             }
             Ok(Ok(Ok(_))) => {} // an application that was given as an object has none to read
             Ok(Ok(Err(error))) => {
-                error!(%error, "cannot reload the configuration: keeping the old one");
+                error!(
+                    name: "configuration_not_reloaded", %error, "cannot reload the configuration: keeping the old one"
+                );
             }
-            Ok(Err(error)) => error!(%error, "cannot read the configuration"),
+            Ok(Err(error)) => error!(name: "configuration_not_read", %error, "cannot read the configuration"),
             Err(_) => {
-                error!("{NOT_READ}");
+                error!(name: "configuration_not_read", "{NOT_READ}");
                 unfinished = Some(reading);
             }
         }
@@ -88,21 +90,30 @@ async fn change(server: &Common, new: Settings) {
     let Common { configuration, launcher, front, supervisor, .. } = server;
     let old = configuration.now();
     if let Some(why) = cannot_follow(&new, &old, launcher) {
-        return error!(why, "cannot apply the configuration: keeping the old one");
+        return error!(
+            name: "configuration_not_applied", why, "cannot apply the configuration: keeping the old one"
+        );
     }
     let Changes { settings, added, changed, removed, refused, is_about_server } = Changes::between(&old, new);
     for (app, fault) in refused {
         let error = fault.message;
-        error!(error, app = app.name, "cannot reload the application's configuration: keeping the old one");
+        error!(
+            name: "configuration_of_application_not_reloaded",
+            error, app = app.name, "cannot reload the application's configuration: keeping the old one"
+        );
         tell(supervisor, Order::ToApp(app.id, AppOrder::ConfigurationRefused(error))).await;
     }
     if is_about_server {
-        warn!("options of the server have changed; they take effect with a hot restart: highball upgrade");
+        warn!(
+            name: "configuration_needs_hot_restart",
+            "options of the server have changed; they take effect with a hot restart: highball upgrade"
+        );
     }
     if added.is_empty() && changed.is_empty() && removed.is_empty() {
         return configuration.follow(settings);
     }
     info!(
+        name: "configuration_reloaded",
         added = added.len(),
         changed = changed.len(),
         removed = removed.len(),
@@ -144,7 +155,9 @@ async fn blueprint(limits: &Limits, app: &Arc<App>) -> Option<Box<AppBlueprint>>
         Err(_) => Err("its folder cannot be looked at in time: the file system does not answer".into()),
     };
     let source =
-        source.map_err(|error| error!(error, app = app.name, "the application cannot be added or changed"));
+        source.map_err(|error| error!(
+            name: "application_not_changed", error, app = app.name, "the application cannot be added or changed"
+        ));
     Some(Box::new(AppBlueprint { app: Arc::clone(app), source: source.ok()?, geometry, may_fail: true }))
 }
 

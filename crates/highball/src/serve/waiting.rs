@@ -59,7 +59,9 @@ impl Waiting {
             } else {
                 let Unfinished { requests, oldest, age } = unfinished;
                 let (age_ms, time_left_ms) = (age.as_millis() as u64, left.as_millis() as u64);
-                info!(requests, oldest, age_ms, time_left_ms, "waiting for requests to finish");
+                info!(
+                    name: "waiting_for_requests", requests, oldest, age_ms, time_left_ms, "waiting for requests to finish"
+                );
             }
             sleep(BETWEEN_LINES).await;
         }

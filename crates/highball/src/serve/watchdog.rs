@@ -39,7 +39,10 @@ pub(super) async fn keep_alive(front: mpsc::WeakSender<FrontCommand>, launcher: 
         if answers {
             at_root::tell(ServiceState::Alive, &launcher);
         } else {
-            warn!("the server's event loop does not respond: systemd gets no notification, and will restart the service");
+            warn!(
+                name: "event_loop_stuck",
+                "the server's event loop does not respond: systemd gets no notification, and will restart the service"
+            );
         }
     }
 }

@@ -112,7 +112,9 @@ impl Relay {
             match Receiver::from_owned_fd(pipe) {
                 Ok(pipe) => Reading { pipe, source, writer, lines: Lines::default() }.run(asked).await,
                 Err(error) => {
-                    error!(application = &*source.name(), %error, "cannot read the application's output")
+                    error!(
+                        name: "output_unreadable", application = &*source.name(), %error, "cannot read the application's output"
+                    )
                 }
             }
         });
@@ -148,6 +150,7 @@ fn start_writer(sink: OutputSink) -> io::Result<mpsc::Sender<Item>> {
                 }
                 Item::Dropped(source, Dropped { lines, bytes }) => {
                     warn!(
+                        name: "output_lines_dropped",
                         application = &*source.name(),
                         lines,
                         bytes,

@@ -73,7 +73,10 @@ impl Interpreter {
         let files = VersionFiles { user, unread: RefCell::default() };
         let managed = MANAGERS.iter().find_map(|manager| manager.interpreter(folder, &files, env));
         for (file, error) in files.unread.into_inner() {
-            warn!(file = %file.display(), %error, "cannot read the file that names the Ruby version");
+            warn!(
+                name: "ruby_version_unreadable",
+                file = %file.display(), %error, "cannot read the file that names the Ruby version"
+            );
         }
         let usual = || in_path("ruby", user, env).map(|program| Interpreter { program, arguments: &[] });
         managed.or_else(usual).ok_or_else(|| "there is no `ruby` in PATH".into())

@@ -236,7 +236,7 @@ fn note_signal(signal: Signal, sent: io::Result<()>) {
     // The spawner's refusals keep the kind of an error, and not its number.
     let has_ended = |error: &io::Error| error.kind() == io::Error::from(Errno::SRCH).kind();
     if let Some(error) = sent.err().filter(|error| !has_ended(error)) {
-        tracing::error!(%error, ?signal, "cannot send a signal");
+        tracing::error!(name: "signal_not_sent", %error, ?signal, "cannot send a signal");
     }
 }
 

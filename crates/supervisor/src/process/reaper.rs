@@ -18,6 +18,7 @@ use tracing::warn;
 pub(crate) fn adopt_orphans() -> io::Result<()> {
     match set_child_subreaper(Some(getpid())) {
         Err(Errno::INVAL | Errno::NOSYS) => warn!(
+            name: "subreaper_missing",
             "the kernel has no subreapers (is this machine emulated?): the log cannot say how workers end"
         ),
         adopted => adopted?,

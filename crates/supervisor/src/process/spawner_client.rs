@@ -92,7 +92,7 @@ impl Client {
         let (to, done) = oneshot::channel();
         let act = Box::new(move |client: &Client| drop(to.send(act(client)))); // it need not be waited for
         if self.aside.get_or_init(|| acting(Arc::downgrade(self))).try_send(act).is_err() {
-            tracing::error!("the spawner is overloaded: dropping an order");
+            tracing::error!(name: "spawner_overloaded", "the spawner is overloaded: dropping an order");
         }
         async move { done.await.unwrap_or_else(|_| Err(io::Error::other("the spawner does not keep up"))) }
     }
@@ -275,7 +275,7 @@ fn acting(client: Weak<Client>) -> mpsc::SyncSender<Act> {
     };
     let thread = std::thread::Builder::new().name("spawner-orders".into()).spawn(act_on_all);
     if let Err(error) = thread {
-        tracing::error!(%error, "cannot start the thread that writes to the spawner");
+        tracing::error!(name: "spawner_failed", %error, "cannot start the thread that writes to the spawner");
     }
     to
 }

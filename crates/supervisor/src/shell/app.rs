@@ -300,11 +300,16 @@ impl AppSupervisor {
         if let (Some(served), Ok(_)) = (asked.filter(|served| *served != folder), &start) {
             let remedy = "After a deployment, restart before the old release is removed.";
             let (removed, serving) = (visible_path(served), visible_path(&folder));
-            warn!(removed, serving, remedy, "the served folder was removed: serving another one");
+            warn!(
+                name: "folder_removed", removed, serving, remedy, "the served folder was removed: serving another one"
+            );
         }
         Some(match (what, start) {
             (Planned::Site(generation), Ok(Start::Site(site))) => {
-                info!(target: DETAIL, app = site.kind, because = site.because, root = visible_path(&site.root), "found");
+                info!(
+                    name: "application_found",
+                    target: DETAIL, app = site.kind, because = site.because, root = visible_path(&site.root), "found"
+                );
                 AppEvent::SiteFound { generation, folder, site: Arc::new(site.booted()) }
             }
             (Planned::Site(generation), _) => {
@@ -344,7 +349,10 @@ impl AppSupervisor {
             return Err(io::Error::other("it is not Highball that starts this application's Ruby"));
         };
         let user = self.app.runs_as.another().map(tracing::field::display);
-        info!(target: DETAIL, app = visible_path(folder), environment = self.app.environment, user, "booting");
+        info!(
+            name: "booting",
+            target: DETAIL, app = visible_path(folder), environment = self.app.environment, user, "booting"
+        );
         let errand = match std::mem::replace(&mut self.purpose, Purpose::Serve) {
             Purpose::Examine => Errand::Examine,
             Purpose::Succeed => Errand::ServeNext,
@@ -556,6 +564,7 @@ impl AppSupervisor {
         };
         let otherwise = move || {
             warn!(
+                name: "files_unreadable",
                 folder = visible_path(&folder_too),
                 "the application's files cannot be read: the file system does not answer"
             );
@@ -650,7 +659,7 @@ impl AppSupervisor {
 pub(super) fn log_slow_request(request: &SlowRequestReport) {
     let SlowRequestReport { worker, request: of, seconds, .. } = request;
     let (took, spent) = (format!("{seconds:.1}s"), request.lines().join("\n"));
-    info!(worker, request = of, took, spent, "a slow request{}", request.ending());
+    info!(name: "request_slow", worker, request = of, took, spent, "a slow request{}", request.ending());
 }
 
 /// What is to be looked at for restart files.

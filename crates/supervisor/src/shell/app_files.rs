@@ -58,6 +58,10 @@ pub(crate) async fn in_turn<T: Send + 'static>(
     });
     acted
         .await
-        .inspect_err(|error| tracing::error!(%error, "reading the files of an application failed"))
+        .inspect_err(|error| {
+            tracing::error!(
+                name: "files_unreadable", %error, "reading the files of an application failed"
+            )
+        })
         .ok()
 }

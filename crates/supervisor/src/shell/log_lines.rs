@@ -20,26 +20,39 @@ fn ms(took: Duration) -> u64 {
 pub(super) fn of_server(log: &ServerLog, upgrading: &Upgrading) {
     match log {
         ServerLog::StoppingSoon { grace } => {
-            info!(drain_grace = ?grace, "stopping soon: the server still accepts requests, and readiness checks fail");
+            info!(
+                name: "stopping_soon",
+                drain_grace = ?grace, "stopping soon: the server still accepts requests, and readiness checks fail"
+            );
         }
-        ServerLog::Stopping => info!("stopping"),
-        ServerLog::SecondSignal => warn!("second signal: stopping now, without waiting for requests"),
-        ServerLog::NewApp { name } => info!(app = name, "a new application"),
-        ServerLog::NoHotRestart { by, why } => warn!(by, why, "no hot restart"),
+        ServerLog::Stopping => info!(name: "stopping", "stopping"),
+        ServerLog::SecondSignal => warn!(
+            name: "stopping_now", "second signal: stopping now, without waiting for requests"
+        ),
+        ServerLog::NewApp { name } => info!(name: "application_added", app = name, "a new application"),
+        ServerLog::NoHotRestart { by, why } => warn!(name: "hot_restart_refused", by, why, "no hot restart"),
         ServerLog::HotRestart { by } => {
-            info!(by, program = upgrading.program(), "hot restart: starting the new process");
+            info!(
+                name: "hot_restart_begun", by, program = upgrading.program(), "hot restart: starting the new process"
+            );
         }
         ServerLog::SuccessorBoots { version } => {
-            info!(version, "hot restart: the new process boots the application");
+            info!(name: "hot_restart_boots", version, "hot restart: the new process boots the application");
         }
         ServerLog::SuccessorOutOfTurn { message } => {
-            warn!(sent = message, "the new process sent an unexpected message");
+            warn!(
+                name: "hot_restart_unexpected_message", sent = message, "the new process sent an unexpected message"
+            );
         }
         ServerLog::HotRestartFailed { why } => {
-            error!(error = why, "the hot restart failed; this process keeps serving");
+            error!(
+                name: "hot_restart_failed", error = why, "the hot restart failed; this process keeps serving"
+            );
         }
         ServerLog::HandedOver { upgrade, took } => log_handed_over(upgrading.pid_of(*upgrade), *took),
-        ServerLog::Unsettled => error!("bug in Highball: the server's state does not settle"),
+        ServerLog::Unsettled => error!(
+            name: "state_unsettled", "bug in Highball: the server's state does not settle"
+        ),
         ServerLog::ServingProcessEnded => debug!("idle connections are closed: no other process serves"),
     }
 }
@@ -121,34 +134,57 @@ pub(super) fn of_app(log: &AppLog, app: &AppSupervisor) {
 fn of_life(log: &AppLog, app: &AppSupervisor) {
     match log {
         AppLog::Misbehaved { process, error } => {
-            error!(who = ?process, %error, "killing a process that broke the protocol");
+            error!(
+                name: "protocol_broken", who = ?process, %error, "killing a process that broke the protocol"
+            );
         }
         AppLog::OutOfTurn { process: Process::Mold(boot), message } => {
-            warn!(boot, sent = message, "the mold sent an unexpected message");
+            warn!(
+                name: "mold_unexpected_message", boot, sent = message, "the mold sent an unexpected message"
+            );
         }
         AppLog::OutOfTurn { process: Process::Worker(worker), message } => {
-            warn!(worker, sent = message, "the worker sent an unexpected message about its promotion");
+            warn!(
+                name: "worker_unexpected_message",
+                worker, sent = message, "the worker sent an unexpected message about its promotion"
+            );
         }
         AppLog::Configured { restarts } => {
-            info!(app = app.app.name, restarts, "the application has a new configuration");
+            info!(
+                name: "application_configured", app = app.app.name, restarts, "the application has a new configuration"
+            );
         }
-        AppLog::Removed => info!(app = app.app.name, "the application is removed"),
+        AppLog::Removed => info!(
+            name: "application_removed", app = app.app.name, "the application is removed"
+        ),
         AppLog::MoldRests => {
-            info!("single worker: stopping the idle mold to save memory; it boots again when another worker is needed");
+            info!(
+                name: "mold_stopped",
+                "single worker: stopping the idle mold to save memory; it boots again when another worker is needed"
+            );
         }
         AppLog::FallsAsleep => {
-            info!("the application is idle: stopping its processes until the next request")
+            info!(
+                name: "application_sleeps", "the application is idle: stopping its processes until the next request"
+            )
         }
-        AppLog::WakesUp => info!("a request arrived: booting the sleeping application"),
+        AppLog::WakesUp => info!(
+            name: "application_woken", "a request arrived: booting the sleeping application"
+        ),
         AppLog::GivenUp { why } => {
-            error!(why, "giving up: the application boots again when its folder changes or you restart it");
+            error!(
+                name: "application_gave_up",
+                why, "giving up: the application boots again when its folder changes or you restart it"
+            );
         }
-        AppLog::FolderChanged => info!("the application's folder has changed: trying again"),
-        AppLog::TriesAgain => info!("trying again: the cause may lie outside the folder"),
+        AppLog::FolderChanged => info!(
+            name: "boot_again", "the application's folder has changed: trying again"
+        ),
+        AppLog::TriesAgain => info!(name: "boot_again", "trying again: the cause may lie outside the folder"),
         AppLog::Unsettled => {
-            error!("bug in Highball: the application's state does not settle")
+            error!(name: "state_unsettled", "bug in Highball: the application's state does not settle")
         }
-        _ => warn!("drain_timeout is over, and some requests have not finished"),
+        _ => warn!(name: "drain_timeout_over", "drain_timeout is over, and some requests have not finished"),
     }
 }
 
@@ -163,6 +199,7 @@ fn of_mold(log: &AppLog, app: &AppSupervisor) {
         }
         AppLog::Bare { boot, took } => {
             info!(
+                name: "mold_ready",
                 pid = app.pid_of_mold(*boot),
                 took_ms = ms(*took),
                 "mold ready; each worker loads the application itself"
@@ -170,19 +207,22 @@ fn of_mold(log: &AppLog, app: &AppSupervisor) {
         }
         AppLog::BootFailed(diagnosis) => boot_failed(diagnosis),
         AppLog::BootsTooLong { step } => {
-            warn!(%step, "the application takes too long to boot; these are its threads:");
+            warn!(name: "boot_slow", %step, "the application takes too long to boot; these are its threads:");
         }
         AppLog::MoldDied { ending } => {
-            warn!(%ending, "the mold died; the workers keep serving while a new mold boots");
+            warn!(
+                name: "mold_died", %ending, "the mold died; the workers keep serving while a new mold boots"
+            );
         }
-        AppLog::MoldStuck => error!("the mold no longer forks workers: replacing it"),
-        _ => error!("the mold cannot be killed: leaving it behind"),
+        AppLog::MoldStuck => error!(name: "mold_stuck", "the mold no longer forks workers: replacing it"),
+        _ => error!(name: "mold_unkillable", "the mold cannot be killed: leaving it behind"),
     }
 }
 
 fn booted(app: &Booted, took: Duration) {
     for finding in &app.findings {
         warn!(
+            name: "boot_finding",
             cause = finding.cause,
             at = finding.place(),
             remedy = finding.remedy,
@@ -196,6 +236,7 @@ fn booted(app: &Booted, took: Duration) {
     let allocator = app.runtime.allocator.as_deref().map(Tuning::of_allocator);
     let cache = app.runtime.boot_cache.as_deref().map(Tuning::of_boot_cache);
     info!(
+        name: "booted",
         target: DETAIL,
         framework = app.framework,
         ruby = app.runtime.ruby.as_deref(),
@@ -212,11 +253,12 @@ fn booted(app: &Booted, took: Duration) {
 /// Something that Highball could do.
 fn offer(offer: &Finding) {
     let Finding { cause, what, remedy, command, .. } = offer;
-    info!(cause, remedy, command, "{what}");
+    info!(name: "boot_offer", cause, remedy, command, "{what}");
 }
 
 fn boot_failed(diagnosis: &Diagnosis) {
     error!(
+        name: "boot_failed",
         cause = diagnosis.cause,
         step = diagnosis.step.map(tracing::field::display),
         error = %diagnosis.error,
@@ -231,22 +273,25 @@ fn boot_failed(diagnosis: &Diagnosis) {
 
 fn of_worker(log: &AppLog, app: &AppSupervisor) {
     match log {
-        AppLog::NotForked { worker, error } => error!(worker, %error, "cannot fork the worker"),
+        AppLog::NotForked { worker, error } => error!(
+            name: "worker_not_forked", worker, %error, "cannot fork the worker"
+        ),
         AppLog::WorkerReady { worker, took, is_usual } => {
             let (pid, took_ms) = (app.pid_of_worker(*worker), ms(*took));
             match is_usual {
                 true => debug!(worker, pid, took_ms, "worker ready"),
-                false => info!(target: DETAIL, worker, pid, took_ms, "worker ready"),
+                false => info!(name: "worker_ready", target: DETAIL, worker, pid, took_ms, "worker ready"),
             }
         }
         AppLog::WorkerBooted { worker, app } => {
             let (framework, ruby) = (&app.framework, &app.runtime.ruby);
-            info!(worker, framework, ruby, "the workers have loaded the application");
+            info!(name: "workers_booted", worker, framework, ruby, "the workers have loaded the application");
         }
         AppLog::WorkerFailed { worker, promoting, failure } => {
             let what =
                 if *promoting { "a worker could not become a mold" } else { "a worker could not start" };
             error!(
+                name: "worker_failed",
                 worker,
                 error = %failure.error,
                 at = failure.error.place(),
@@ -256,24 +301,42 @@ fn of_worker(log: &AppLog, app: &AppSupervisor) {
             );
         }
         AppLog::StartsTooLong { worker } => {
-            warn!(worker, "the worker takes too long to start; these are its threads:");
+            warn!(
+                name: "worker_slow_to_start", worker, "the worker takes too long to start; these are its threads:"
+            );
         }
         AppLog::Broken { worker, why } => {
-            error!(worker, why, "killing the worker: it wrote invalid data into its ring");
+            error!(
+                name: "worker_ring_invalid", worker, why, "killing the worker: it wrote invalid data into its ring"
+            );
         }
         AppLog::Retires { worker } => debug!(worker, "worker retires"),
-        AppLog::ReplacedAfterTerm { worker } => info!(worker, "the worker received TERM: replacing it"),
+        _ => of_replacement(log, app),
+    }
+}
+
+/// A worker that another one replaces, and how many there are.
+fn of_replacement(log: &AppLog, app: &AppSupervisor) {
+    match log {
+        AppLog::ReplacedAfterTerm { worker } => info!(
+            name: "worker_terminated", worker, "the worker received TERM: replacing it"
+        ),
         AppLog::ReplacedForRing { worker } => {
-            info!(worker, "replacing the worker: it has used all request numbers of its ring");
+            info!(
+                name: "worker_used_up", worker, "replacing the worker: it has used all request numbers of its ring"
+            );
         }
         AppLog::Replacing { worker, cause, memory: None } => {
             let pid = app.pid_of_worker(*worker);
-            warn!(worker, pid, %cause, "replacing the worker: a new one starts first");
+            warn!(
+                name: "worker_replaced", worker, pid, %cause, "replacing the worker: a new one starts first"
+            );
         }
         AppLog::Replacing { worker, memory: Some(over), .. } => of_memory(*worker, over, app),
         AppLog::MemoryLimitTooSmall { over } => limit_too_small(over),
         AppLog::ReplacementDelayed { worker, cause, wait } => {
             warn!(
+                name: "worker_replacement_delayed",
                 worker,
                 %cause,
                 wait_ms = ms(*wait),
@@ -285,18 +348,28 @@ fn of_worker(log: &AppLog, app: &AppSupervisor) {
         }
         AppLog::Replaced { worker, cause, .. } => {
             let pid = app.pid_of_worker(*worker);
-            info!(worker, pid, %cause, "a new worker has taken over; the old one finishes its requests");
+            info!(
+                name: "worker_handed_over",
+                worker, pid, %cause, "a new worker has taken over; the old one finishes its requests"
+            );
         }
         AppLog::NotReplaced { worker, cause } => {
-            error!(worker, %cause, "the worker was not replaced: no new worker was ready within boot_timeout");
+            error!(
+                name: "worker_not_replaced",
+                worker, %cause, "the worker was not replaced: no new worker was ready within boot_timeout"
+            );
         }
-        AppLog::WorkersWanted(workers) => info!(workers, "worker count set"),
+        AppLog::WorkersWanted(workers) => info!(name: "worker_count_set", workers, "worker count set"),
         AppLog::Resized(decision) => {
             let (before, workers) = (decision.from, decision.to);
-            info!(before, workers, because = %decision.reason, "worker count changed");
+            info!(
+                name: "worker_count_changed", before, workers, because = %decision.reason, "worker count changed"
+            );
         }
         AppLog::NotResized(hindrance) => {
-            info!(because = %hindrance, "the load needs more workers, but none can be added");
+            info!(
+                name: "worker_count_limited", because = %hindrance, "the load needs more workers, but none can be added"
+            );
         }
         _ => {}
     }
@@ -312,12 +385,13 @@ fn of_death(log: &AppLog, app: &AppSupervisor) {
             let (pid, state) = (app.pid_of_worker(*worker), state.name());
             match is_usual {
                 true => debug!(worker, pid, %ending, state, "the worker died"),
-                false => warn!(worker, pid, %ending, state, "the worker died"),
+                false => warn!(name: "worker_died", worker, pid, %ending, state, "the worker died"),
             }
         }
         AppLog::CrashLoop(crashes) => {
             let Crashes { deaths, within, last } = crashes;
             error!(
+                name: "crash_loop",
                 deaths,
                 seconds = within.as_secs(),
                 worker = last.worker,
@@ -327,21 +401,26 @@ fn of_death(log: &AppLog, app: &AppSupervisor) {
                 "crash loop: workers die soon after they start; Highball starts new ones more slowly and stops logging each death"
             );
         }
-        AppLog::CrashLoopOver => info!("crash loop over: no worker died for a minute"),
+        AppLog::CrashLoopOver => info!(
+            name: "crash_loop_over", "crash loop over: no worker died for a minute"
+        ),
         AppLog::Overdue { worker, state } => {
-            warn!(worker, state = state.name(), "killing the worker: it took too long");
+            warn!(
+                name: "worker_killed", worker, state = state.name(), "killing the worker: it took too long"
+            );
         }
         AppLog::ControlClosed { worker, is_usual: true } => {
             debug!(worker, "killing the worker: it closed its control socket");
         }
         AppLog::ControlClosed { worker, is_usual: false } => {
             warn!(
+                name: "worker_closed_control",
                 worker,
                 "killing the worker: it closed its control socket. Does the application call `exec`, or close file descriptors that it did not open?"
             );
         }
         AppLog::WorkerUnkillable { worker } => {
-            error!(worker, "the worker cannot be killed: leaving it behind");
+            error!(name: "worker_unkillable", worker, "the worker cannot be killed: leaving it behind");
         }
         _ => {}
     }
@@ -352,7 +431,7 @@ fn of_companion(log: &AppLog, app: &AppSupervisor) {
     match log {
         AppLog::CompanionStarted { number, label } => {
             let pid = app.companions.get(number).and_then(|companion| companion.program);
-            info!(process = label, pid, "process started");
+            info!(name: "process_started", process = label, pid, "process started");
         }
         AppLog::CompanionEnded { label, how, next, is_usual } => {
             companion_ended(label, how, *next, *is_usual);
@@ -360,6 +439,7 @@ fn of_companion(log: &AppLog, app: &AppSupervisor) {
         AppLog::CompanionCrashLoop { label, ends } => {
             let remedy = "Look at what it printed above. Fix it, and restart: highball restart.";
             error!(
+                name: "process_crash_loop",
                 process = label,
                 ends,
                 remedy,
@@ -367,16 +447,24 @@ fn of_companion(log: &AppLog, app: &AppSupervisor) {
             );
         }
         AppLog::CompanionSteady { label } => {
-            info!(process = label, "crash loop over: the process has run for a minute");
+            info!(
+                name: "process_crash_loop_over", process = label, "crash loop over: the process has run for a minute"
+            );
         }
         AppLog::CompanionOverdue { label, was_asked: true } => {
-            warn!(process = label, "killing the process: it did not end within stop_timeout");
+            warn!(
+                name: "process_killed", process = label, "killing the process: it did not end within stop_timeout"
+            );
         }
         AppLog::CompanionOverdue { label, was_asked: false } => {
-            warn!(process = label, "killing the process: what watched over it does not answer");
+            warn!(
+                name: "process_killed", process = label, "killing the process: what watched over it does not answer"
+            );
         }
         AppLog::CompanionUnkillable { label } => {
-            error!(process = label, "the process cannot be killed: leaving it behind");
+            error!(
+                name: "process_unkillable", process = label, "the process cannot be killed: leaving it behind"
+            );
         }
         _ => {}
     }
@@ -395,20 +483,25 @@ fn companion_ended(label: &str, how: &Result<Ending, String>, next: Next, is_usu
         Ok(_) => None,
     };
     match next {
-        Next::Ordered => info!(process = label, ending, "process ended"),
+        Next::Ordered => info!(name: "process_ended", process = label, ending, "process ended"),
         Next::After(_) if is_usual => debug!(process = label, ending, "the process ended unasked"),
         Next::After(wait) => {
             let again_in_seconds = wait.as_secs();
             warn!(
+                name: "process_ended_unasked",
                 process = label,
                 ending, again_in_seconds, remedy, "the process ended unasked: starting it again"
             );
         }
         Next::Nothing if *how == Ok(Ending::Exited(0)) => {
-            info!(process = label, ending, "the process is done: it starts again with the next version");
+            info!(
+                name: "process_done",
+                process = label, ending, "the process is done: it starts again with the next version"
+            );
         }
         Next::Nothing => {
             warn!(
+                name: "process_ended_unasked",
                 process = label,
                 ending, remedy, "the process ended unasked: it starts again with the next version"
             );
@@ -425,6 +518,7 @@ fn of_memory(worker: u32, over: &OverMemory, app: &AppSupervisor) {
         "it ends first, because there is no memory for both; requests wait meanwhile"
     };
     warn!(
+        name: "worker_over_memory",
         worker,
         pid = app.pid_of_worker(worker),
         limit = %bound,
@@ -436,26 +530,33 @@ fn of_memory(worker: u32, over: &OverMemory, app: &AppSupervisor) {
 }
 
 fn limit_too_small(over: &OverMemory) {
-    error!(limit = %over.bound, "{}", over.too_small());
+    error!(name: "limit_too_small", limit = %over.bound, "{}", over.too_small());
 }
 
 fn of_restart(log: &AppLog, app: &AppSupervisor) {
     match log {
-        AppLog::NoRestart { asked, why } => warn!(%asked, why, "no restart"),
+        AppLog::NoRestart { asked, why } => warn!(name: "restart_refused", %asked, why, "no restart"),
         AppLog::RestartWaits { asked, generation } => {
-            info!(%asked, generation, "restart queued");
+            info!(name: "restart_queued", %asked, generation, "restart queued");
         }
-        AppLog::Restarting { asked, generation } => info!(%asked, generation, "restarting"),
+        AppLog::Restarting { asked, generation } => info!(
+            name: "restart_begun", %asked, generation, "restarting"
+        ),
         AppLog::CanaryPassed { worker, status } => {
-            info!(worker, status, path = app.app.process.probe_path, "the new version answers");
+            info!(
+                name: "new_version_answers", worker, status, path = app.app.process.probe_path, "the new version answers"
+            );
         }
-        AppLog::CanaryKilled { worker } => warn!(worker, "killing the canary"),
+        AppLog::CanaryKilled { worker } => warn!(name: "canary_killed", worker, "killing the canary"),
         AppLog::Restarted { generation, workers, took } => {
-            info!(generation, workers, took_ms = ms(*took), "restarted: the new version serves");
+            info!(
+                name: "restarted", generation, workers, took_ms = ms(*took), "restarted: the new version serves"
+            );
         }
         AppLog::RestartFailed { generation, stage, failure } => {
             let Failure { what, at, backtrace, remedy } = failure;
             error!(
+                name: "restart_failed",
                 generation,
                 stage,
                 error = what,
@@ -466,11 +567,13 @@ fn of_restart(log: &AppLog, app: &AppSupervisor) {
             );
         }
         AppLog::RestartGivenUp { generation, stage } => {
-            warn!(generation, stage, "restart abandoned");
+            warn!(name: "restart_abandoned", generation, stage, "restart abandoned");
         }
         AppLog::SiteNotReopened { generation, failure } => {
             let (error, remedy) = (&failure.what, &failure.remedy);
-            error!(generation, error, remedy, "the restart failed; the old site stays");
+            error!(
+                name: "restart_failed", generation, error, remedy, "the restart failed; the old site stays"
+            );
         }
         _ => {}
     }
@@ -478,30 +581,43 @@ fn of_restart(log: &AppLog, app: &AppSupervisor) {
 
 fn of_refork(log: &AppLog, app: &AppSupervisor) {
     match log {
-        AppLog::NoRefork { cause, why } => warn!(asked = %cause, why, "no refork"),
-        AppLog::Reforking { cause, worker } => info!(asked = %cause, worker, "reforking"),
+        AppLog::NoRefork { cause, why } => warn!(name: "refork_refused", asked = %cause, why, "no refork"),
+        AppLog::Reforking { cause, worker } => info!(
+            name: "refork_begun", asked = %cause, worker, "reforking"
+        ),
         AppLog::Promoted { worker, boot } => {
-            info!(worker, pid = app.pid_of_mold(*boot), "the worker was promoted to mold");
+            info!(
+                name: "worker_promoted", worker, pid = app.pid_of_mold(*boot), "the worker was promoted to mold"
+            );
         }
         AppLog::Reforked { worker, workers, took } => {
-            info!(worker, workers, took_ms = ms(*took), "reforked");
+            info!(name: "reforked", worker, workers, took_ms = ms(*took), "reforked");
         }
-        AppLog::ReforkFailed { why } => error!(why, "the refork failed; the old mold stays"),
+        AppLog::ReforkFailed { why } => error!(
+            name: "refork_failed", why, "the refork failed; the old mold stays"
+        ),
         AppLog::Unfit { why, careful: false } => {
-            warn!(why, "no refork: workers of this version cannot become molds");
+            warn!(name: "refork_unsupported", why, "no refork: workers of this version cannot become molds");
         }
         AppLog::Unfit { why, careful: true } => {
-            info!(why, "no automatic reforks of this version (refork_after = auto)");
+            info!(
+                name: "refork_unprofitable", why, "no automatic reforks of this version (refork_after = auto)"
+            );
         }
         AppLog::ReforkOutcome { before_kib, after_kib, is_last } => {
             let (before_mib, after_mib) = (before_kib / 1024, after_kib / 1024);
             let next =
                 if *is_last { "this version will not refork again" } else { "another refork may follow" };
-            info!(before_mib, after_mib, next, "memory of the application before and after the refork");
+            info!(
+                name: "refork_memory",
+                before_mib, after_mib, next, "memory of the application before and after the refork"
+            );
         }
         AppLog::NoRoomForRefork { expected_kib } => {
             let expected_mib = expected_kib / 1024;
-            info!(expected_mib, "refork delayed: not enough free memory for a second mold");
+            info!(
+                name: "refork_delayed", expected_mib, "refork delayed: not enough free memory for a second mold"
+            );
         }
         _ => {}
     }

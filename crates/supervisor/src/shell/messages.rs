@@ -45,7 +45,10 @@ impl Supervisor {
         self.is_quiet = !app.message_log.takes(&event, now);
         if let Some(messages) = app.message_log.notice(now) {
             span.in_scope(|| {
-                warn!(messages, "the application's processes send too many messages: some were not logged");
+                warn!(
+                    name: "messages_dropped",
+                    messages, "the application's processes send too many messages: some were not logged"
+                );
             });
         }
         let for_core = || match event {
@@ -146,10 +149,16 @@ impl AppSupervisor {
         let boots = core.molds.iter().any(|mold| mold.boot == boot && mold.boots_since().is_some());
         match message {
             FromMold::Step { step } => return Some(AppEvent::MoldStep { boot, step }),
-            FromMold::Found { app, because } if boots => info!(target: DETAIL, app, because, "found"),
-            FromMold::Warning { warning, remedy } if boots => warn!(remedy, "{warning}"),
+            FromMold::Found { app, because } if boots => info!(
+                name: "application_found", target: DETAIL, app, because, "found"
+            ),
+            FromMold::Warning { warning, remedy } if boots => warn!(
+                name: "boot_warning", remedy, "{warning}"
+            ),
             FromMold::Found { .. } | FromMold::Warning { .. } => {
-                warn!(boot, "the mold sent an unexpected message about its boot");
+                warn!(
+                    name: "mold_unexpected_message", boot, "the mold sent an unexpected message about its boot"
+                );
             }
             FromMold::Booted(app) => {
                 mold.reports_pid(app.pid);
@@ -185,7 +194,9 @@ impl AppSupervisor {
                     Ok(true) => AppEvent::WorkerHello { worker },
                     Ok(false) => return None, // it has sent that before
                     Err(error) => {
-                        error!(worker, %error, "the worker's hello is invalid");
+                        error!(
+                            name: "worker_unexpected_message", worker, %error, "the worker's hello is invalid"
+                        );
                         return None;
                     }
                 }
@@ -240,6 +251,7 @@ impl AppSupervisor {
                 let remedy = "Have it run in the foreground, and end with all that it has started.";
                 let (process, left) = (&handle.label, processes);
                 warn!(
+                    name: "process_left_others",
                     process,
                     left, remedy, "the process ended and left others behind: ending these as well"
                 );
@@ -351,7 +363,9 @@ impl AppSupervisor {
             span.in_scope(|| {
                 let left_out = (left_out > 0).then_some(left_out);
                 let message = "a request has exceeded its time limit and goes on in its worker";
-                error!(worker, pid, request, doing, backtrace, left_out, "{message}");
+                error!(
+                    name: "request_overran", worker, pid, request, doing, backtrace, left_out, "{message}"
+                );
             });
             last.add(OverrunReport { worker, request, doing, backtrace, seconds_ago: 0 }, now);
         });
@@ -383,6 +397,7 @@ impl AppSupervisor {
             let doing = of_unresponsive(answers, &seen);
             span.in_scope(|| {
                 error!(
+                    name: "worker_stuck",
                     worker,
                     pid, doing, "the worker does not respond: it begins no requests, or does not answer"
                 );

@@ -39,7 +39,7 @@ impl Supervisor {
     /// Asks all workers where their threads are, and logs their answers. Nothing is waited for here.
     pub(super) fn dump_threads(&mut self) {
         let Ok(permit) = Arc::clone(&self.dumps.0).try_acquire_owned() else {
-            warn!("a thread dump is already running");
+            warn!(name: "thread_dump_refused", "a thread dump is already running");
             return;
         };
         let alone = self.apps.len() == 1;
@@ -61,7 +61,7 @@ impl Supervisor {
 /// Logs where the threads of these workers are.
 async fn dump(mut all: Vec<Asked>, _one_at_a_time: OwnedSemaphorePermit) {
     let (workers, until) = (all.len(), Instant::now() + THREADS_TIME);
-    info!(workers, "thread dump:");
+    info!(name: "thread_dump_begun", workers, "thread dump:");
     all.truncate(MOST_WORKERS);
     let mut left = MOST_THREADS;
     let looks: Vec<_> = all.iter().map(|asked| asked.pid.map(|pid| tokio::spawn(look(pid)))).collect();
@@ -77,18 +77,18 @@ async fn dump(mut all: Vec<Asked>, _one_at_a_time: OwnedSemaphorePermit) {
         let described = describe_all(threads.as_deref(), &seen);
         span.in_scope(|| {
             if described.is_empty() {
-                info!(worker, pid, "no thread handles a request");
+                info!(name: "thread_dump_idle", worker, pid, "no thread handles a request");
             }
             for (thread, doing, backtrace) in described.into_iter().take(left) {
                 left -= 1;
-                info!(worker, pid, thread, doing, backtrace, "a thread");
+                info!(name: "thread_dumped", worker, pid, thread, doing, backtrace, "a thread");
             }
         });
     }
     let workers_left_out = workers.saturating_sub(MOST_WORKERS);
     if workers_left_out > 0 || left == 0 {
-        warn!(workers_left_out, "thread dump cut off");
+        warn!(name: "thread_dump_cut_off", workers_left_out, "thread dump cut off");
     } else {
-        info!("end of the thread dump");
+        info!(name: "thread_dump_ended", "end of the thread dump");
     }
 }

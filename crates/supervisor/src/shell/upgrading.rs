@@ -149,7 +149,9 @@ impl Supervisor {
         let (pid, event) = match event {
             SocketEvent::Successor(pid, message) => (pid, event_of(message)),
             SocketEvent::ProtocolError(Who::Successor(pid), error) => {
-                tracing::error!(pid = pid.as_raw_pid(), %error, "the new process sent an invalid message");
+                tracing::error!(
+                    name: "hot_restart_unexpected_message", pid = pid.as_raw_pid(), %error, "the new process sent an invalid message"
+                );
                 (pid, SuccessorEvent::Closed)
             }
             SocketEvent::Closed(Who::Successor(pid)) => (pid, SuccessorEvent::Closed),
@@ -184,7 +186,9 @@ impl Supervisor {
         if let Some(upgrade) = self.upgrading.upgrade_of(pid) {
             self.successor_happens(upgrade, SuccessorEvent::Ended(Ending::Unknown));
         } else if let Some(ending) = self.upgrading.serving.as_mut().and_then(|serving| serving.gone(pid)) {
-            tracing::warn!(pid = pid.as_raw_pid(), %ending, "the process that took over has ended");
+            tracing::warn!(
+                name: "new_process_ended", pid = pid.as_raw_pid(), %ending, "the process that took over has ended"
+            );
             self.happened.push_back(Event::ServingProcessEnded);
         }
     }
@@ -204,7 +208,10 @@ fn event_of(message: FromSuccessor) -> SuccessorEvent {
 /// Logs that the new process serves.
 pub(super) fn log_handed_over(pid: Option<i32>, took: Duration) {
     let took_ms = took.as_millis() as u64;
-    info!(pid, took_ms, "hot restart: the new process serves; this one finishes its requests");
+    info!(
+        name: "hot_restart_handed_over",
+        pid, took_ms, "hot restart: the new process serves; this one finishes its requests"
+    );
 }
 
 fn cannot_start(program: &str, error: &io::Error) -> String {

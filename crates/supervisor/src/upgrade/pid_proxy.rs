@@ -70,12 +70,14 @@ impl ServingProcess {
         let (Some(pid), Some(pidfd)) = (Pid::from_raw(pid), pidfd.pop()) else { return };
         match watcher.hold(pidfd, Who::Successor(pid)) {
             Ok(process) => {
-                info!(pid = pid.as_raw_pid(), "this is the PID proxy of the new process now");
+                info!(
+                    name: "pid_proxy_adopted", pid = pid.as_raw_pid(), "this is the PID proxy of the new process now"
+                );
                 let before = std::mem::replace(&mut self.process, process);
                 self.before.push((std::mem::replace(&mut self.pid, pid), before));
                 (self.has_ended, self.ending) = (false, None);
             }
-            Err(error) => warn!(%error, "cannot watch the process that serves now"),
+            Err(error) => warn!(name: "pid_proxy_blind", %error, "cannot watch the process that serves now"),
         }
     }
 
@@ -123,6 +125,7 @@ impl PidProxy {
             return 0;
         }
         info!(
+            name: "pid_proxy_begun",
             pid = self.serving.pid().as_raw_pid(),
             "this process is now the PID proxy: it forwards signals to the serving process, and ends with it"
         );
@@ -137,7 +140,9 @@ impl PidProxy {
             }
         };
         if timeout(limit, left).await.is_err() {
-            warn!("older processes still run after the hot restart: leaving them behind");
+            warn!(
+                name: "old_processes_left", "older processes still run after the hot restart: leaving them behind"
+            );
         }
         self.serving.ending.map_or(1, Ending::exit_code)
     }

@@ -13,7 +13,9 @@ impl Refusals {
     /// Counts one, and logs it if none was logged for a while.
     pub(crate) fn note(&self, from: &str, why: &str) {
         if let Some(connections) = self.0.note(LOG_EVERY_MS) {
-            tracing::warn!(%from, connections, why, "a connection was closed");
+            tracing::warn!(
+                name: "proxy_connection_closed", %from, connections, why, "a connection was closed"
+            );
         }
     }
 }

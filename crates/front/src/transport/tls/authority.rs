@@ -226,7 +226,9 @@ impl Issuer {
         }
         let name = SanType::DnsName(host.as_str().try_into().ok()?);
         let issued = self.issue(vec![name]).map_err(|error| {
-            tracing::error!(%error, host, "no certificate could be issued");
+            tracing::error!(
+                name: "local_certificate_not_issued", %error, host, "no certificate could be issued"
+            );
         });
         let issued = Arc::new(issued.ok()?);
         if kept.len() >= MOST_KEPT {

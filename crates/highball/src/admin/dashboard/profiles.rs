@@ -120,7 +120,7 @@ async fn take(supervisor: &mpsc::Sender<Order>, app: AppId, name: String) -> Opt
     let report = match taking::take(supervisor, app, None, order).await? {
         Ok(report) => report,
         Err(why) => {
-            info!(app = app.0, why, "no profile for the dashboard");
+            info!(name: "profile_failed", app = app.0, why, "no profile for the dashboard");
             return Some(Profile::Failed { at: Instant::now(), why });
         }
     };
