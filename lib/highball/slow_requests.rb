@@ -36,7 +36,7 @@ module Highball
       @report = report
       @watched = {} # SlowRequest by ticket
       @next_report = {} # its age at the next report, by ticket
-      @cost = 0.0
+      @cost = @cost_of_last = 0.0
     end
 
     def start
@@ -77,7 +77,7 @@ module Highball
       return if @watched.empty?
 
       youngest = now - @watched.each_value.map(&:began).max
-      # The first samples of a worker cost most. They would hide where a young request goes on.
+      # A long pause would hide where a young request goes on.
       recovery = [@cost / MOST_CPU, youngest].min
       (((youngest / PART).clamp(PAUSES.min, PAUSES.max) + recovery) * 1_000_000).round
     end
@@ -92,7 +92,10 @@ module Highball
       report
       # A collection of garbage in this thread would have come in another.
       collected = (::GC.total_time / 1e9) - @gc
-      @cost = [cpu_seconds(Process::CLOCK_THREAD_CPUTIME_ID) - began - collected, 0].max
+      cost = [cpu_seconds(Process::CLOCK_THREAD_CPUTIME_ID) - began - collected, 0].max
+      # The smaller one of two: the first sample of a worker runs cold code.
+      @cost = [cost, @cost_of_last].min
+      @cost_of_last = cost
     end
 
     def note_ends

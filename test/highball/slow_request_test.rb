@@ -24,7 +24,7 @@ class SlowRequestTest < Minitest::Test
     report = @request.report(13.0)
     assert_equal [7, "GET /reports", 2400, true, 3], report.values_at(:ticket, :request, :ms, :ended, :samples)
     parts = report[:parts].to_h { |part| [part[:what], part[:ms]] }
-    # 0.2 s before it was watched, 0.1, 0.25 without a part of the collection, and 0.1; waiting also after the last sample
+    # 0.2 s before it was watched, 0.1, 0.25 without a part of the collection, and 0.1; and 0.1 after the last sample
     assert_equal({ "waiting" => 1000, "gvl" => 750, "computing" => 625, "gc" => 25 }, parts)
     assert_equal ["app/report.rb", 51, "totals", "exec"],
                  report[:parts].find { |part| part[:what] == "waiting" }.values_at(:file, :line, :label, :below)

