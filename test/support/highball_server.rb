@@ -25,7 +25,8 @@ class HighballServer
   STOPS_WITHIN = 40
   # Variables of the caller's shell that a server under test must not see.
   FOREIGN = %w[PORT BINDING PIDFILE WEB_CONCURRENCY RAILS_MAX_THREADS RAILS_ENV RACK_ENV APP_ENV RUBYOPT
-               BUNDLE_GEMFILE RAILS_LOG_TO_STDOUT DATABASE_URL].freeze
+               BUNDLE_GEMFILE RAILS_LOG_TO_STDOUT DATABASE_URL OTEL_EXPORTER_OTLP_ENDPOINT
+               OTEL_EXPORTER_OTLP_TRACES_ENDPOINT OTEL_TRACES_SAMPLER OTEL_SDK_DISABLED].freeze
   # The folder for control sockets. Other tests, which run at the same time, have other folders.
   CONTROL = Dir.mktmpdir("highball-control")
   if defined?(Minitest)

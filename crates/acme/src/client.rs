@@ -7,18 +7,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
+use highball_outbound::{client_config, Authorities};
 use http::header::RETRY_AFTER;
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full, Limited};
-use hyper_rustls::{ConfigBuilderExt, HttpsConnector, HttpsConnectorBuilder};
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::client::legacy::Client as Connections;
 use hyper_util::rt::TokioExecutor;
 use instant_acme::{BodyWrapper, BytesResponse, Error, HttpClient};
-use rustls::crypto::CryptoProvider;
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::CertificateDer;
-use rustls::{ClientConfig, RootCertStore};
 
 /// The longest that the authority may take for an answer, with the connection.
 const PATIENCE: Duration = Duration::from_secs(15);
@@ -44,14 +41,8 @@ pub(crate) struct Refusal {
 impl Client {
     /// A client for an authority that the certificates in this file vouch for; without a file, the authorities that this machine trusts.
     pub(crate) fn new(authorities: Option<&Path>) -> Result<Self, String> {
-        let builder = ClientConfig::builder_with_provider(Arc::new(provider()))
-            .with_safe_default_protocol_versions()
-            .map_err(|error| error.to_string())?;
-        let config = match authorities {
-            Some(file) => builder.with_root_certificates(roots(file)?),
-            None => builder.try_with_platform_verifier().map_err(|error| error.to_string())?,
-        };
-        let connector = HttpsConnectorBuilder::new().with_tls_config(config.with_no_client_auth());
+        let config = client_config(authorities.map_or(Authorities::OfMachine, Authorities::File))?;
+        let connector = HttpsConnectorBuilder::new().with_tls_config(config);
         let connector = connector.https_only().enable_http1().build();
         Ok(Client {
             connections: Connections::builder(TokioExecutor::new()).build(connector),
@@ -122,26 +113,6 @@ fn problem_document(status: StatusCode, body: Bytes) -> Bytes {
     serde_json::json!({ "detail": format!("status {status}"), "status": status.as_u16() }).to_string().into()
 }
 
-fn roots(file: &Path) -> Result<RootCertStore, String> {
-    let mut roots = RootCertStore::empty();
-    let certificates = CertificateDer::pem_file_iter(file).map_err(|error| error.to_string())?;
-    for certificate in certificates {
-        let certificate = certificate.map_err(|error| error.to_string())?;
-        roots.add(certificate).map_err(|error| error.to_string())?;
-    }
-    if roots.is_empty() {
-        return Err("there is no certificate in it".into());
-    }
-    Ok(roots)
-}
-
-fn provider() -> CryptoProvider {
-    #[cfg(feature = "aws-lc")]
-    return rustls::crypto::aws_lc_rs::default_provider();
-    #[cfg(not(feature = "aws-lc"))]
-    return rustls::crypto::ring::default_provider();
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -168,11 +139,5 @@ mod tests {
         };
         assert_eq!(read("<h1>Bad gateway</h1>").as_deref(), Some("status 502 Bad Gateway"));
         assert_eq!(read(r#"{"detail":"words"}"#).as_deref(), Some("words"));
-    }
-
-    #[test]
-    fn a_file_without_certificates_vouches_for_nobody() {
-        let file = tempfile::NamedTempFile::new().expect("a file");
-        assert!(Client::new(Some(file.path())).expect_err("refused").contains("no certificate"));
     }
 }

@@ -93,11 +93,12 @@ pub enum LogField {
     App,
     Cache,
     RequestId,
+    TraceId,
 }
 
 impl LogField {
     /// All of them, with their names and meanings.
-    pub const ALL: [(LogField, &'static str, &'static str); 21] = [
+    pub const ALL: [(LogField, &'static str, &'static str); 22] = [
         (LogField::Time, "time", "when the line was written: `2026-11-22T08:12:48.123Z`"),
         (LogField::Date, "date", "the same as in `combined`: `22/Nov/2026:08:12:48 +0000`"),
         (LogField::Address, "address", "the client's address"),
@@ -123,6 +124,7 @@ impl LogField {
         (LogField::App, "app", "name of the application"),
         (LogField::Cache, "cache", "`hit` if the response cache has answered it"),
         (LogField::RequestId, "request_id", "id, with `request_id`"),
+        (LogField::TraceId, "trace_id", "id of the trace, with `otlp_endpoint`"),
     ];
 
     fn is_measured(self) -> bool {

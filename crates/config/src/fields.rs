@@ -36,6 +36,8 @@ pub(crate) struct Fields {
     pub(crate) acme_eab_kid: Option<String>,
     pub(crate) acme_eab_key_file: Option<PathBuf>,
     pub(crate) state_dir: Option<PathBuf>,
+    /// `Some(None)`: nowhere.
+    pub(crate) otlp_endpoint: Option<Option<String>>,
     pub(crate) spool_dir: Option<PathBuf>,
     /// How much all buffers may hold.
     pub(crate) buffer_bytes: Option<u64>,

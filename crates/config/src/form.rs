@@ -21,6 +21,7 @@ use crate::settings::{
 };
 use crate::spelling::guess;
 use crate::threads::Threads;
+use crate::traces;
 use crate::value::{self, duration_text, size_text, Address};
 use highball_cgroups::CpuMax;
 
@@ -187,6 +188,8 @@ pub(crate) const QUOTABLE: Text<String> = text("TEXT", value::quotable);
 pub(crate) const USER: Text<RunsAs> = text("NAME", |text| Starter::now().runs_as(text));
 /// The path of a URL, with or without a query.
 pub(crate) const URL_PATH: Text<String> = text("PATH", value::url_path);
+/// The URL of a collector of traces.
+pub(crate) const COLLECTOR: Text<String> = text("URL", traces::collector);
 /// The beginning of a URL's path.
 pub(crate) const PREFIX: Text<String> = text("PATH", value::prefix);
 /// A host name.

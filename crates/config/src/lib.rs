@@ -15,6 +15,7 @@
 //! - `value`: sizes, durations, addresses and other values as people write them; `access_format`: forms of log lines;
 //!   `network`: addresses that are trusted; `pool`: a range of workers; `given_path`: paths with their links;
 //! - `ownership`: the user that an application runs as;
+//! - `traces`: where traces go, by an option and by OpenTelemetry's variables;
 //! - `root_table`: what the process that stays root may be ordered to do;
 //! - `resolve`: from what was given to [`Settings`];
 //! - [`settings`]: what comes out; `changes`: what differs from what came out before, and when that takes effect;
@@ -58,6 +59,7 @@ mod ruby_table;
 pub mod settings;
 mod spelling;
 mod threads;
+mod traces;
 mod value;
 
 use std::ffi::OsString;
@@ -95,6 +97,7 @@ pub use settings::{
 };
 pub use spelling::did_you_mean;
 pub use threads::{Threads, MOST_THREADS};
+pub use traces::{Sampler, TraceSettings};
 pub use value::{is_maintenance_file, utf_8};
 
 /// Whether an authority could issue a certificate for this name, in small letters.

@@ -6,10 +6,10 @@ use std::time::Duration;
 use crate::fields::{Stored, Value};
 use crate::form::{
     at_most, several, table, Count, Notation, OneOf, OrAuto, OrNone, OrOff, Size, Time, AFFINITY, CLASS,
-    COMPANIONS, CPUS, DOMAIN, EMAIL, ENVIRONMENT, FLAG, HEADER, HEADER_RULE, HOST, LINE_FORMAT, LISTEN,
-    LOG_FILE, MAINTENANCE_FILE, MEMORY, MEMORY_OR_AUTO, NETWORKS, ONE_HOST, PATH, PATH_PATTERN, PATH_TIMEOUT,
-    PREFIX, PROCFILE, PROGRAM, QUOTABLE, RATE_LIMIT, REDIRECT, REFORK, SENT_FOLDER, SHARE, SWITCH, THREADS,
-    URL_PATH, USER, VARIABLE, VARIABLE_NAME, WORD, WRITABLE_FOLDER,
+    COLLECTOR, COMPANIONS, CPUS, DOMAIN, EMAIL, ENVIRONMENT, FLAG, HEADER, HEADER_RULE, HOST, LINE_FORMAT,
+    LISTEN, LOG_FILE, MAINTENANCE_FILE, MEMORY, MEMORY_OR_AUTO, NETWORKS, ONE_HOST, PATH, PATH_PATTERN,
+    PATH_TIMEOUT, PREFIX, PROCFILE, PROGRAM, QUOTABLE, RATE_LIMIT, REDIRECT, REFORK, SENT_FOLDER, SHARE,
+    SWITCH, THREADS, URL_PATH, USER, VARIABLE, VARIABLE_NAME, WORD, WRITABLE_FOLDER,
 };
 use crate::rate_limit;
 use crate::redirects;
@@ -1531,6 +1531,19 @@ static LOGS: &[Opt] = &[
               in the access log ends with it. Highball keeps an id that comes with the request if it has only letters, digits, \
               `_`, `-` and `@`; with `trusted_proxies`, only if such a proxy has sent it. Other requests get a random UUID. If \
               it is off, the field passes unchanged. See [observability.md](observability.md).",
+    },
+    Opt {
+        name: "otlp_endpoint",
+        scope: Scope::Server,
+        value: &Value(OrNone(COLLECTOR), |f| &mut f.otlp_endpoint),
+        default: Default::Without(
+            "`OTEL_EXPORTER_OTLP_TRACES_ENDPOINT` or `OTEL_EXPORTER_OTLP_ENDPOINT` in the environment; else `none`",
+        ),
+        example: "http://127.0.0.1:4318",
+        doc: "URL of an OpenTelemetry collector, to which Highball sends spans of requests by OTLP over HTTP; it adds \
+              `/v1/traces`. `none` sends no spans, whatever the environment says. Sampling, headers and the name of the service \
+              are set by the standard variables of OpenTelemetry. It is not available if root starts Highball for applications of \
+              other users. See [tracing.md](tracing.md).",
     },
 ];
 

@@ -31,6 +31,7 @@ use crate::settings::{
     RunsAs, Settings, TlsSettings,
 };
 use crate::threads::Threads;
+use crate::traces::traces;
 use crate::value::{self, Address};
 
 /// No buffers are fewer bytes than this by default.
@@ -740,11 +741,15 @@ fn server(
              site with `domain`, and Highball obtains one (in development, --https makes certificates)"
         )));
     }
+    let mut trace_notes = Vec::new();
+    let traces = traces(fields.otlp_endpoint, place.env, &mut trace_notes);
     let settings = fields.server;
     Ok(Settings {
         binds,
         bind_places,
         tls,
+        traces,
+        trace_notes,
         limits: Limits { spool_dir, buffer_bytes, ..settings.limits },
         admin: AdminSettings { binds: admin_binds, agent_binds, ..settings.admin },
         hijacked_drain_timeout: settings.hijacked_drain_timeout.min(settings.drain_timeout),

@@ -20,6 +20,7 @@ use crate::error::Fault;
 use crate::network::Network;
 use crate::pool::PoolRange;
 use crate::threads::Threads;
+use crate::traces::TraceSettings;
 
 /// How health checks and metrics are answered.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -66,6 +67,10 @@ pub struct Settings {
     pub trusted_proxies: Vec<Network>,
     /// Whether each request has an id, in `X-Request-Id`.
     pub request_id: bool,
+    /// Where spans of requests go, if anywhere.
+    pub traces: Option<TraceSettings>,
+    /// Variables about traces that are ignored, and why.
+    pub trace_notes: Vec<String>,
     /// A file to write the process id to, removed at the end.
     #[serde(with = "highball_text::exact")]
     pub pidfile: Option<PathBuf>,

@@ -180,6 +180,7 @@ mod tests {
             body_bytes: 0,
             moments: Moments::default(),
             id: None,
+            trace: None,
             now_us,
         };
         let chosen =

@@ -447,7 +447,7 @@ mod tests {
 
     #[test]
     fn an_idle_connection_is_small() {
-        assert_sizes("connection", size_of::<Connection>(), 1008);
+        assert_sizes("connection", size_of::<Connection>(), 992);
         assert_sizes("task", future_bytes(live), 336);
         let relay = |(connection, socket)| Connection::serve_taken_over(connection, socket);
         assert_sizes("task after a takeover", future_bytes(relay), 216);

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use highball_config::{BindProtocol, Settings};
 use highball_link::{AppCommand, FrontCommand, FrontEvent, HubSequence};
+use highball_trace::SpanQueue;
 use rustix::io::Errno;
 use tokio::sync::mpsc::{Receiver, UnboundedSender};
 use tokio::task::spawn_local;
@@ -50,7 +51,8 @@ pub struct Entrances {
     pub hub: HubSequence,
 }
 
-/// Serves on these sockets, from the start or from [`FrontCommand::Open`], until the sender of `commands` is dropped.
+/// Serves on these sockets, from the start or from [`FrontCommand::Open`], until the sender of `commands` is dropped. Spans of requests
+/// go to `spans`.
 /// Takes this thread. Returns what was not answered from when it was to stop.
 ///
 /// # Errors
@@ -61,8 +63,8 @@ pub fn run(
     tls: Option<Arc<Tls>>,
     entrances: Entrances,
     opening: Opening,
-    commands: Receiver<FrontCommand>,
-    events: UnboundedSender<FrontEvent>,
+    (commands, events): (Receiver<FrontCommand>, UnboundedSender<FrontEvent>),
+    spans: Option<Arc<SpanQueue>>,
 ) -> io::Result<Unanswered> {
     // All clients depend on this thread, and each opener on a single user.
     highball_tenant::never_ask_on_this_thread();
@@ -70,7 +72,8 @@ pub fn run(
     let https_port = listeners.iter().find_map(Listener::https_port);
     let https = tls.map(|tls| Https::new(tls, https_port, &settings.tls));
     let address = Arc::clone(&publishers.address);
-    let shared = Shared::new(settings, developers, https, (address, hub), events, listeners.len(), opening);
+    let shared =
+        Shared::new(settings, developers, https, (address, hub), (events, spans), listeners.len(), opening);
     let shared = Rc::new(shared);
     turn::run(&shared.turn, async {
         for listener in listeners {

@@ -19,6 +19,7 @@
 //! - `https`: sending clients to HTTPS, and keeping them there, and names that get a certificate when a client asks for one;
 //!   `location`: where redirects lead; `path_pattern`: paths of options; `response_headers`: fields that an option changes;
 //! - `moments`: when the steps of a request were, for what is counted and measured;
+//! - `trace`: spans of requests, for a collector; `random`: bytes for ids;
 //! - `running`: the requests that are under way, for operators;
 //! - `access_log`; [`line_buffer`], which any log can use;
 //! - `canary`: the requests that a worker of a new release has to answer before clients reach it;
@@ -58,6 +59,7 @@ mod moments;
 mod path_pattern;
 pub mod protocol;
 mod publishers;
+mod random;
 mod rate_limit;
 pub mod refusals;
 mod request;
@@ -68,6 +70,7 @@ mod shared;
 mod succession;
 #[cfg(test)]
 mod tests;
+mod trace;
 pub mod transport;
 mod turn;
 

@@ -10,6 +10,7 @@ use highball_link::{
     AppCommand, Diagnosis, FrontAppEvent, FrontEvent, FrontReport, HubAddress, HubSequence, NewWorker,
     RequestCounts, ServerRequests,
 };
+use highball_trace::SpanQueue;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::{watch, Notify};
 
@@ -27,12 +28,13 @@ use crate::heap::Heap;
 use crate::http_syntax::DateCache;
 use crate::https::Https;
 use crate::hub::{FanOut, Hub};
-use crate::message::request_id::RequestIds;
+use crate::random::RandomBytes;
 use crate::rate_limit::RateTable;
 use crate::refusals::failure::{Developers, DevelopmentPages};
 use crate::route::app_state::AppState;
 use crate::route::apps::Apps;
 use crate::succession::message::NewProcess;
+use crate::trace::Tracer;
 use crate::transport::listener::Acceptor;
 use crate::transport::proxy_header::Refusals;
 use crate::turn::Turn;
@@ -102,7 +104,10 @@ pub(crate) struct Shared {
     pub(crate) new_process: RefCell<NewProcess>,
     pub(crate) fan_out: Rc<FanOut>,
     pub(crate) date: DateCache,
-    pub(crate) request_ids: RefCell<RequestIds>,
+    /// Traces requests, if a collector is named.
+    pub(crate) tracer: Option<Tracer>,
+    /// For ids of requests and traces.
+    pub(crate) random: RefCell<RandomBytes>,
     pub(crate) deadlines: Deadlines,
     /// For what concerns no application, or one without its own log.
     pub(crate) access_log: Option<Rc<AccessLog>>,
@@ -160,7 +165,7 @@ impl Shared {
         developers: Developers,
         https: Option<Https>,
         (hub_address, hub_sequence): (Arc<HubAddress>, HubSequence),
-        events: UnboundedSender<FrontEvent>,
+        (events, spans): (UnboundedSender<FrontEvent>, Option<Arc<SpanQueue>>),
         acceptors: usize,
         opening: Opening,
     ) -> Self {
@@ -188,7 +193,12 @@ impl Shared {
             hub_address,
             fan_out: Rc::default(),
             date: DateCache::new(),
-            request_ids: RefCell::default(),
+            tracer: settings
+                .traces
+                .as_ref()
+                .zip(spans)
+                .map(|(traces, spans)| Tracer { sampler: traces.sampler, spans }),
+            random: RefCell::default(),
             deadlines: Deadlines::default(),
             access_log: access_log(&settings).map(Rc::new),
             scratch: RefCell::new(vec![0; READ_BYTES].into_boxed_slice()),

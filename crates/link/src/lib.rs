@@ -43,7 +43,7 @@ pub use report::{
     CrashLoopReport, DomainReport, FrontReport, HubReport, MachineMemory, MaintenanceReport, MemoryReport,
     MoldReport, OverrunReport, ReforkReport, RequestTimesReport, RestartCount, RestartReport,
     ServerProcesses, ServerReport, ServerRequests, SessionsReport, SizingReport, SupervisorReport, TlsReport,
-    UpgradeReport, WorkerProcess, WorkerReport, WorkerRequests,
+    TracesReport, UpgradeReport, WorkerProcess, WorkerReport, WorkerRequests,
 };
 pub use request_failure::{FailureCause, QueueLoad, RawRequest, RequestFailure};
 pub use ruby::{Call, RubyError, RubyHeap, ThreadPlace};

@@ -44,6 +44,9 @@ pub struct ServerReport {
     /// TLS; `None`: no address is an HTTPS address.
     #[serde(default)]
     pub tls: Option<TlsReport>,
+    /// Traces of requests; `None`: no collector is named.
+    #[serde(default)]
+    pub traces: Option<TracesReport>,
     /// The process that this one has succeeded in a hot restart.
     pub predecessor: Option<i32>,
     /// The applications, in the order of the configuration.
@@ -684,6 +687,19 @@ pub struct UpgradeReport {
     /// Time since it ended, in seconds.
     #[serde(default)]
     pub ended_seconds_ago: Option<u64>,
+}
+
+/// What has become of the spans of requests since the start.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct TracesReport {
+    /// Spans that the collector has.
+    pub exported: u64,
+    /// Lost ones: the collector has not taken them in time.
+    pub dropped: u64,
+    /// Spans that wait to be exported.
+    pub waiting: u64,
+    /// Why the collector did not take the last ones, if so.
+    pub problem: Option<String>,
 }
 
 /// How clients with TLS are served.

@@ -11,7 +11,7 @@ mod resource_limits;
 mod thread_load;
 
 pub use own_memory::{family, glance, own_bytes, own_bytes_at_most, Glance};
-pub use process_figures::{process_figures, proportional_bytes, ProcessFigures};
+pub use process_figures::{open_files, process_figures, proportional_bytes, started_at, ProcessFigures};
 pub use process_memory::{ProcessMemory, RingMemory};
-pub use resource_limits::{allow_open_files, write_no_core_files};
+pub use resource_limits::{allow_open_files, open_files_limit, write_no_core_files};
 pub use thread_load::{system_call, thread_loads, waited_for_processor, ThreadLoad};

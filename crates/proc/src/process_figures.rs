@@ -4,6 +4,9 @@ use rustix::param::{clock_ticks_per_second, page_size};
 use std::fs;
 use std::io;
 
+/// Number of the first field that [`fields`] returns.
+const FIRST_FIELD: usize = 3;
+
 /// What a process takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProcessFigures {
@@ -26,16 +29,35 @@ pub fn process_figures(pid: i32) -> io::Result<ProcessFigures> {
     parse(&stat).ok_or_else(|| io::ErrorKind::InvalidData.into())
 }
 
+/// When a process started, in seconds since 1970. `None`: it has ended, or the kernel writes something else than documented.
+pub fn started_at(pid: i32) -> Option<f64> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let ticks = fields(&stat)?.get(22 - FIRST_FIELD)?.parse::<u64>().ok()?;
+    let machine = fs::read_to_string("/proc/stat").ok()?;
+    let booted = machine.lines().find_map(|line| line.strip_prefix("btime "))?.trim().parse::<u64>().ok()?;
+    Some(booted as f64 + ticks as f64 / clock_ticks_per_second() as f64)
+}
+
+/// The number of files that this process has open. `None`: the kernel does not say it.
+pub fn open_files() -> Option<usize> {
+    let listed = fs::read_dir("/proc/self/fd").ok()?.count();
+    Some(listed.saturating_sub(1)) // without the list itself
+}
+
 fn parse(stat: &str) -> Option<ProcessFigures> {
-    // The name, in parentheses, may have any characters. The state, the third field, follows it.
-    let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_ascii_whitespace().collect();
-    let field = |number: usize| fields.get(number - 3)?.parse::<u64>().ok();
+    let fields = fields(stat)?;
+    let field = |number: usize| fields.get(number - FIRST_FIELD)?.parse::<u64>().ok();
     Some(ProcessFigures {
         resident_bytes: field(24)? * page_size() as u64,
         virtual_bytes: field(23)?,
         cpu_ms: (field(14)? + field(15)?) * 1000 / clock_ticks_per_second(),
         threads: field(20)?,
     })
+}
+
+/// The fields from the third one, the state, on. The second, the name in parentheses, may have any characters.
+fn fields(stat: &str) -> Option<Vec<&str>> {
+    Some(stat.rsplit_once(')')?.1.split_ascii_whitespace().collect())
 }
 
 /// Reads the memory of a process with each page divided by the number of processes that share it.
@@ -52,6 +74,16 @@ pub fn proportional_bytes(pid: i32) -> io::Result<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs::File;
+    use std::time::{SystemTime, UNIX_EPOCH};
+
+    #[test]
+    fn open_files_are_counted() {
+        let before = open_files().unwrap();
+        let files: Vec<File> = (0..100).map(|_| File::open("/dev/null").unwrap()).collect();
+        // Other tests open files meanwhile.
+        assert!(open_files().unwrap() + 50 > before + files.len());
+    }
 
     #[test]
     fn a_name_may_have_anything() {
@@ -68,5 +100,8 @@ mod tests {
         let own = std::process::id() as i32;
         assert!(process_figures(own).unwrap().resident_bytes > 0);
         assert!(proportional_bytes(own).unwrap() > 0);
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs_f64();
+        let started = started_at(own).unwrap();
+        assert!((now - 3600.0..now + 2.0).contains(&started), "{started}, and now it is {now}");
     }
 }

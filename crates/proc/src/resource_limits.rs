@@ -21,6 +21,11 @@ pub fn allow_open_files(wanted: u64) -> io::Result<u64> {
     }
 }
 
+/// The number of files that this process may have open; `u64::MAX`: there is no limit.
+pub fn open_files_limit() -> u64 {
+    getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
+}
+
 /// From now on the kernel writes no core file of this process, or of processes that it starts, unless they ask for it: in a core
 /// file is all that a process has in its memory (core(5)).
 ///

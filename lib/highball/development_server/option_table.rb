@@ -131,6 +131,7 @@ module Highball
       "request_start" => {},
       "server_timing" => {},
       "request_id" => {},
+      "otlp_endpoint" => {},
       "server_user" => {},
       "show_diagnosis" => {},
       "user" => {},

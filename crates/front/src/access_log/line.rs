@@ -71,6 +71,8 @@ pub(crate) struct Outcome<'a> {
     pub(crate) moments: Moments,
     /// The request's id, if requests get one.
     pub(crate) id: Option<&'a str>,
+    /// The id of its trace, if requests are traced.
+    pub(crate) trace: Option<&'a str>,
     pub(crate) now_us: u64,
 }
 
@@ -102,7 +104,7 @@ pub(super) fn line(format: &LineFormat, entry: &Entry, outcome: &Outcome<'_>, no
 }
 
 fn combined(line: &mut String, entry: &Entry, outcome: &Outcome<'_>, now: SystemTime) {
-    let Outcome { address, user, status, body_bytes, id, .. } = outcome;
+    let Outcome { address, user, status, body_bytes, id, trace, .. } = outcome;
     let text = |line: &mut String, number| quote(line, entry.text(number).unwrap_or(b"-"));
     line.push_str(address);
     line.push_str(" - ");
@@ -122,6 +124,10 @@ fn combined(line: &mut String, entry: &Entry, outcome: &Outcome<'_>, now: System
     let _ = write!(line, "\" {}", Seconds(outcome.took_us(entry)));
     if entry.is_hit {
         line.push_str(" cache=hit");
+    }
+    if let Some(trace) = trace {
+        line.push_str(" trace=");
+        line.push_str(trace);
     }
     if let Some(id) = id {
         line.push(' ');
@@ -191,6 +197,7 @@ fn value<'a>(field: LogField, entry: &'a Entry, outcome: &Outcome<'a>, now: Syst
         LogField::Cache if entry.is_hit => known("hit"),
         LogField::Cache => Value::None,
         LogField::RequestId => outcome.id.map_or(Value::None, known),
+        LogField::TraceId => outcome.trace.map_or(Value::None, known),
     }
 }
 
@@ -298,6 +305,7 @@ mod tests {
             body_bytes: 5,
             moments,
             id: Some("an-id"),
+            trace: Some("4bf92f3577b34da6a3ce929d0e0e4736"),
             now_us: 3_500_000,
         };
         line(format, &entry, &outcome, time())
@@ -310,7 +318,7 @@ mod tests {
     #[test]
     fn combined_is_what_tools_read() {
         let expected = "192.0.2.7 - /a [06/Nov/1994:08:49:37 +0000] \"GET /a HTTP/1.1\" 200 5 \"-\" \"/a\" 2.500000 cache=hit \
-                        an-id\n";
+                        trace=4bf92f3577b34da6a3ce929d0e0e4736 an-id\n";
         assert_eq!(written(&LineFormat::Combined, b"/a"), expected);
         let unread = Outcome {
             address: "192.0.2.7",
@@ -321,6 +329,7 @@ mod tests {
             body_bytes: 0,
             moments: Moments::default(),
             id: None,
+            trace: None,
             now_us: 0,
         };
         let text = line(&LineFormat::Combined, &Entry::unreadable(), &unread, time());
@@ -337,7 +346,7 @@ mod tests {
         assert!(text.contains(
             r#""seconds":2.500000,"queue_time":0.000100,"service_time":2.000000,"proxy_time":null"#
         ));
-        assert!(text.contains(r#""worker":7,"app":"blog","cache":"hit","request_id":"an-id"}"#), "{text}");
+        assert!(text.contains(r#""worker":7,"app":"blog","cache":"hit","request_id":"an-id","trace_id":"4bf92f3577b34da6a3ce929d0e0e4736"}"#), "{text}");
     }
 
     #[test]

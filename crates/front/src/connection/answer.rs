@@ -81,6 +81,7 @@ impl Connection {
             Answered::Refused(refusal) => self.refuse(refusal, false).await.map(|()| None),
             Answered::GivenBack => Ok(Some(take(&mut self.request.exchange.borrow().request.received))),
             Answered::CutOff => {
+                self.request.note_cut_off();
                 self.log_answer(app, status, body_bytes);
                 Err(End::CutOff)
             }

@@ -28,7 +28,7 @@ const READ_BYTES: usize = 4096;
 const PIECES: usize = 16;
 
 /// Status of the answer that has accepted it.
-const ACCEPTED: u16 = 101;
+pub(super) const ACCEPTED: u16 = 101;
 
 impl Connection {
     /// A worker has accepted the WebSocket, and the front holds it.

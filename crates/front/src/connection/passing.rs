@@ -9,6 +9,7 @@ use highball_config::BindProtocol;
 use tokio::sync::oneshot;
 use tokio::task::spawn_local;
 
+use super::cable::ACCEPTED;
 use super::{Client, Connection};
 use crate::access_log::Entry;
 use crate::budget::Permit;
@@ -46,6 +47,7 @@ impl Connection {
             None => false,
         };
         if is_passed {
+            self.request.end_trace_here(ACCEPTED, &self.client.peer, &self.shared);
             self.request.leave_app(Leave::MayFinish, &self.shared);
         } else {
             self.leave_cable(cable).await;

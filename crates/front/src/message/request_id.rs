@@ -3,17 +3,13 @@
 //! An id that came with the request is kept if Rails would keep it. All others are random UUIDs of version 4 (RFC 9562), as
 //! Rails makes them.
 
-use rustix::io::Errno;
-use rustix::rand::{getrandom, GetRandomFlags};
+use crate::random::RandomBytes;
 
 /// The longest id that is kept, in bytes; Rails cuts longer ones off.
 const MOST_BYTES: usize = 255;
 
 const UUID_BYTES: usize = 16;
 const UUID_CHARACTERS: usize = 36;
-
-/// Random bytes that are read at a time, for 128 ids: few requests need a system call, and none takes long.
-const RANDOM_BYTES: usize = 128 * UUID_BYTES;
 
 const NAME: &[u8] = b"x-request-id: ";
 const END: &[u8] = b"\r\n";
@@ -23,7 +19,7 @@ const MADE_BYTES: usize = NAME.len() + UUID_CHARACTERS + END.len();
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum RequestId {
     /// It was made here.
-    Made([u8; MADE_BYTES]),
+    Made(Box<[u8; MADE_BYTES]>),
     /// It came with the request.
     Kept(Box<[u8]>),
 }
@@ -41,7 +37,7 @@ impl RequestId {
     /// A field line, with its end.
     pub(crate) fn line(&self) -> &[u8] {
         match self {
-            RequestId::Made(line) => line,
+            RequestId::Made(line) => &line[..],
             RequestId::Kept(line) => line,
         }
     }
@@ -63,45 +59,12 @@ impl RequestId {
     }
 }
 
-/// Makes ids.
-#[derive(Debug)]
-pub(crate) struct RequestIds {
-    random: Box<[u8; RANDOM_BYTES]>,
-    /// The bytes that were used.
-    used: usize,
-}
-
-impl Default for RequestIds {
-    fn default() -> Self {
-        RequestIds { random: Box::new([0; RANDOM_BYTES]), used: RANDOM_BYTES }
-    }
-}
-
-impl RequestIds {
-    /// A new one.
-    pub(crate) fn make(&mut self) -> RequestId {
-        if self.used == RANDOM_BYTES {
-            self.fill();
-            self.used = 0;
-        }
-        let random = &self.random[self.used..self.used + UUID_BYTES];
-        self.used += UUID_BYTES;
-        RequestId::of(random.try_into().expect("the bytes of a UUID"))
-    }
-
-    fn fill(&mut self) {
-        let mut filled = 0;
-        while filled < RANDOM_BYTES {
-            match getrandom(&mut self.random[filled..], GetRandomFlags::empty()) {
-                Ok(bytes) => filled += bytes,
-                Err(Errno::INTR) => {}
-                Err(error) => panic!("the kernel has no random bytes: {error}"), // as of `HashMap`
-            }
-        }
-    }
-}
-
 impl RequestId {
+    /// A new one.
+    pub(crate) fn new(random: &mut RandomBytes) -> RequestId {
+        RequestId::of(random.take())
+    }
+
     /// As a UUID of version 4.
     fn of(mut random: [u8; UUID_BYTES]) -> RequestId {
         const DIGITS: &[u8; 16] = b"0123456789abcdef";
@@ -117,7 +80,7 @@ impl RequestId {
             line[at + 1] = DIGITS[usize::from(byte & 0xf)];
             at += 2;
         }
-        RequestId::Made(line)
+        RequestId::Made(Box::new(line))
     }
 }
 
@@ -151,10 +114,10 @@ mod tests {
 
     #[test]
     fn made_ids_are_uuids_of_version_4_and_differ() {
-        let mut ids = RequestIds::default();
+        let mut random = RandomBytes::default();
         let mut made = HashSet::new();
         for _ in 0..1000 {
-            let id = ids.make();
+            let id = RequestId::new(&mut random);
             assert_eq!(id.line(), format!("x-request-id: {}\r\n", id.as_str()).as_bytes());
             assert_eq!(kept(&[id.as_str()]).as_deref(), Some(id.as_str()));
             let parts: Vec<&str> = id.as_str().split('-').collect();

@@ -1,12 +1,55 @@
 //! What a request says of the trace that it belongs to: `traceparent` and `tracestate` (W3C Trace Context, level 1).
 //!
-//! The front reports no spans, so it changes neither, and makes none: a parent that was made here would be a span that no
-//! tracing service ever learns of, and its flags would overrule what the application decides about sampling.
+//! Without a collector, the front changes neither, and makes none: a parent that was made here would be a span that no tracing
+//! service ever learns of, and its flags would overrule what the application decides about sampling.
 
-use super::request_head::{known_key, RequestHead};
+use highball_trace::{SpanId, TraceId};
+
+use super::request_head::{known_key, Head, RequestHead};
 
 /// Bytes of a `traceparent` of version 00: `00-TRACE-PARENT-FLAGS`.
-const LENGTH: usize = 55;
+pub(crate) const TRACEPARENT_BYTES: usize = 55;
+
+/// The flag of a trace that is sampled.
+const SAMPLED: u8 = 1;
+
+/// The caller's span.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct TraceParent {
+    pub(crate) trace: TraceId,
+    pub(crate) span: SpanId,
+    pub(crate) is_sampled: bool,
+}
+
+impl TraceParent {
+    /// The caller's span, if the request names one. Malformed ones have been dropped.
+    pub(crate) fn of(head: Head<'_>) -> Option<Self> {
+        let value = head.field(known_key::TRACEPARENT).filter(|value| is_valid(value))?;
+        let [flags] = bytes(&value[53..55])?;
+        let is_sampled = flags & SAMPLED != 0;
+        Some(TraceParent { trace: bytes(&value[3..35])?, span: bytes(&value[36..52])?, is_sampled })
+    }
+}
+
+/// The bytes that these hexadecimal digits stand for.
+fn bytes<const N: usize>(digits: &[u8]) -> Option<[u8; N]> {
+    let mut bytes = [0; N];
+    for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
+        *byte = u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()?;
+    }
+    Some(bytes)
+}
+
+/// A `traceparent` for those who are called.
+pub(crate) fn traceparent(trace: &TraceId, span: &SpanId, is_sampled: bool) -> [u8; TRACEPARENT_BYTES] {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let mut text = *b"00-................................-................-00";
+    let places = (3..35).chain(36..52);
+    let digits = trace.iter().chain(span).flat_map(|byte| [byte >> 4, byte & 0xf]);
+    places.zip(digits).for_each(|(at, digit)| text[at] = DIGITS[usize::from(digit)]);
+    text[TRACEPARENT_BYTES - 1] += u8::from(is_sampled);
+    text
+}
 
 impl RequestHead {
     /// Takes away a `traceparent` that is malformed, or there more than once, and a `tracestate` that belongs to none (sections
@@ -27,7 +70,7 @@ impl RequestHead {
 
 /// Whether it is a `traceparent`. Of versions that are not known yet, what stands behind the parts of version 00 is ignored.
 fn is_valid(value: &[u8]) -> bool {
-    let Some((parts, rest)) = value.split_at_checked(LENGTH) else { return false };
+    let Some((parts, rest)) = value.split_at_checked(TRACEPARENT_BYTES) else { return false };
     let [version, trace, parent, flags] = [&parts[..2], &parts[3..35], &parts[36..52], &parts[53..]];
     let is_hexadecimal = |part: &[u8]| part.iter().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
     let is_id = |part: &[u8]| is_hexadecimal(part) && part.iter().any(|byte| *byte != b'0');
@@ -57,6 +100,21 @@ mod tests {
             "cc-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01-what-will-be",
         ] {
             assert!(is_valid(value.as_bytes()), "{value}");
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let written = traceparent(&[0x4b; 16], &[0xf0; 8], true);
+        assert_eq!(written.as_slice(), format!("00-{}-{}-01", "4b".repeat(16), "f0".repeat(8)).as_bytes());
+        for is_sampled in [true, false] {
+            let text = traceparent(&[0x4b; 16], &[0xf0; 8], is_sampled);
+            let bytes = format!(
+                "GET / HTTP/1.1\r\nHost: a\r\ntraceparent: {}\r\n\r\n",
+                String::from_utf8_lossy(&text)
+            );
+            let read = TraceParent::of(head_of(&bytes).with(bytes.as_bytes()));
+            assert_eq!(read, Some(TraceParent { trace: [0x4b; 16], span: [0xf0; 8], is_sampled }));
         }
     }
 

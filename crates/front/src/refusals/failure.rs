@@ -28,6 +28,8 @@ pub(crate) struct Failure {
     pub(crate) repeated: bool,
     /// The id of the request, if requests get one.
     pub(crate) request_id: Option<String>,
+    /// The id of its trace, if requests are traced.
+    pub(crate) trace_id: Option<String>,
     /// What keeps requests waiting.
     pub(crate) load: QueueLoad,
     /// What was asked for, with all its secrets.
@@ -70,6 +72,7 @@ impl Failure {
             exception: std::mem::take(&mut inner.response.exception),
             repeated: inner.request.repeated,
             request_id: None,
+            trace_id: None,
             load,
             request: received_request(&inner.request.head, body),
         }
@@ -77,7 +80,7 @@ impl Failure {
 
     /// The same, for the supervisor to explain.
     pub(crate) fn for_supervisor(self) -> RequestFailure {
-        let Failure { refusal, exception, repeated, load, request, request_id: _ } = self; // the id is among the fields
+        let Failure { refusal, exception, repeated, load, request, request_id: _, trace_id: _ } = self; // the ids are among the fields
         let cause = match refusal {
             Refusal::AppRaised => FailureCause::Raised(exception),
             Refusal::WorkerDied { worker } => FailureCause::WorkerDied { worker },
@@ -104,6 +107,7 @@ impl Failure {
             name: "request_failed",
             request = format!("{} {path}", self.request.method),
             id = self.request_id,
+            trace = self.trace_id,
             worker = refusal.worker(),
             repeated = self.repeated.then_some(true),
             why = refusal.details(),

@@ -48,7 +48,8 @@ fn failure(app: &AppState, refusal: Refusal, transaction: &Transaction) -> Failu
     let is_full = matches!(refusal, Refusal::QueueFull { .. });
     let load = if is_full { app.dispatcher.borrow().load() } else { QueueLoad::default() };
     let id = transaction.request_id.as_ref().map(|id| id.as_str().to_owned());
-    Failure { request_id: id, ..Failure::of(refusal, &mut transaction.exchange.borrow(), load) }
+    let trace_id = transaction.trace.as_ref().map(|trace| trace.id().to_owned());
+    Failure { request_id: id, trace_id, ..Failure::of(refusal, &mut transaction.exchange.borrow(), load) }
 }
 
 /// Asks the supervisor for a diagnosis.

@@ -9,7 +9,9 @@ use crate::clock::{now_us, turn_us};
 use crate::exchange::response::Progress;
 use crate::message::request_head::{known_key, Version};
 use crate::message::request_id::RequestId;
+use crate::moments::Moments;
 use crate::shared::Shared;
+use crate::trace::TraceEnd;
 use crate::transport::stream::Peer;
 
 impl Transaction {
@@ -20,11 +22,14 @@ impl Transaction {
         }
     }
 
-    /// Remembers what the access log will say of the request: that it was for this target, if it should not log the
+    /// Remembers what the access log and the trace will say of the request: that it was for this target, if it should not log the
     /// sent one.
     pub(crate) fn note(&mut self, target: Option<&[u8]>, text: &[u8], shared: &Shared) {
         if self.access_log(shared).is_some() {
             self.begin_entry(target, text);
+        }
+        if let Some(trace) = &mut self.trace {
+            trace.describe(self.head.with(text), target, &shared.key);
         }
     }
 
@@ -66,6 +71,7 @@ impl Transaction {
         if let Phase::Open { entry: Some(entry) } = &mut self.phase {
             entry.is_hit = true;
         }
+        self.trace.iter_mut().for_each(|trace| trace.note_hit());
     }
 
     /// The application itself logs the request.
@@ -76,7 +82,13 @@ impl Transaction {
         };
     }
 
-    /// Counts the request, and adds its line to the access log; once.
+    /// The answer is cut off.
+    #[cold]
+    pub(crate) fn note_cut_off(&mut self) {
+        self.trace.iter_mut().for_each(|trace| trace.note_cut_off());
+    }
+
+    /// Counts the request, adds its line to the access log, and ends its trace; once.
     pub(crate) fn record(&mut self, status: u16, body_bytes: u64, peer: &Peer, shared: &Shared) {
         let Phase::Open { entry } = replace(&mut self.phase, Phase::Recorded) else { return };
         let moments = take(&mut self.exchange.borrow().moments);
@@ -84,6 +96,7 @@ impl Transaction {
             Some(app) => moments.add_to(&mut app.figures.borrow_mut(), self.head.method, status),
             None => shared.unrouted.borrow_mut().add(self.head.method as usize, status),
         }
+        self.end_trace(status, moments, peer, shared);
         let (Some(log), Some(entry)) = (self.access_log(shared), entry) else { return };
         let settings = self.visit.as_ref().map(|app| app.settings());
         let outcome = Outcome {
@@ -95,9 +108,23 @@ impl Transaction {
             body_bytes,
             moments,
             id: self.request_id.as_ref().map(RequestId::as_str),
+            trace: self.trace.as_ref().map(|trace| trace.id()),
             now_us: now_us(),
         };
         log.add(&entry, &outcome, &shared.key);
+    }
+
+    fn end_trace(&mut self, status: u16, moments: Moments, peer: &Peer, shared: &Shared) {
+        let (Some(tracer), Some(trace)) = (&shared.tracer, &mut self.trace) else { return };
+        let settings = self.visit.as_ref().map(|app| app.settings());
+        let app = settings.as_ref().map(|settings| &*settings.name);
+        tracer.end(trace, TraceEnd { status, moments, peer, app }, &mut shared.random.borrow_mut());
+    }
+
+    /// Ends the trace of a request that another process goes on with.
+    pub(crate) fn end_trace_here(&mut self, status: u16, peer: &Peer, shared: &Shared) {
+        let moments = take(&mut self.exchange.borrow().moments);
+        self.end_trace(status, moments, peer, shared);
     }
 
     /// Records that the client has left.

@@ -25,8 +25,9 @@ pub(super) fn first_moments(
     let proxies_us =
         if is_believed { request_start::waited_us(transaction.head.with(arrived.text)) } else { 0 };
     let is_logged = transaction.access_log(arrived.shared).is_some_and(|log| log.measures_requests());
+    let is_traced = transaction.trace.as_ref().is_some_and(|trace| trace.is_sampled());
     Moments {
-        are_measured: arrived.shared.measures || settings.server_timing || is_logged,
+        are_measured: arrived.shared.measures || settings.server_timing || is_logged || is_traced,
         received_us,
         proxies_us,
         queued_us: received_us,

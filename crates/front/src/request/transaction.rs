@@ -20,6 +20,7 @@ use crate::refusals::failure_pages::Audience;
 use crate::response_headers::HeaderChanges;
 use crate::route::app_state::Visit;
 use crate::shared::Shared;
+use crate::trace::Trace;
 
 /// A request and its answer.
 #[derive(Debug)]
@@ -48,6 +49,8 @@ pub(crate) struct Transaction {
     pub(crate) request_id: Option<RequestId>,
     /// Field lines that say what a rate limit leaves to the client, if one covers the request.
     pub(crate) quota_fields: Option<Box<str>>,
+    /// Trace of the request, if requests are traced.
+    pub(crate) trace: Option<Box<Trace>>,
     /// Changes to the header fields of the answer, if any apply.
     pub(crate) header_changes: Option<Box<HeaderChanges>>,
     /// Whether a worker's answer says how long the request has waited and taken.
@@ -125,6 +128,7 @@ impl Transaction {
             user: None,
             request_id: None,
             quota_fields: None,
+            trace: None,
             header_changes: None,
             reports_timing: false,
             has_session: false,
@@ -148,13 +152,14 @@ impl Transaction {
             user,
             request_id,
             quota_fields,
+            trace,
             header_changes,
             reports_timing,
             has_session,
             audience,
         } = self;
         (*phase, *waited, *visit, *limit, *compression) = Default::default();
-        (*user, *request_id, *quota_fields, *header_changes) = Default::default();
+        (*user, *request_id, *quota_fields, *trace, *header_changes) = Default::default();
         (*reports_timing, *has_session, *audience) = Default::default();
     }
 

@@ -76,8 +76,16 @@ impl Front {
         let hub = publishers.address().sequence();
         let entrances = Entrances { listeners, publishers, predecessor: None, hub };
         let thread = std::thread::spawn(move || {
-            highball_front::run(for_front, developers, None, entrances, opening, commands_in, from_front)
-                .unwrap();
+            highball_front::run(
+                for_front,
+                developers,
+                None,
+                entrances,
+                opening,
+                (commands_in, from_front),
+                None,
+            )
+            .unwrap();
         });
         let (events, workers) = (RefCell::new(events), AtomicU32::new(0));
         Front { port, settings, commands: Some(commands), events, thread: Some(thread), workers, folder }

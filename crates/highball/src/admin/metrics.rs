@@ -14,8 +14,11 @@ use highball_link::{
     AppProcesses, AppRequests, Figures, FrontReport, HubReport, RestartCount, SessionsReport,
     SupervisorReport, Times, TlsReport,
 };
+use highball_proc::{open_files, open_files_limit, started_at};
 use highball_supervisor::WORKER_STATES;
+use highball_trace::SpanCounts;
 use std::collections::BTreeMap;
+use tokio::task::spawn_blocking;
 
 const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 /// The phases of an application.
@@ -64,7 +67,11 @@ pub(super) async fn metrics(sources: &Sources) -> Response {
     if let Some(tls) = &sources.tls {
         certificates(&mut text, &tls.report());
     }
+    if let Some(spans) = &sources.spans {
+        traces(&mut text, &spans.counts());
+    }
     own(&mut text, &taken);
+    own_limits(&mut text).await;
     Response::new(200, CONTENT_TYPE, text.text())
 }
 
@@ -400,6 +407,31 @@ fn certificates(text: &mut Exposition, report: &TlsReport) {
         ("refused", refused_handshakes),
     ];
     outcomes.iter().for_each(|(outcome, count)| family.sample(&[("outcome", outcome)], count));
+}
+
+fn traces(text: &mut Exposition, counts: &SpanCounts) {
+    let help =
+        "Spans of requests: the collector has them (exported), or has not taken them in time (dropped).";
+    let mut family = text.family("highball_trace_spans_total", "counter", help);
+    family.sample(&[("outcome", "exported")], counts.exported);
+    family.sample(&[("outcome", "dropped")], counts.dropped);
+    let help = "Spans of requests that wait to be exported.";
+    text.one("highball_trace_spans_waiting", "gauge", help, counts.waiting);
+}
+
+/// What the kernel knows of this process alone.
+async fn own_limits(text: &mut Exposition) {
+    let read = || (open_files(), started_at(own_pid()));
+    let (open, started) = spawn_blocking(read).await.unwrap_or((None, None));
+    if let Some(started) = started {
+        let help = "When the server's process started, in seconds since 1970.";
+        text.one("process_start_time_seconds", "gauge", help, started);
+    }
+    if let Some(open) = open {
+        text.one("process_open_fds", "gauge", "Open files of the server's process.", open);
+    }
+    let most = open_files_limit();
+    text.one("process_max_fds", "gauge", "The most files that it may open.", most);
 }
 
 fn own(text: &mut Exposition, taken: &BTreeMap<i32, Taken>) {

@@ -37,6 +37,7 @@ use heaps::Heaps;
 use highball_front as front;
 use highball_link::{FrontCommand, FrontReport, SupervisorReport};
 use highball_supervisor::{Launcher, Order};
+use highball_trace::SpanQueue;
 pub(crate) use last_hour::LastHour;
 use request::{Request, Response, Wrong};
 use std::io;
@@ -105,6 +106,7 @@ pub(crate) struct Sources {
     pub(crate) front: mpsc::WeakSender<FrontCommand>,
     pub(crate) supervisor: mpsc::WeakSender<Order>,
     pub(crate) tls: Option<Arc<front::Tls>>,
+    pub(crate) spans: Option<Arc<SpanQueue>>,
     pub(crate) processes: Arc<Processes>,
     pub(crate) heaps: Arc<Heaps>,
     pub(crate) agent: Arc<Agent>,

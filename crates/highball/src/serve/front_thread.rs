@@ -8,6 +8,7 @@ use std::sync::Arc;
 use highball_config::Settings;
 use highball_front as front;
 use highball_front::{Developers, Opening};
+use highball_trace::SpanQueue;
 use tokio::sync::mpsc;
 use tracing::{error, warn};
 
@@ -25,12 +26,12 @@ pub(super) fn start_front(
     tls: Option<Arc<front::Tls>>,
     entrances: front::Entrances,
     opening: Opening,
-    commands: mpsc::Receiver<FrontCommand>,
-    events: mpsc::UnboundedSender<FrontEvent>,
+    channels: (mpsc::Receiver<FrontCommand>, mpsc::UnboundedSender<FrontEvent>),
+    spans: Option<Arc<SpanQueue>>,
 ) -> io::Result<FrontThread> {
     let (end, ended) = std::sync::mpsc::sync_channel(1);
     let run = move || {
-        let unanswered = front::run(settings, developers, tls, entrances, opening, commands, events);
+        let unanswered = front::run(settings, developers, tls, entrances, opening, channels, spans);
         let unanswered = unanswered.unwrap_or_else(|error| {
             error!(name: "front_failed", %error, "cannot start the front's event loop");
             front::Unanswered::default()

@@ -3,7 +3,7 @@
 //! In reading order: [`listen`] (checks and sockets, before there are threads), this file (the parts, and how long each of them
 //! lives), [`front_thread`] (the thread of the front), [`wiring`] (how the front and the supervisor are joined), [`readiness`] (when the
 //! server reports that it serves), [`banner`] (what a terminal then shows), [`handover`] (taking over from an older process, in a hot restart),
-//! [`reload`] (of the configuration), [`watchdog`] (signs of life for systemd), [`waiting`] (the requests that a stop waits for), [`ending`] (what is logged at
+//! [`reload`] (of the configuration), [`traces`] (of requests, for a collector), [`watchdog`] (signs of life for systemd), [`waiting`] (the requests that a stop waits for), [`ending`] (what is logged at
 //! the end, and the exit code).
 
 mod banner;
@@ -13,6 +13,7 @@ mod handover;
 mod listen;
 mod readiness;
 mod reload;
+mod traces;
 mod waiting;
 mod watchdog;
 mod wiring;
@@ -32,6 +33,7 @@ use highball_supervisor::{
     AppBlueprint, Blueprint, Launcher, Notice, Order, Outcome, Predecessor, Purpose, Supervisor,
     UpgradeContext,
 };
+use highball_trace::SpanQueue;
 use tokio::sync::{mpsc, watch};
 use tracing::{error, warn};
 
@@ -52,6 +54,7 @@ use ending::{conclude, why_not};
 use front_thread::{start_front, FrontThread};
 use highball_acme::Keeping;
 use listen::ListeningServer;
+use traces::Traces;
 
 /// The capacity of the channels between the parts: far more messages than a run's workers send at once.
 const CHANNEL_CAPACITY: usize = 1024;
@@ -87,6 +90,8 @@ struct Common {
     launcher: Launcher,
     front: mpsc::Sender<FrontCommand>,
     supervisor: mpsc::Sender<Order>,
+    /// Spans that wait to be exported.
+    spans: Option<Arc<SpanQueue>>,
 }
 
 /// The parts of a server that look at the others: for operators and load balancers.
@@ -107,6 +112,7 @@ struct Server {
     readiness: Readiness,
     candidate: Candidate,
     keeping: Option<Keeping>,
+    traces: Traces,
     pidfile: Option<Pidfile>,
     predecessor: Option<Arc<Predecessor>>,
     /// True when connections are accepted.
@@ -139,17 +145,17 @@ impl Server {
         let hub = Arc::clone(entrances.publishers.address());
         let keeping = acme::keep_certificates(&configuration, tls.as_ref(), predecessor.is_some())?;
         let key = Arc::new(at_root::developer_key(&settings, &launcher)?);
+        let traces = Traces::begin(&settings, &launcher)?;
         let (to_front, commands) = mpsc::channel(CHANNEL_CAPACITY);
         let (events_out, events) = mpsc::unbounded_channel();
-        let opening = if predecessor.is_some() { Opening::OnCommand } else { Opening::AtOnce };
         let front = start_front(
             Arc::clone(&settings),
             Developers { key: Arc::clone(&key), pages: diagnosis_page::pages },
             tls.clone(),
             entrances,
-            opening,
-            commands,
-            events_out,
+            if predecessor.is_some() { Opening::OnCommand } else { Opening::AtOnce },
+            (commands, events_out),
+            traces.spans.clone(),
         )?;
         let (notify, notices) = mpsc::channel(CHANNEL_CAPACITY);
         let (to_supervisor, orders) = mpsc::channel(CHANNEL_CAPACITY);
@@ -163,6 +169,7 @@ impl Server {
             launcher,
             front: to_front,
             supervisor: to_supervisor,
+            spans: traces.spans.clone(),
         };
         let supervisor = Supervisor::new(common.blueprint(&settings, apps, predecessor.is_some()), notify);
         let (serving_in, serving) = watch::channel(false);
@@ -172,17 +179,17 @@ impl Server {
         let (candidate, news) = Candidate::of(predecessor.as_ref(), &settings.apps);
         let readiness = common.readiness(&candidate, &watchers.admin);
         let handover = common.handover(settings, kept, upgrade_context, serving_in, (&candidate, news));
-        let admin = watchers.admin;
         Ok(Server {
             common,
             front,
             supervisor,
-            admin,
+            admin: watchers.admin,
             control,
             handover,
             readiness,
             candidate,
             keeping,
+            traces,
             pidfile,
             predecessor,
             serving,
@@ -196,7 +203,7 @@ impl Server {
     fn run(self) -> Result<ExitCode, Box<dyn Error>> {
         let Server { common, front, supervisor, admin, control, mut handover, readiness, candidate, .. } =
             self;
-        let Server { keeping, mut pidfile, predecessor, serving, orders, notices, events, .. } = self;
+        let Server { keeping, traces, mut pidfile, predecessor, serving, orders, notices, events, .. } = self;
         let Common { configuration, tls, launcher, front: to_front, supervisor: to_supervisor, .. } = &common;
         let runtime = event_loop()?;
         let waiting = Waiting::new(to_front.downgrade(), configuration.clone());
@@ -228,6 +235,7 @@ impl Server {
         drop((control, handover, common, keeping));
         admin.end();
         let unanswered = front.end();
+        traces.end();
         if let Some(predecessor) = predecessor.filter(|_| !*serving.borrow()) {
             predecessor.failed(&why_not(&outcome));
         }
@@ -277,6 +285,7 @@ impl Common {
             front: self.front.downgrade(),
             supervisor: self.supervisor.downgrade(),
             tls: self.tls.clone(),
+            spans: self.spans.clone(),
             processes,
             heaps: Arc::default(),
             agent: Arc::default(),
@@ -304,6 +313,7 @@ impl Common {
             hub: Arc::clone(&self.hub),
             tls: self.tls.clone(),
             keeper: keeping.map(|keeping| keeping.keeper.clone()),
+            spans: self.spans.clone(),
             ports,
             admin: Arc::clone(&watchers.admin.addresses),
             predecessor: predecessor.map(Predecessor::pid),

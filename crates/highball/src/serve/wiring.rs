@@ -7,6 +7,7 @@ use crate::control::messages::{heap_time, Answer, HubPlace, Question, RubyProces
 use crate::profile::taking;
 use crate::serve::handover::{Candidate, News};
 use crate::serve::readiness::Readiness;
+use crate::serve::traces;
 use crate::serve::waiting::Waiting;
 use crate::status::kernel_limits;
 use crate::status::overview::{Detail, Observer};
@@ -20,6 +21,7 @@ use highball_link::{
     HubAddress, KernelLimitsReport, ServerReport, SupervisorReport, TlsReport,
 };
 use highball_supervisor::{AppOrder, Launcher, Notice, Order, ProfileOrder};
+use highball_trace::SpanQueue;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
@@ -110,6 +112,8 @@ pub(crate) struct ControlHandler {
     pub(crate) hub: Arc<HubAddress>,
     pub(crate) tls: Option<Arc<Tls>>,
     pub(crate) keeper: Option<Keeper>,
+    /// Spans that wait to be exported.
+    pub(crate) spans: Option<Arc<SpanQueue>>,
     pub(crate) ports: Vec<u16>,
     /// Addresses for health checks and agent checks.
     pub(crate) admin: Arc<Addresses>,
@@ -265,6 +269,7 @@ impl ControlHandler {
             requests: front.server,
             processes,
             tls: self.tls.as_ref().map(|tls| tls_report(tls, self.keeper.as_ref())),
+            traces: self.spans.as_deref().map(traces::report),
             predecessor: self.predecessor,
             apps,
         }

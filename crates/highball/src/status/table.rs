@@ -5,7 +5,7 @@ use highball_link::{
     AppProcesses, AppReport, CacheReport, CompanionProcess, CrashLoopReport, DomainReport, HubReport,
     KernelLimitsReport, MaintenanceReport, MemoryReport, MoldReport, OverrunReport, ReforkReport,
     RestartReport, ServerReport, ServerRequests, SessionsReport, SizingReport, SlowRequestReport, TlsReport,
-    UpgradeReport, WorkerReport, WorkerRequests,
+    TracesReport, UpgradeReport, WorkerReport, WorkerRequests,
 };
 use highball_text::counted;
 use std::fmt::Write as _;
@@ -66,6 +66,9 @@ fn server_facts(page: &mut Page, status: &ServerReport, user: &str) {
     }
     if let Some(tls) = &status.tls {
         tls_facts(page, tls);
+    }
+    if let Some(traces) = &status.traces {
+        trace_facts(page, traces);
     }
     if let Some(upgrade) = &status.processes.upgrade {
         upgrade_facts(page, upgrade, &status.apps);
@@ -137,6 +140,14 @@ fn tls_facts(page: &mut Page, tls: &TlsReport) {
     }
     for domain in &tls.domains {
         domain_facts(page, domain);
+    }
+}
+
+fn trace_facts(page: &mut Page, traces: &TracesReport) {
+    let TracesReport { exported, dropped, waiting, problem } = traces;
+    page.fact("traces", &format!("{exported} spans exported, {dropped} dropped, {waiting} waiting"));
+    if let Some(problem) = problem {
+        page.fact("", &format!("the collector does not take them: {problem}"));
     }
 }
 

@@ -11,8 +11,8 @@ use crate::message::conditions::Conditions;
 use crate::message::forwarded::is_about_sending;
 use crate::message::refusal::Refusal;
 use crate::message::request_head::{
-    append_cable_offer, known_key, patch_fiber, patch_limit, BodyFraming, Head, Method, RequestHead,
-    RingContext,
+    append_cable_offer, append_field, known_key, patch_fiber, patch_limit, BodyFraming, Head, Method,
+    RequestHead, RingContext,
 };
 use crate::message::request_id::RequestId;
 use crate::refusals::failure::path;
@@ -136,6 +136,11 @@ pub(crate) fn submit(transaction: &mut Transaction, app: &Rc<AppState>) -> Resul
     timing::begin_wait(transaction, app);
     begin_limit(transaction, app);
     choose_fiber(transaction, app);
+    if let Some(trace) = &mut transaction.trace {
+        trace.note_queued();
+        let mut inner = transaction.exchange.borrow();
+        append_field(&mut inner.request.head, known_key::TRACEPARENT, trace.traceparent());
+    }
     app.submit(&transaction.exchange, transaction.audience)
 }
 

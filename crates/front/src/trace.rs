@@ -1,0 +1,357 @@
+//! Traces of requests: a span for each request, and within it one for each place where its time went.
+//!
+//! Whether a trace is sampled is decided once, when its request has been received. Nothing is kept of the others but their ids, which
+//! the application and the logs get as well.
+
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use highball_config::Sampler;
+use highball_link::METHODS;
+use highball_trace::{Attributes, Span, SpanId, SpanKind, SpanQueue, Spans, TraceId};
+
+use crate::access_log::CLIENT_LEFT;
+use crate::clock::{now_us, turn_us};
+use crate::developer_key::DeveloperKey;
+use crate::message::request_head::{known_key, Head, Method, Version};
+use crate::message::trace_context::{traceparent, TraceParent, TRACEPARENT_BYTES};
+use crate::moments::Moments;
+use crate::random::RandomBytes;
+use crate::transport::stream::Peer;
+
+/// Most bytes of `tracestate` that a span has.
+const STATE_BYTES: usize = 512;
+
+/// The first status of a server's error.
+const FIRST_SERVER_ERROR: u16 = 500;
+
+/// Begins and ends traces.
+#[derive(Debug)]
+pub(crate) struct Tracer {
+    pub(crate) sampler: Sampler,
+    pub(crate) spans: Arc<SpanQueue>,
+}
+
+/// The trace of a request.
+#[derive(Debug)]
+pub(crate) struct Trace {
+    id: TraceId,
+    /// The caller's span.
+    parent: Option<SpanId>,
+    server: SpanId,
+    /// The span of the worker's time, which is the parent of the application's spans.
+    worker: SpanId,
+    /// The `traceparent` that the application gets.
+    traceparent: [u8; TRACEPARENT_BYTES],
+    begun_us: u64,
+    /// What its spans will say; `None`: it is not sampled.
+    draft: Option<Draft>,
+}
+
+/// What is known of a request that is traced.
+#[derive(Debug, Default)]
+struct Draft {
+    /// The caller's `tracestate`.
+    state: Box<[u8]>,
+    /// `None`: its head could not be read.
+    method: Option<Method>,
+    attributes: Attributes,
+    is_queued: bool,
+    is_cut_off: bool,
+}
+
+/// How a request has ended.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct TraceEnd<'a> {
+    pub(crate) status: u16,
+    pub(crate) moments: Moments,
+    pub(crate) peer: &'a Peer,
+    pub(crate) app: Option<&'a str>,
+}
+
+impl Tracer {
+    /// Begins the trace of a request; or goes on with its caller's, if its head names one.
+    pub(crate) fn begin(&self, head: Option<Head<'_>>, random: &mut RandomBytes) -> Box<Trace> {
+        let parent = head.and_then(TraceParent::of);
+        let id = parent.map_or_else(|| random.take(), |parent| parent.trace);
+        let is_sampled = self.sampler.takes(&id, parent.map(|parent| parent.is_sampled));
+        let worker = random.take();
+        Box::new(Trace {
+            id,
+            parent: parent.map(|parent| parent.span),
+            server: if is_sampled { random.take() } else { SpanId::default() },
+            worker,
+            traceparent: traceparent(&id, &worker, is_sampled),
+            begun_us: turn_us(),
+            draft: is_sampled
+                .then(|| Draft { state: head.map(state).unwrap_or_default(), ..Draft::default() }),
+        })
+    }
+
+    /// Ends the trace of a request whose response has gone.
+    pub(crate) fn end(&self, trace: &mut Trace, end: TraceEnd<'_>, random: &mut RandomBytes) {
+        let Some(draft) = trace.draft.take() else { return };
+        let times = Times::now();
+        let spans = trace.spans(draft, end, &times, || random.take());
+        self.spans.add(&spans);
+    }
+}
+
+impl Trace {
+    /// The id, as logs have it.
+    pub(crate) fn id(&self) -> &str {
+        std::str::from_utf8(&self.traceparent[3..35]).unwrap_or_default()
+    }
+
+    /// What the application gets as `traceparent`.
+    pub(crate) fn traceparent(&self) -> &[u8] {
+        &self.traceparent
+    }
+
+    pub(crate) fn is_sampled(&self) -> bool {
+        self.draft.is_some()
+    }
+
+    /// Notes what the head says; that it is for this target, if the sent one is not to be known. No text has the developer's key.
+    pub(crate) fn describe(&mut self, head: Head<'_>, target: Option<&[u8]>, key: &DeveloperKey) {
+        let Some(draft) = &mut self.draft else { return };
+        let (path, query) = match target {
+            None => (head.path(), head.query()),
+            Some(target) => {
+                let mut parts = target.splitn(2, |byte| *byte == b'?');
+                (parts.next().unwrap_or_default(), parts.next().unwrap_or_default())
+            }
+        };
+        draft.method = Some(head.method);
+        let mut attributes = Attributes::default();
+        let mut add = |name: &str, text: &[u8]| {
+            let mut text = String::from_utf8_lossy(text).into_owned();
+            key.mask(&mut text);
+            attributes.text(name, text.as_bytes());
+        };
+        add("http.request.method", method_label(head.method).unwrap_or("_OTHER").as_bytes());
+        if head.method == Method::Other {
+            add("http.request.method_original", head.method_name());
+        }
+        add("url.path", path);
+        if !query.is_empty() {
+            add("url.query", query);
+        }
+        if let Some(agent) = head.field(known_key::USER_AGENT) {
+            add("user_agent.original", agent);
+        }
+        if let Some(name) = head.host_name() {
+            add("server.address", name);
+        }
+        let version = match head.version {
+            Version::Http10 => "1.0",
+            Version::Http11 => "1.1",
+            Version::Http2 => "2",
+        };
+        add("network.protocol.version", version.as_bytes());
+        if let Some(port) = head.host().and_then(|host| host.port) {
+            attributes.number("server.port", port.into());
+        }
+        draft.attributes = attributes;
+    }
+
+    /// The response cache answers the request.
+    pub(crate) fn note_hit(&mut self) {
+        if let Some(draft) = &mut self.draft {
+            draft.attributes.text("highball.cache", b"hit");
+        }
+    }
+
+    /// The request waits for a worker.
+    pub(crate) fn note_queued(&mut self) {
+        if let Some(draft) = &mut self.draft {
+            draft.is_queued = true;
+        }
+    }
+
+    /// Its response is cut off.
+    pub(crate) fn note_cut_off(&mut self) {
+        if let Some(draft) = &mut self.draft {
+            draft.is_cut_off = true;
+        }
+    }
+
+    fn spans(
+        &self,
+        draft: Draft,
+        end: TraceEnd<'_>,
+        times: &Times,
+        mut new_id: impl FnMut() -> SpanId,
+    ) -> Spans {
+        let TraceEnd { moments, .. } = end;
+        let (end_us, is_queued) = (times.now_us, draft.is_queued);
+        let (state, is_error) = (draft.state.clone(), draft.is_error(end.status));
+        let name = draft.method.and_then(method_label).unwrap_or("HTTP");
+        let server = draft.attributes_at_end(end);
+        let whole = Span {
+            trace: self.id,
+            id: self.server,
+            parent: self.parent,
+            is_parent_remote: self.parent.is_some(),
+            state: &state,
+            name,
+            kind: SpanKind::Server,
+            begin_ns: times.ns(self.begun_us),
+            end_ns: times.ns(end_us),
+            attributes: &server,
+            is_error,
+        };
+        let mut spans = Spans::default();
+        spans.add(&whole);
+        let mut of_worker = Attributes::default();
+        of_worker.number("highball.worker", moments.worker.into());
+        let none = Attributes::default();
+        let mut part = |id: SpanId, name, from_us: u64, to_us: u64, attributes: &Attributes| {
+            let from_us = from_us.clamp(self.begun_us.min(end_us), end_us);
+            let to_us = if to_us == 0 { end_us } else { to_us.clamp(from_us, end_us) };
+            spans.add(&Span {
+                id,
+                parent: Some(self.server),
+                is_parent_remote: false,
+                name,
+                kind: SpanKind::Internal,
+                begin_ns: times.ns(from_us),
+                end_ns: times.ns(to_us),
+                attributes,
+                is_error: false,
+                ..whole
+            });
+        };
+        if is_queued {
+            part(new_id(), "queue", moments.queued_us, moments.placed_us, &none);
+        }
+        if moments.placed_us > 0 {
+            part(self.worker, "worker", moments.placed_us, moments.ended_us, &of_worker);
+        }
+        if moments.first_us > 0 {
+            part(new_id(), "response body", moments.first_us, 0, &none);
+        }
+        spans
+    }
+}
+
+impl Draft {
+    fn is_error(&self, status: u16) -> bool {
+        status >= FIRST_SERVER_ERROR || self.is_cut_off
+    }
+
+    /// The attributes of the request's span, with what is known at its end.
+    fn attributes_at_end(self, end: TraceEnd<'_>) -> Attributes {
+        let TraceEnd { status, peer, app, .. } = end;
+        let error = match status {
+            CLIENT_LEFT => Some("client_left".to_owned()),
+            _ if self.is_cut_off => Some("cut_off".to_owned()),
+            FIRST_SERVER_ERROR.. => Some(status.to_string()),
+            _ => None,
+        };
+        let mut attributes = self.attributes;
+        if self.method.is_none() {
+            attributes.text("http.request.method", b"_OTHER");
+        }
+        let scheme = if peer.is_tls { "https" } else { "http" };
+        attributes.text("url.scheme", scheme.as_bytes());
+        if !peer.remote_addr.is_empty() {
+            attributes.text("client.address", peer.remote_addr.as_bytes());
+        }
+        if status > 0 && status != CLIENT_LEFT {
+            attributes.number("http.response.status_code", status.into());
+        }
+        if let Some(error) = error {
+            attributes.text("error.type", error.as_bytes());
+        }
+        if let Some(app) = app {
+            attributes.text("highball.app", app.as_bytes());
+        }
+        attributes
+    }
+}
+
+/// A moment by both clocks: the front's, and the time of day, which traces of all machines share.
+struct Times {
+    now_us: u64,
+    now_ns: u64,
+}
+
+impl Times {
+    fn now() -> Times {
+        let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Times { now_us: now_us(), now_ns: since_1970.as_nanos() as u64 }
+    }
+
+    /// Nanoseconds since 1970 of a moment in the past.
+    fn ns(&self, us: u64) -> u64 {
+        self.now_ns.saturating_sub(self.now_us.saturating_sub(us) * 1000)
+    }
+}
+
+/// The method, if it is one of HTTP's.
+fn method_label(method: Method) -> Option<&'static str> {
+    Some(METHODS[method as usize]).filter(|_| method != Method::Other)
+}
+
+/// The `tracestate` of a request, where it is not too long.
+fn state(head: Head<'_>) -> Box<[u8]> {
+    let all: Vec<&[u8]> = head.values_of(known_key::TRACESTATE).collect();
+    let all = all.join(&b","[..]);
+    if all.len() > STATE_BYTES {
+        Box::default()
+    } else {
+        all.into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::heads::head_of;
+
+    fn tracer(follows_parent: bool, below: u64) -> Tracer {
+        Tracer { sampler: Sampler { follows_parent, below }, spans: Arc::default() }
+    }
+
+    fn begun(tracer: &Tracer, parent: Option<&str>) -> Box<Trace> {
+        let field = parent.map(|parent| format!("traceparent: {parent}\r\n")).unwrap_or_default();
+        let bytes = format!("GET / HTTP/1.1\r\nHost: a\r\n{field}\r\n");
+        let head = head_of(&bytes);
+        tracer.begin(Some(head.with(bytes.as_bytes())), &mut RandomBytes::default())
+    }
+
+    const SAMPLED: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    const UNSAMPLED: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00";
+
+    #[test]
+    fn the_application_goes_on_below_the_worker() {
+        let trace = begun(&tracer(true, 0), Some(SAMPLED));
+        let text = String::from_utf8_lossy(trace.traceparent()).into_owned();
+        assert_eq!(trace.id(), "4bf92f3577b34da6a3ce929d0e0e4736");
+        assert!(text.starts_with("00-4bf92f3577b34da6a3ce929d0e0e4736-") && text.ends_with("-01"), "{text}");
+        assert!(!text.contains("00f067aa0ba902b7"), "another parent: {text}");
+        assert!(trace.is_sampled());
+    }
+
+    #[test]
+    fn what_is_not_sampled_is_handed_on_as_such() {
+        for (tracer, parent) in [
+            (tracer(true, 1 << 63), Some(UNSAMPLED)),
+            (tracer(true, 0), None),
+            (tracer(false, 0), Some(SAMPLED)),
+        ] {
+            let trace = begun(&tracer, parent);
+            assert!(trace.traceparent().ends_with(b"-00") && !trace.is_sampled(), "{parent:?}");
+        }
+    }
+
+    #[test]
+    fn ids_differ() {
+        let tracer = tracer(true, 1 << 63);
+        let mut random = RandomBytes::default();
+        let (one, two) = (tracer.begin(None, &mut random), tracer.begin(None, &mut random));
+        assert_ne!(one.id, two.id);
+        assert_ne!(one.server, one.worker);
+    }
+}
