@@ -167,6 +167,7 @@ impl Exporter {
         if self.outage.is_none() {
             self.outage = Some(self.spans.counts().dropped);
             warn!(
+                name: "traces_not_taken",
                 why,
                 endpoint = self.endpoint,
                 "the collector does not take traces; requests are not affected"
@@ -178,7 +179,7 @@ impl Exporter {
     fn note_recovery(&mut self) {
         if let Some(before) = self.outage.take() {
             let dropped = self.spans.counts().dropped - before;
-            info!(dropped, "the collector takes traces again");
+            info!(name: "traces_taken", dropped, "the collector takes traces again");
         }
     }
 
@@ -195,7 +196,7 @@ impl Exporter {
         let _ = timeout(LAST_TIME, rest).await; // what is lost is logged below
         let lost = self.spans.counts().waiting + self.unsent.take().map_or(0, |(_, spans)| spans);
         if lost > 0 {
-            warn!(spans = lost, "the last traces were not exported: the collector has not taken them");
+            warn!(name: "traces_lost", spans = lost, "the last traces were not exported: the collector has not taken them");
         }
     }
 }

@@ -65,7 +65,7 @@ impl ListeningServer {
         warn_of_root(&settings);
         warn_of_ignored(&settings);
         warn_of_environments(&settings);
-        settings.trace_notes.iter().for_each(|note| warn!("{note}"));
+        settings.trace_notes.iter().for_each(|note| warn!(name: "trace_variable_ignored", "{note}"));
         puma::report(&settings);
         let tickets = predecessor.as_deref_mut().and_then(Predecessor::take_ticket_keys).map(Zeroizing::new);
         let tickets = tickets.as_ref().map(|tickets| tickets.as_str());

@@ -37,7 +37,7 @@ impl Traces {
         match exporting {
             Ok(exporting) => Ok(Traces { spans: Some(spans), exporting: Some(exporting) }),
             Err(why) if traces.is_by_variable => {
-                warn!(why, "there are no traces");
+                warn!(name: "traces_off", why, "there are no traces");
                 Ok(none)
             }
             Err(why) => Err(format!("`otlp_endpoint`: {why}").into()),
