@@ -11,6 +11,7 @@ class LogEventsTest < Minitest::Test
     nameless = LogEvents.places.reject(&:name)
     assert_empty(nameless.map { |place| "#{place.file}:#{place.line}: #{place.message}" })
     assert_operator LogEvents.places.length, :>, 200
+    assert_empty LogEvents.nameless_in_ruby
     in_ruby = LogEvents.ruby_places.map { |place| place.name.to_sym }
     assert_equal Highball::Log::EVENTS.keys.sort, in_ruby.uniq.sort
   end

@@ -61,6 +61,7 @@ module Highball
 
     # Loads the application in the way of its framework.
     def self.load(folder = Dir.pwd, found = find(AppFolder.new(folder)))
+      shares_cable = ENV.delete("HIGHBALL_SHARES_CABLE") == "on" # for Highball alone
       puma = puma_file(folder)
       application = fast do
         settings = File.join(folder, SETTINGS)
@@ -69,7 +70,7 @@ module Highball
         found.load
       end
       app = new(puma ? PumaHooks.around(application) : application, folder, found)
-      app.tap(&:show_log).tap(&:quicken_middleware).tap(&:hold_cable)
+      app.tap(&:show_log).tap(&:quicken_middleware).tap { |loaded| loaded.hold_cable(shared: shares_cable) }
     end
 
     # Calls the block, in which files are found and loaded faster.
@@ -112,12 +113,13 @@ module Highball
     end
 
     # The front holds the WebSockets of Action Cable, if the application uses Highball's adapter.
-    def hold_cable
-      shares_cable = ENV.delete("HIGHBALL_SHARES_CABLE") == "on"
+    #
+    # shared:: whether Highball's adapter replaces an adapter that reaches the clients of one worker alone
+    def hold_cable(shared:)
       return unless defined?(::ActionCable) && HostSystem.linux?
 
       require_relative "cable"
-      CableAdapter.share(@folder) if shares_cable
+      CableAdapter.share(@folder) if shared
       @rack_app = Cable.around(@rack_app)
     end
 

@@ -114,7 +114,7 @@ module Highball
     def leave_place(ticket)
       @mutex.synchronize do
         why = @ring.receive_offers
-        log("a streaming response keeps its thread", nil, why: why) if why
+        log(:stream_keeps_thread, nil, why: why) if why
         number = tickets.index(ticket)
         next if !number || @left[number] || !@threads[number]&.alive?
 
@@ -334,7 +334,7 @@ module Highball
       return if @ring.answer(ticket, status, headers, body)
 
       Answer.send(@ring, ticket, env, status, headers, body, sendfile: @sendfile) do |why|
-        log("the file that the application names is not sent", env, why: why)
+        log(:file_not_sent, env, why: why)
       end
     end
 

@@ -10,8 +10,10 @@ module LogEvents
   RUST = /\b(?:tracing::)?(error|warn|info)!\(/
   # Log#error and Log#info, and the methods of workers that call them.
   RUBY = /
-    (?:(?:log|Log\.new)\.(?<level>error|info)|(?<once>log_once)|(?<report>report))\(\s*:(?<name>\w+)(?<rest>[^)]*)
+    (?:(?:log|Log\.new)\.(?<level>error|info)|(?<once>log_once)|(?<report>report|\blog))\(\s*:(?<name>\w+)(?<rest>[^)]*)
   /x
+  # The same with a text in the place of a name.
+  NAMELESS = /(?:\blog(?:\.error|\.info)?|Log\.new\.\w+|log_once|report)\(\s*"/
   # What is logged of an exception, and of its request.
   OF_EXCEPTION = %w[error cause backtrace].freeze
   OF_REQUEST = %w[request id].freeze
@@ -66,6 +68,11 @@ module LogEvents
     facts = items.take(at || items.length).grep_v(/\A(?:name|target): /)
     fields = facts.filter_map { |item| item[/\A[?%]?(?:r#)?([\w.]+)/, 1] }
     Place.new(file, line, level, name, at && message_of(items[at]), fields)
+  end
+
+  # Files of workers that log without a name. (Those of Action Cable write to the application's log.)
+  def nameless_in_ruby
+    Dir[File.join(ROOT, "lib/highball/**/*.rb")].grep_v(%r{/cable/}).select { |file| File.read(file).match?(NAMELESS) }
   end
 
   # A message without what it has of values; nil: it is all values.
