@@ -100,18 +100,21 @@ module Highball
 
     def note_ends
       @ring.ended_requests.each { |ticket, ended| @watched[ticket]&.end_at(ended / 1e6) }
-      fibers = @server.fibers&.open_requests || {}
+      fibers = requests_on_fibers
       @watched.each_value do |request|
         request.end_at(@now) unless request.ended? || @ring.open?(request.ticket) || fibers.key?(request.ticket)
       end
     end
+
+    # The open requests that run on fibers, by ticket.
+    def requests_on_fibers = @server.fibers&.open_requests || {}
 
     def watch_old
       @ring.old_requests.each do |ticket, line, began, (asked, cpu, process_cpu, delayed)|
         clocks = SlowRequest::Clocks.new(asked / 1e6, cpu / 1e9, process_cpu / 1e9, @gc, delayed / 1e6) if cpu.positive?
         add(SlowRequest.new(ticket, line, began / 1e6, clocks))
       end
-      @server.fibers&.open_requests&.each do |ticket, request|
+      requests_on_fibers.each do |ticket, request|
         next if @watched.key?(ticket) || @now - request.began < OLD_FIBER || @ring.stream?(ticket)
 
         add(SlowRequest.new(ticket, RequestSecrets.line(request.env), request.began))
@@ -128,7 +131,7 @@ module Highball
     # Samples the threads and fibers that are at a watched request.
     def sample
       threads = @server.threads_by_ticket
-      fibers = @server.fibers&.open_requests || {}
+      fibers = requests_on_fibers
       process = cpu_seconds(Process::CLOCK_PROCESS_CPUTIME_ID)
       @watched.each_value.reject(&:ended?).last(MOST_SAMPLED).each do |request|
         thread = threads[request.ticket]
