@@ -20,6 +20,7 @@ require_relative "native"
 require_relative "oom_score"
 require_relative "own_memory"
 require_relative "ruby_version"
+require_relative "worker_fork"
 
 module Highball
   # The process that loads the application once, never serves, and forks a worker when the supervisor orders one.
@@ -204,8 +205,7 @@ module Highball
       @has_forked = true
     end
 
-    # Forks through an intermediate process, so that the worker becomes a child of `highball`, which reaps it. Uses
-    # Process.fork, so that hooks on it run (ActiveSupport::ForkTracker).
+    # Returns the worker in the new process, and nil here.
     def fork_process(message, descriptors)
       return @forking.fork_by { fork_here(message, descriptors) } if @forking
 
@@ -213,23 +213,11 @@ module Highball
     end
 
     def fork_here(message, descriptors)
-      intermediate = Process.fork
-      return fork_grandchild(message, descriptors) unless intermediate
-
-      _pid, status = Process.wait2(intermediate)
-      refuse(message, "the intermediate process #{status}") unless status.success?
-      nil
-    end
-
-    # Ends with exit!, because the application's at_exit blocks must not run in the intermediate process.
-    def fork_grandchild(message, descriptors)
-      Checkpoint.pass("fork.intermediate")
-      if Process.fork
-        Checkpoint.pass("fork.worker_forked")
-        exit!(0)
-      end
-      become_worker(message, descriptors)
+      mold = Process.pid
+      become_worker(message, descriptors) unless WorkerFork.fork
     rescue StandardError => e
+      raise if Process.pid == mold
+
       warn "highball: cannot fork a worker: #{ExceptionWords.summary(e)}"
       exit!(1)
     end
