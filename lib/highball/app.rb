@@ -12,6 +12,7 @@ require_relative "entity_tags"
 require_relative "heap_layout"
 require_relative "host_system"
 require_relative "message"
+require_relative "new_relic"
 require_relative "public_names"
 require_relative "rails_log"
 require_relative "request_log"
@@ -67,7 +68,7 @@ module Highball
         settings = File.join(folder, SETTINGS)
         require settings if File.exist?(settings)
         PumaHooks.load(puma) if puma
-        found.load
+        NewRelic.expect_forks { found.load }
       end
       app = new(puma ? PumaHooks.around(application) : application, folder, found)
       app.tap(&:show_log).tap(&:quicken_middleware).tap { |loaded| loaded.hold_cable(shared: shares_cable) }

@@ -7,6 +7,9 @@ $LOAD_PATH.unshift(File.expand_path("..", __dir__))
 require_relative "compiler"
 Highball::Compiler.start_again(__FILE__)
 
+# What gems take for the name of the server, or of the program: in traces, and in lists of a database's clients.
+$PROGRAM_NAME = "highball"
+
 require_relative "mold"
 
 Highball::Mold.start(ARGV.shift)
