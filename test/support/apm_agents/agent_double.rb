@@ -59,8 +59,7 @@ module AgentDouble
   # As the agents' railties: the block runs while the application is initialized. When an action has ended, the current
   # transaction gets its name.
   def install(name, agent, &at_boot)
-    railtie = Class.new(Rails::Railtie)
-    railtie.railtie_name("double_of_#{name}")
+    railtie = agent.const_set(:Railtie, Class.new(Rails::Railtie))
     railtie.initializer("#{name}.start") do |application|
       application.middleware.insert(0, Middleware, agent)
       at_boot&.call
