@@ -2,6 +2,7 @@
 
 require_relative "../highball"
 require_relative "answer"
+require_relative "client_certificate"
 require_relative "diagnosis"
 require_relative "early_hints"
 require_relative "env_template"
@@ -46,13 +47,14 @@ module Highball
     # development:: whether exceptions also go to the front, for the developer's browser.
     # early_hints:: whether the app may send early hints.
     # timeout_header:: the env key by which the app gets what is left of the time for its answer, or nil.
+    # client_certificates:: whether requests may come with the certificate of a client.
     # sendfile:: the Sendfile for headers of the app that name files, or nil.
     # fibers:: whether some requests run on fibers.
     # fiber_scheduler:: the name of the class that schedules them, or nil: Highball's.
     # collector:: the Collector that chooses when garbage is collected, or nil.
     def initialize(app, ring, name: "worker", log: Log.new, development: false,
-                   early_hints: false, timeout_header: nil, sendfile: nil, collector: nil, fibers: false,
-                   fiber_scheduler: nil)
+                   early_hints: false, timeout_header: nil, client_certificates: false, sendfile: nil,
+                   collector: nil, fibers: false, fiber_scheduler: nil)
       @app = app
       @ring = Hijack.ring = ring
       @name = name
@@ -60,7 +62,9 @@ module Highball
       @development = development
       @early_hints = early_hints
       @timeout_header = timeout_header
-      @prepares = early_hints || fibers || !timeout_header.nil?
+      @client_certificates = client_certificates
+      require "openssl" if client_certificates
+      @prepares = early_hints || fibers || client_certificates || !timeout_header.nil?
       @sendfile = sendfile
       @collector = collector
       @fibers = (fibers_with(fiber_scheduler) if fibers)
@@ -169,6 +173,7 @@ module Highball
     def add_what_is_asked_for(env, ticket)
       env["rack.early_hints"] = EarlyHints.new(@ring, ticket) if @early_hints
       note_time_left(env) if @timeout_header
+      ClientCertificate.describe(env) if @client_certificates
     end
 
     # What a client sends in this field does not count.

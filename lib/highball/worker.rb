@@ -28,7 +28,8 @@ module Highball
     def initialize(message, descriptors, app, found = nil, state = nil)
       @number = message[:worker]
       @log_format = message[:log_format]
-      @serving = message.slice(:development, :early_hints, :timeout_header, :fibers, :fiber_scheduler)
+      @serving = message.slice(:development, :early_hints, :timeout_header, :client_certificates, :fibers,
+                               :fiber_scheduler)
       @slow_request_ms = message[:slow_request_ms]
       @sendfile = message[:sendfile]
       ENV["HIGHBALL_HUB"] = message[:hub] # for Highball.publish, also in processes that the application starts

@@ -1,6 +1,6 @@
 # Print an optspec for argparse to handle cmd's options that are independent of any subcommand.
 function __fish_highball_global_optspecs
-    string join \n p/port= b/bind= proxy-protocol= proxy-protocol-from= trusted-proxies= canonical-host= redirects= response-headers= http2-cleartext= https= tls-certificate= tls-key= domain= domain-on-demand= domain-ask= acme-directory= acme-contact= acme-authorities= acme-eab-kid= acme-eab-key-file= acme-dns-hook= state-dir= redirect-https= hsts= e/environment= early-hints= c/config= puma-config= ruby= preload= jit= allocator= gc= boot-cache= with= procfile= w/workers= min-workers= max-workers= t/threads= refork-after= rest-mold-after= memory-limit= memory-budget= memory-max= cpu-max= pidfile= boot-timeout= drain-timeout= drain-grace= hijacked-drain-timeout= probe-path= warm-up= probe-timeout= max-boot-failures= head-timeout= tls-handshake-timeout= body-timeout= min-body-rate= idle-timeout= send-timeout= stream-idle-timeout= request-timeout= request-timeouts= request-timeout-header= timeout-interrupts= slow-request= max-target= max-head= max-fields= max-body= body-memory= response-buffer= response-spool= max-buffers= max-connections= max-tls-handshakes= http2-streams= max-queue= max-streams= affinity= fibers= max-fibers= fiber-scheduler= spool-dir= max-spool= app-max-spool= max-cache= static-files= follow-symlinks= compress= cache= sendfile= max-held= max-held-streams= max-message= hub-history= hub-history-time= hub-heartbeat= hold-cable= cable= max-cable-clients= max-cable-message= max-cable-streams= max-hub= admin= admin-host= admin-actions= agent-check= stuck-after= maintenance-file= health-path= max-output= log-format= access-log= access-log-format= access-log-sample= request-start= server-timing= request-id= otlp-endpoint= server-user= show-diagnosis= user= rate-limit= rate-limit-exempt= basic-auth= basic-auth-realm= no-new-privs= name= hosts= prefix= variables= pass-variables= prestart= sleep-after= h/help V/version
+    string join \n p/port= b/bind= proxy-protocol= proxy-protocol-from= trusted-proxies= canonical-host= redirects= response-headers= http2-cleartext= https= tls-certificate= tls-key= tls-client-ca= tls-client-auth= domain= domain-on-demand= domain-ask= acme-directory= acme-contact= acme-authorities= acme-eab-kid= acme-eab-key-file= acme-dns-hook= state-dir= redirect-https= hsts= e/environment= early-hints= c/config= puma-config= ruby= preload= jit= allocator= gc= boot-cache= with= procfile= w/workers= min-workers= max-workers= t/threads= refork-after= rest-mold-after= memory-limit= memory-budget= memory-max= cpu-max= pidfile= boot-timeout= drain-timeout= drain-grace= hijacked-drain-timeout= probe-path= warm-up= probe-timeout= max-boot-failures= head-timeout= tls-handshake-timeout= body-timeout= min-body-rate= idle-timeout= send-timeout= stream-idle-timeout= request-timeout= request-timeouts= request-timeout-header= timeout-interrupts= slow-request= max-target= max-head= max-fields= max-body= body-memory= response-buffer= response-spool= max-buffers= max-connections= max-tls-handshakes= http2-streams= max-queue= max-streams= affinity= fibers= max-fibers= fiber-scheduler= spool-dir= max-spool= app-max-spool= max-cache= static-files= follow-symlinks= compress= cache= sendfile= max-held= max-held-streams= max-message= hub-history= hub-history-time= hub-heartbeat= hold-cable= cable= max-cable-clients= max-cable-message= max-cable-streams= max-hub= admin= admin-host= admin-actions= agent-check= stuck-after= maintenance-file= health-path= max-output= log-format= access-log= access-log-format= access-log-sample= request-start= server-timing= request-id= otlp-endpoint= server-user= show-diagnosis= user= rate-limit= rate-limit-exempt= basic-auth= basic-auth-realm= no-new-privs= name= hosts= prefix= variables= pass-variables= prestart= sleep-after= h/help V/version
 end
 
 function __fish_highball_needs_command
@@ -40,6 +40,10 @@ complete -c highball -n "__fish_highball_needs_command" -l https -d 'Serve HTTPS
 off\t''"
 complete -c highball -n "__fish_highball_needs_command" -l tls-certificate -d 'PEM file with a TLS certificate, followed by its intermediate certificates (certbot\'s `fullchain.pem`) [default: none; HTTPS addresses need one]' -r -F
 complete -c highball -n "__fish_highball_needs_command" -l tls-key -d 'PEM file with the private key of `tls_certificate`, not encrypted [default: the certificate file]' -r -F
+complete -c highball -n "__fish_highball_needs_command" -l tls-client-ca -d 'PEM file with the certificates of the authorities that issue certificates to clients [default: none; clients are asked for no certificate]' -r -F
+complete -c highball -n "__fish_highball_needs_command" -l tls-client-auth -d 'Clients that reach an application with `tls_client_ca` [default: required]' -r -f -a "required\t''
+optional\t''
+off\t''"
 complete -c highball -n "__fish_highball_needs_command" -l domain -d 'Domain name to get an automatic certificate for [default: none; no authority is asked]' -r
 complete -c highball -n "__fish_highball_needs_command" -l domain-on-demand -d 'Domain name whose certificate is obtained when the first client asks for it [default: none]' -r
 complete -c highball -n "__fish_highball_needs_command" -l domain-ask -d 'Path at which the application decides whether a name gets a certificate [default: none; the application is not asked]' -r
@@ -209,6 +213,10 @@ complete -c highball -n "__fish_highball_using_subcommand serve" -l https -d 'Se
 off\t''"
 complete -c highball -n "__fish_highball_using_subcommand serve" -l tls-certificate -d 'PEM file with a TLS certificate, followed by its intermediate certificates (certbot\'s `fullchain.pem`) [default: none; HTTPS addresses need one]' -r -F
 complete -c highball -n "__fish_highball_using_subcommand serve" -l tls-key -d 'PEM file with the private key of `tls_certificate`, not encrypted [default: the certificate file]' -r -F
+complete -c highball -n "__fish_highball_using_subcommand serve" -l tls-client-ca -d 'PEM file with the certificates of the authorities that issue certificates to clients [default: none; clients are asked for no certificate]' -r -F
+complete -c highball -n "__fish_highball_using_subcommand serve" -l tls-client-auth -d 'Clients that reach an application with `tls_client_ca` [default: required]' -r -f -a "required\t''
+optional\t''
+off\t''"
 complete -c highball -n "__fish_highball_using_subcommand serve" -l domain -d 'Domain name to get an automatic certificate for [default: none; no authority is asked]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l domain-on-demand -d 'Domain name whose certificate is obtained when the first client asks for it [default: none]' -r
 complete -c highball -n "__fish_highball_using_subcommand serve" -l domain-ask -d 'Path at which the application decides whether a name gets a certificate [default: none; the application is not asked]' -r
@@ -362,6 +370,10 @@ complete -c highball -n "__fish_highball_using_subcommand doctor" -l https -d 'S
 off\t''"
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l tls-certificate -d 'PEM file with a TLS certificate, followed by its intermediate certificates (certbot\'s `fullchain.pem`) [default: none; HTTPS addresses need one]' -r -F
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l tls-key -d 'PEM file with the private key of `tls_certificate`, not encrypted [default: the certificate file]' -r -F
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l tls-client-ca -d 'PEM file with the certificates of the authorities that issue certificates to clients [default: none; clients are asked for no certificate]' -r -F
+complete -c highball -n "__fish_highball_using_subcommand doctor" -l tls-client-auth -d 'Clients that reach an application with `tls_client_ca` [default: required]' -r -f -a "required\t''
+optional\t''
+off\t''"
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l domain -d 'Domain name to get an automatic certificate for [default: none; no authority is asked]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l domain-on-demand -d 'Domain name whose certificate is obtained when the first client asks for it [default: none]' -r
 complete -c highball -n "__fish_highball_using_subcommand doctor" -l domain-ask -d 'Path at which the application decides whether a name gets a certificate [default: none; the application is not asked]' -r
@@ -516,6 +528,10 @@ complete -c highball -n "__fish_highball_using_subcommand config" -l https -d 'S
 off\t''"
 complete -c highball -n "__fish_highball_using_subcommand config" -l tls-certificate -d 'PEM file with a TLS certificate, followed by its intermediate certificates (certbot\'s `fullchain.pem`) [default: none; HTTPS addresses need one]' -r -F
 complete -c highball -n "__fish_highball_using_subcommand config" -l tls-key -d 'PEM file with the private key of `tls_certificate`, not encrypted [default: the certificate file]' -r -F
+complete -c highball -n "__fish_highball_using_subcommand config" -l tls-client-ca -d 'PEM file with the certificates of the authorities that issue certificates to clients [default: none; clients are asked for no certificate]' -r -F
+complete -c highball -n "__fish_highball_using_subcommand config" -l tls-client-auth -d 'Clients that reach an application with `tls_client_ca` [default: required]' -r -f -a "required\t''
+optional\t''
+off\t''"
 complete -c highball -n "__fish_highball_using_subcommand config" -l domain -d 'Domain name to get an automatic certificate for [default: none; no authority is asked]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l domain-on-demand -d 'Domain name whose certificate is obtained when the first client asks for it [default: none]' -r
 complete -c highball -n "__fish_highball_using_subcommand config" -l domain-ask -d 'Path at which the application decides whether a name gets a certificate [default: none; the application is not asked]' -r

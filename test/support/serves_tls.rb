@@ -55,8 +55,11 @@ module ServesTls
     raise
   end
 
-  def tls_context(verify: true, min: nil, max: nil, alpn: nil, ciphers: nil)
+  # `client`: the pair of a client that shows a certificate.
+  def tls_context(verify: true, min: nil, max: nil, alpn: nil, ciphers: nil, client: nil)
     context = OpenSSL::SSL::SSLContext.new
+    context.cert = client&.certificate
+    context.key = client&.key
     context.min_version = min if min
     context.max_version = max if max
     context.alpn_protocols = alpn if alpn

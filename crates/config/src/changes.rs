@@ -149,6 +149,8 @@ mod tests {
 
     const PRODUCTION: &str = "environment = 'production'";
     const WITH_DOMAIN: &str = "domain = ['blog.example.com']";
+    const WITH_CLIENTS: &str =
+        "bind = ['tls://127.0.0.1:443']\ntls_certificate = ['a.pem']\ntls_client_ca = 'clients.pem'";
     const WITH_TLS: &str = "bind = ['tls://127.0.0.1:443']\ntls_certificate = ['a.pem']";
 
     /// Two files that differ in this option alone, and in what it cannot do without.
@@ -168,7 +170,8 @@ mod tests {
             "https" => "",
             // Whose defaults depend on it.
             "environment" => "bind = ['127.0.0.1']\naccess_log = 'none'",
-            "tls_key" | "hsts" => WITH_TLS,
+            "tls_key" | "hsts" | "tls_client_ca" => WITH_TLS,
+            "tls_client_auth" => WITH_CLIENTS,
             "proxy_protocol_from" => "proxy_protocol = 'v2'",
             "basic_auth_realm" => "basic_auth = 'users'",
             "state_dir" => WITH_DOMAIN,

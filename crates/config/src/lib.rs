@@ -90,10 +90,10 @@ pub use root_table::{asks_to_serve, root_table, RootTable, TableApp};
 pub use ruby_table::ruby_table;
 pub use settings::{
     AccessLog, AcmeSettings, AdminSettings, Affinity, Allocator, App, AppId, AppLimits, BasicAuth, Bind,
-    BindAddress, BindProtocol, CertificateFiles, Companion, CompanionCommand, ExternalAccount, HeaderChange,
-    HeaderRule, HubLimits, Jit, Limits, Log, LogFormat, MemoryBound, MemoryLimits, Named, NamesOnDemand,
-    Process, ProxyProtocol, PumaNote, RateRule, Redirect, Redirects, ReforkAfter, RestartRule, RunsAs,
-    SentFolder, Settings, ShowDiagnosis, StaticFiles, TlsSettings,
+    BindAddress, BindProtocol, CertificateFiles, ClientAuth, ClientCertificates, Companion, CompanionCommand,
+    ExternalAccount, HeaderChange, HeaderRule, HubLimits, Jit, Limits, Log, LogFormat, MemoryBound,
+    MemoryLimits, Named, NamesOnDemand, Process, ProxyProtocol, PumaNote, RateRule, Redirect, Redirects,
+    ReforkAfter, RestartRule, RunsAs, SentFolder, Settings, ShowDiagnosis, StaticFiles, TlsSettings,
 };
 pub use spelling::did_you_mean;
 pub use threads::{Threads, MOST_THREADS};

@@ -14,7 +14,7 @@ use crate::form::{
 use crate::rate_limit;
 use crate::redirects;
 use crate::response_headers;
-use crate::settings::{Allocator, Jit, LogFormat, ShowDiagnosis};
+use crate::settings::{Allocator, ClientAuth, Jit, LogFormat, ShowDiagnosis};
 use crate::value::{PATHS, SENT_FOLDERS};
 use OtherName::{Letter, Long, Variable};
 
@@ -428,6 +428,33 @@ static HTTPS: &[Opt] = &[
         example: "/etc/highball/blog.example.com.key",
         doc: "PEM file with the private key of `tls_certificate`, not encrypted. Leave it out if the certificate's file also \
               contains the key. With several certificates, give a key for each, in the same order.",
+    },
+    Opt {
+        name: "tls_client_ca",
+        scope: Scope::Privileged(Applies::WithNewProcesses),
+        value: &Value(PATH, |f| &mut f.app.client_certificates.authorities),
+        default: Default::Without("none; clients are asked for no certificate"),
+        example: "/etc/highball/clients.pem",
+        doc: "PEM file with the certificates of the authorities that issue certificates to clients. Only clients with a valid \
+              certificate of these authorities reach the application, and only over HTTPS (see `tls_client_auth`). It applies \
+              to the application's `hosts`. See [client-certificates.md](client-certificates.md).",
+    },
+    Opt {
+        name: "tls_client_auth",
+        scope: Scope::Privileged(Applies::AtOnce),
+        value: &Value(
+            OneOf(&[
+                ("required", ClientAuth::Required),
+                ("optional", ClientAuth::Optional),
+                ("off", ClientAuth::Off),
+            ]),
+            |f| &mut f.app.client_certificates.auth,
+        ),
+        default: Default::Is("required"),
+        example: "optional",
+        doc: "Clients that reach an application with `tls_client_ca`. `required`: clients with a valid certificate. `optional`: \
+              clients without a certificate, too; the application decides what they may do. `off`: no client is asked, for an \
+              application beside others. See [client-certificates.md](client-certificates.md).",
     },
     Opt {
         name: "domain",

@@ -27,8 +27,8 @@ use crate::puma::{check_notes, is_puma, Layer, Source, Weightier};
 use crate::redirects::check;
 use crate::settings::{
     AccessLog, AcmeSettings, AdminSettings, App, AppId, BasicAuth, Bind, BindAddress, BindProtocol,
-    CertificateFiles, Companion, ExternalAccount, Limits, Log, Named, NamesOnDemand, Redirects, ReforkAfter,
-    RunsAs, Settings, TlsSettings,
+    CertificateFiles, ClientAuth, Companion, ExternalAccount, Limits, Log, Named, NamesOnDemand, Redirects,
+    ReforkAfter, RunsAs, Settings, TlsSettings,
 };
 use crate::threads::Threads;
 use crate::traces::traces;
@@ -504,6 +504,7 @@ impl Shared<'_> {
         }
         agree(&fields, &given)?;
         realm_has_users(&fields, &given)?;
+        clients_have_authorities(&fields, &given)?;
         let name = fields.name.clone().unwrap_or_else(|| app.name());
         let hosts = hosts(fields.hosts.clone(), many && fields.app.prefix.is_empty(), &name);
         if hosts.is_empty() && !certificates.is_empty() {
@@ -591,6 +592,45 @@ fn realm_has_users(fields: &Fields, given: &Given) -> Result<(), ConfigError> {
             let problem = "it is for `basic_auth`, which names no file of users: name one, or remove this";
             Err(raw.wrong(problem.into()))
         }
+        _ => Ok(()),
+    }
+}
+
+/// # Errors
+/// There is a `tls_client_auth`, and no authority whose certificates clients could show.
+fn clients_have_authorities(fields: &Fields, given: &Given) -> Result<(), ConfigError> {
+    let asked = &fields.app.client_certificates;
+    match given.first_of("tls_client_auth") {
+        Some(raw) if asked.authorities.is_none() && asked.auth != ClientAuth::Off => {
+            let problem =
+                "it is for `tls_client_ca`, which names no file of authorities: name one, or remove this";
+            Err(raw.wrong(problem.into()))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// # Errors
+/// Two applications at one host ask clients for different certificates, which is decided before a client names a path; or
+/// clients could show none, as there is no HTTPS.
+fn clients_can_be_asked(apps: &[Arc<App>], has_https: bool) -> Result<(), ConfigError> {
+    let asking = || apps.iter().filter(|app| app.client_certificates.are_asked_for());
+    for (index, app) in asking().enumerate() {
+        let mut others =
+            asking().take(index).filter(|other| other.client_certificates != app.client_certificates);
+        if let Some((other, host)) = others.find_map(|other| Some((other, app.host_shared_with(other)?))) {
+            return Err(ConfigError::Usage(format!(
+                "{} and {} are both reached at {host}, and ask its clients for different certificates: TLS comes before the path, so \
+                 give both the same `tls_client_ca` and `tls_client_auth`, or other `hosts`",
+                other.name, app.name
+            )));
+        }
+    }
+    match asking().next() {
+        Some(app) if !has_https => Err(ConfigError::Usage(format!(
+            "{} has a `tls_client_ca`, and no address is for HTTPS: name one, such as `bind = \"tls://0.0.0.0:443\"`",
+            app.name
+        ))),
         _ => Ok(()),
     }
 }
@@ -724,6 +764,7 @@ fn server(
     }
     let has_https = binds.iter().any(|bind| bind.protocol == BindProtocol::Https);
     without_what_it_narrows(given, &fields.server, has_https)?;
+    clients_can_be_asked(&apps, has_https)?;
     let spool_dir = fields.spool_dir.unwrap_or_else(|| default_spool_dir(place.env));
     let buffer_bytes = fields.buffer_bytes.unwrap_or_else(default_buffer_bytes);
     let https = binds.iter().find(|bind| bind.protocol == BindProtocol::Https);

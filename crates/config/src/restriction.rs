@@ -39,6 +39,13 @@ static RESTRICTIONS: &[Restriction] = &[
                     server's.",
     },
     Restriction {
+        names: &["tls_client_ca", "tls_client_auth"],
+        what: "which clients reach an application",
+        otherwise: "The server doesn't start: the file is missing, unreadable or has no certificate, or no address is for HTTPS. \
+                    With several applications, only this application stays unreachable because of its file. If a file is in \
+                    such a state after HUP, the previous authorities stay.",
+    },
+    Restriction {
         names: &["https", "domain", "domain_on_demand", "domain_ask", "redirect_https"],
         what: "who can read and change what is sent",
         otherwise: "The server doesn't start: there is no address for HTTPS, or no folder for the certificates.",

@@ -112,6 +112,11 @@ impl Settings {
         of_server.chain(of_apps)
     }
 
+    /// Whether an application asks its clients for certificates.
+    pub fn asks_clients(&self) -> bool {
+        self.apps.iter().any(|app| app.client_certificates.are_asked_for())
+    }
+
     /// Whether every application runs in development.
     pub fn is_development(&self) -> bool {
         self.apps.iter().all(|app| app.is_development())
@@ -332,6 +337,8 @@ pub struct App {
     pub access_log_rules: LogRules,
     /// Certificates for its hosts, beside those of the server.
     pub certificates: Vec<CertificateFiles>,
+    /// Certificates that its clients show.
+    pub client_certificates: ClientCertificates,
     /// Which clients get the details of errors in development.
     pub show_diagnosis: ShowDiagnosis,
     /// Its own configuration file, if it has one.
@@ -376,12 +383,15 @@ impl App {
 
     /// The host, or `every host`, at which both are reached below the same path.
     pub(crate) fn place_shared_with<'a>(&'a self, other: &App) -> Option<&'a str> {
-        let shared = if self.hosts.is_empty() && other.hosts.is_empty() {
-            Some("every host")
-        } else {
-            self.hosts.iter().find(|host| other.hosts.contains(host)).map(String::as_str)
-        };
-        shared.filter(|_| self.prefix == other.prefix)
+        self.host_shared_with(other).filter(|_| self.prefix == other.prefix)
+    }
+
+    /// The host, or `every host`, at which both are reached.
+    pub(crate) fn host_shared_with<'a>(&'a self, other: &App) -> Option<&'a str> {
+        if self.hosts.is_empty() && other.hosts.is_empty() {
+            return Some("every host");
+        }
+        self.hosts.iter().find(|host| other.hosts.contains(host)).map(String::as_str)
     }
 
     /// Its path as it was given, with its symbolic links: the folder's, or of a file in it.
@@ -808,6 +818,40 @@ pub struct TlsSettings {
     pub hsts: Option<Duration>,
     /// Names whose certificates are obtained from an authority; `None`: none are, and no authority is asked.
     pub acme: Option<AcmeSettings>,
+}
+
+/// Certificates that the clients of an application show.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClientCertificates {
+    /// The file of the authorities that have issued them; `None`: clients are asked for none.
+    #[serde(with = "highball_text::exact")]
+    pub authorities: Option<PathBuf>,
+    /// Which clients reach the application.
+    pub auth: ClientAuth,
+}
+
+/// Which clients reach an application that knows authorities of theirs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ClientAuth {
+    /// Clients with a certificate.
+    #[default]
+    Required,
+    /// Clients without one, too.
+    Optional,
+    /// All: none is asked.
+    Off,
+}
+
+impl ClientCertificates {
+    /// Whether clients are asked for certificates.
+    pub fn are_asked_for(&self) -> bool {
+        self.authorities.is_some() && self.auth != ClientAuth::Off
+    }
+
+    /// Whether clients without one are turned away.
+    pub fn are_required(&self) -> bool {
+        self.authorities.is_some() && self.auth == ClientAuth::Required
+    }
 }
 
 /// How certificates are obtained (ACME, RFC 8555).

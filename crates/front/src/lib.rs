@@ -87,4 +87,5 @@ pub use transport::activated::{activate, activated_count, close_other_activated}
 pub use transport::listener::{adopt, bind, over, BindError, BindFault, Listener, SocketPath};
 pub use transport::tls::authority::{Authority, AuthorityError, AuthorityFiles, Delegate, Issuer};
 pub use transport::tls::certificate::{Certificate, CertificateError, CertificateOwner, Flaw, Pem};
+pub use transport::tls::clients::{AuthoritiesError, ClientAuthorities};
 pub use transport::tls::{SetupError, Tls};

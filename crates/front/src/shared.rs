@@ -133,6 +133,8 @@ pub(crate) struct Shared {
     pub(crate) proxy_refusals: Refusals,
     /// Connections that were closed as too many TLS handshakes were under way.
     pub(crate) handshake_refusals: Refusals,
+    /// Connections whose clients have not shown the certificates that they were asked for.
+    pub(crate) client_refusals: Refusals,
     /// How often clients have asked, of applications that limit that.
     pub(crate) rates: RefCell<RateTable>,
     /// For checking passwords.
@@ -213,6 +215,7 @@ impl Shared {
             full: Notify::new(),
             proxy_refusals: Refusals::default(),
             handshake_refusals: Refusals::default(),
+            client_refusals: Refusals::default(),
             rates: RefCell::default(),
             logins: PoolShare::of_logins(),
             handshakes: PoolShare::of_handshakes(),

@@ -23,6 +23,8 @@ module Highball
       "https" => { flag: true },
       "tls_certificate" => { list: true },
       "tls_key" => { list: true },
+      "tls_client_ca" => {},
+      "tls_client_auth" => {},
       "domain" => { list: true },
       "domain_on_demand" => { list: true },
       "domain_ask" => {},

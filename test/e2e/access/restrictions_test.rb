@@ -21,6 +21,8 @@ class RestrictionsTest < E2ETest
                 %w[-b tcp://127.0.0.1:0?x] => /is not an address/ },
     "tls_certificate" => { %w[-b tls://127.0.0.1:0 --tls-certificate /no/such.pem] => %r{/no/such\.pem},
                            %w[-b tls://127.0.0.1:0] => /needs a certificate/ },
+    "tls_client_ca" => { %w[-b 127.0.0.1 -p 0 --tls-client-ca /no/such.pem] => /no address is for HTTPS/,
+                         %w[-b 127.0.0.1 -p 0 --tls-client-auth required] => /names no file of authorities/ },
     "https" => { %w[-b 127.0.0.1 -p 0 --redirect-https on] => /needs an address for HTTPS/,
                  %w[-b 127.0.0.1 -p 0 --domain blog.example.org] => /needs an address for HTTPS/ },
     "hsts" => { %w[-b 127.0.0.1 -p 0 --hsts 1d] => /no address is for HTTPS/ },

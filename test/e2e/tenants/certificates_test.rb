@@ -11,10 +11,11 @@ class TenantCertificatesTest < TenantsTestCase
 
   # A file of others that the tenant names itself is not looked at.
   def test_a_tenant_names_no_files
-    [@root_file, "/etc/shadow", victims_pair.first].each do |file|
-      attacker = attacker_app("config/highball.toml" => "tls_certificate = '#{file}'\n")
+    { @root_file => "tls_certificate", "/etc/shadow" => "tls_client_ca",
+      victims_pair.first => "tls_certificate" }.each do |file, option|
+      attacker = attacker_app("config/highball.toml" => "#{option} = '#{file}'\n")
       server = serve_with_tls(attacker, victim_app)
-      assert_match(/`tls_certificate` decides what Highball does with its own rights/, reports(server))
+      assert_match(/`#{option}` decides what Highball does with its own rights/, reports(server))
       refute_includes reports(server), SECRET
       assert_served(VICTIM)
       server.stop
@@ -68,6 +69,38 @@ class TenantCertificatesTest < TenantsTestCase
       assert_equal [serial, @serial], serials
       assert_served(VICTIM)
     end
+  end
+
+  # Root's table names the tenant's file of authorities. What the tenant makes of it keeps out its own clients alone.
+  def test_a_tenants_authorities_keep_out_its_own_clients_alone
+    attacker = attacker_app
+    file = File.join(attacker, "clients.pem")
+    clients = TlsFiles.authority("Clients")
+    alice = TlsFiles.issue([], by: clients, name: "alice")
+    put = lambda do |make|
+      as_attacker do
+        FileUtils.rm_f(file)
+        make.call
+      end
+    end
+    put.call(-> { File.write(file, clients.pem) })
+    server = serve_with_tls(attacker, victim_app, entries: { ATTACKER => "tls_client_ca = '#{file}'\n" })
+    assert_served(ATTACKER, client: alice)
+    { "it is not a regular file" => -> { File.mkfifo(file) },
+      "Permission denied" => -> { File.symlink(@root_file, file) },
+      "larger than 1 MB" => -> { File.write(file, "x" * 2_000_000) } }.each do |problem, make|
+      put.call(make)
+      server.signal("HUP")
+      wait_for("the report of #{problem}", within: 20) { reports(server).include?(problem) }
+      refute_includes reports(server), SECRET
+      assert_served(VICTIM)
+      assert_served(ATTACKER, client: alice) # by the authorities from before
+    end
+    server.stop
+    server = serve_as_root(@place, "--bind", "tls://127.0.0.1:0")
+    @port = tls_port(server)
+    assert_served(VICTIM)
+    assert_raises(OpenSSL::SSL::SSLError, Errno::ECONNRESET, EOFError) { assert_served(ATTACKER, client: alice) }
   end
 
   # Also while it watches files, of which there are others.
@@ -167,8 +200,8 @@ class TenantCertificatesTest < TenantsTestCase
     server
   end
 
-  def assert_served(user)
+  def assert_served(user, **options)
     host = HOSTS.fetch(user)
-    connect_tls(@port, host: host) { |client| assert_equal 200, client.get("/", { "Host" => host }).status }
+    connect_tls(@port, host: host, **options) { |client| assert_equal 200, client.get("/", { "Host" => host }).status }
   end
 end

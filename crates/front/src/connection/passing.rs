@@ -128,5 +128,6 @@ fn peer_of(passed: &PassedClient) -> Peer {
         is_tls: passed.is_tls,
         is_reported: passed.is_reported,
         is_plain_http_on_tls_port: false,
+        proof: None,
     }
 }

@@ -9,13 +9,14 @@ use std::sync::Arc;
 use std::task::{ready, Context, Poll};
 
 use rustls::server::{Accepted, AcceptedAlert, Acceptor};
-use rustls::ServerConnection;
+use rustls::{ServerConfig, ServerConnection};
 use tokio::io::{AsyncRead, ReadBuf};
 use tokio::net::TcpStream;
 
 use crate::https::Https;
 use crate::shared::{Counted, Leaving, Shared};
 use crate::transport::stream::{Peer, Stream};
+use crate::transport::tls::clients::{shown_before, ClientProof, Demand, SharedProof};
 use crate::transport::tls::stream::{flush_now, poll_flush, poll_receive, Socket, TlsStream};
 use crate::transport::tls::{Alpn, Handshake, Tls};
 
@@ -36,6 +37,8 @@ pub(super) enum Secured {
 enum Failed {
     /// The client does not speak TLS, or has nothing in common with this server. It was sent an alert.
     Refused(String),
+    /// It has not shown the certificate that it was asked for. It was sent an alert.
+    Unproven(String),
     /// It took too long.
     TimedOut,
     /// Another connection has its place.
@@ -55,7 +58,7 @@ pub(super) async fn secure(
     counted: &Counted,
 ) -> Option<Secured> {
     let (Stream::Tcp(tcp), Some(Https { tls, .. })) = (stream, &shared.https) else { return None };
-    let mut client = Handshaking { tcp, tls: Arc::clone(tls), shared, counted };
+    let mut client = Handshaking { tcp, tls: Arc::clone(tls), shared, counted, is_brief: true };
     let failed = match client.first_bytes(received).await {
         // TLS begins with another byte (22, RFC 8446 section 5.1) than requests do.
         Ok(received) if received[0].is_ascii_uppercase() => {
@@ -66,9 +69,10 @@ pub(super) async fn secure(
         Err(failed) => Err(failed),
     };
     let failed = match failed {
-        Ok(connection) => {
+        Ok((connection, proof)) => {
             tls.count(Handshake::Completed);
             peer.is_tls = true;
+            peer.proof = proof;
             let stream = TlsStream::new(client.tcp, connection);
             let alpn = stream.alpn();
             return Some(Secured::Tls(Stream::Tls(Box::new(stream)), alpn));
@@ -78,11 +82,17 @@ pub(super) async fn secure(
     tls.count(match &failed {
         Failed::TimedOut => Handshake::TimedOut,
         Failed::TooMany | Failed::Dismissed => Handshake::TurnedAway,
-        Failed::Refused(_) | Failed::Gone => Handshake::Failed,
+        Failed::Refused(_) | Failed::Unproven(_) | Failed::Gone => Handshake::Failed,
     });
     match failed {
         Failed::Refused(why) => {
             tracing::debug!(from = peer.remote_addr, why, "a TLS handshake has failed");
+            closing::linger(&mut Stream::Tcp(client.tcp), shared, counted).await;
+        }
+        Failed::Unproven(why) => {
+            let why =
+                format!("its client has not shown a certificate that is valid (`tls_client_ca`): {why}");
+            shared.client_refusals.note(&peer.remote_addr, &why);
             closing::linger(&mut Stream::Tcp(client.tcp), shared, counted).await;
         }
         Failed::TooMany => {
@@ -100,6 +110,8 @@ struct Handshaking<'a> {
     tls: Arc<Tls>,
     shared: &'a Rc<Shared>,
     counted: &'a Counted,
+    /// Whether the client decides little about how long its handshake is computed: it shows no certificates.
+    is_brief: bool,
 }
 
 impl Handshaking<'_> {
@@ -123,18 +135,47 @@ impl Handshaking<'_> {
         }
     }
 
-    async fn lead(&mut self, received: &[u8]) -> Result<ServerConnection, Failed> {
+    async fn lead(&mut self, received: &[u8]) -> Result<(ServerConnection, Option<SharedProof>), Failed> {
         let accepted = self.greeting(received).await?;
         if let Some(name) = accepted.client_hello().server_name() {
             self.await_certificate(name).await?;
         }
-        let config = Arc::clone(self.tls.config());
+        let Some(demand) = self.tls.demand_of(&accepted.client_hello()) else {
+            let config = Arc::clone(self.tls.config());
+            return Ok((self.shake_hands(accepted, config).await?, None));
+        };
+        let config = demand.config().ok_or_else(|| Failed::Unproven("its authorities are unknown".into()))?;
+        self.is_brief = false;
+        let connection = self.shake_hands(accepted, Arc::clone(config)).await?;
+        let proof = self.proof(&demand, &connection).await?;
+        Ok((connection, Some(Rc::new(proof))))
+    }
+
+    /// What the client has proved. A session may be resumed after the certificate that it began with has expired.
+    async fn proof(
+        &self,
+        demand: &Arc<Demand>,
+        connection: &ServerConnection,
+    ) -> Result<ClientProof, Failed> {
+        if let Some(shown) = shown_before(connection) {
+            let demand = Arc::clone(demand);
+            let verified = self.compute(move || demand.verify_again(&shown)).await?;
+            verified.map_err(|why| Failed::Unproven(why.to_string()))?;
+        }
+        demand.proof(connection).map_err(Failed::Unproven)
+    }
+
+    async fn shake_hands(
+        &self,
+        accepted: Accepted,
+        config: Arc<ServerConfig>,
+    ) -> Result<ServerConnection, Failed> {
         let begun = self.compute(move || accepted.into_connection(config)).await?;
         let mut connection = begun.map_err(|(why, alert)| self.refuse(&why, alert))?;
         while connection.is_handshaking() {
             poll_fn(|context| self.poll_more(&mut connection, context)).await?;
             // What is left once keys have been exchanged takes some microseconds.
-            let processed = if connection.negotiated_key_exchange_group().is_some() {
+            let processed = if self.is_brief && connection.negotiated_key_exchange_group().is_some() {
                 connection.process_new_packets().map(drop)
             } else {
                 let process = move || (connection.process_new_packets().map(drop), connection);
@@ -144,7 +185,12 @@ impl Handshaking<'_> {
             };
             if let Err(why) = processed {
                 flush_now(&mut connection, &self.tcp);
-                return Err(Failed::Refused(why.to_string()));
+                return Err(match why {
+                    rustls::Error::NoCertificatesPresented | rustls::Error::InvalidCertificate(_) => {
+                        Failed::Unproven(why.to_string())
+                    }
+                    why => Failed::Refused(why.to_string()),
+                });
             }
         }
         Ok(connection)
@@ -232,7 +278,8 @@ impl Handshaking<'_> {
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Failed> {
-        let here = if self.tls.is_quick() { self.shared.loop_share.spend(work) } else { Err(work) };
+        let here =
+            if self.is_brief && self.tls.is_quick() { self.shared.loop_share.spend(work) } else { Err(work) };
         let work = match here {
             Ok(computed) => return Ok(computed),
             Err(work) => work,

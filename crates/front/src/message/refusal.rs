@@ -32,7 +32,7 @@ pub enum Refusal {
     HostRepeated,
     HostInvalid,
     HostDiffers,
-    /// The connection was secured with the certificate of another host.
+    /// The connection was secured with the certificate of another host, or its client was asked for another one.
     Misdirected,
     /// A Forwarded field of a trusted proxy that is not what RFC 7239 section 4 says.
     BadForwarded,
@@ -58,6 +58,8 @@ pub enum Refusal {
     /// A static site answers no other methods.
     OnlyGetAndHead,
     LoginNeeded,
+    /// The application is for clients with a certificate, which needs HTTPS.
+    ClientCertificateNeeded,
     TooManyLogins {
         retry_after_seconds: u32,
     },
@@ -127,6 +129,7 @@ impl Refusal {
             TransferEncodingFromHttp10 | BadTransferEncoding => 400,
             BadChunk | ChunkExtensionsTooLarge | BadTrailer => 400,
             LoginNeeded => 401,
+            ClientCertificateNeeded => 403,
             NoApp | NotFound => 404,
             OnlyGetAndHead => 405,
             HeadTimeout | BodyTimeout => 408,
@@ -170,7 +173,9 @@ impl Refusal {
             HostRepeated => "the Host field is repeated",
             HostInvalid => "the Host field is malformed",
             HostDiffers => "the Host field names another host than :authority",
-            Misdirected => "this connection is for a host with another certificate",
+            Misdirected => {
+                "this connection is for a host with another certificate, or other client certificates"
+            }
             BadForwarded => "the Forwarded field is malformed",
             BadContentLength => "the Content-Length field is malformed",
             ContentLengthRepeated => "the Content-Length field is repeated",
@@ -189,6 +194,7 @@ impl Refusal {
             NoApp => "no application is served at this host and path",
             NotFound => "nothing is served here",
             OnlyGetAndHead => "only GET and HEAD are allowed here",
+            ClientCertificateNeeded => "a client certificate is required, over HTTPS",
             LoginNeeded => "a user name and a password are required",
             TooManyLogins { .. } => "too many wrong passwords were tried",
             RateLimited { .. } => "too many requests came from your address",

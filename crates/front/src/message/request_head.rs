@@ -15,7 +15,9 @@ use field_names::{FieldName, KEY_DROPPED};
 use target::KnownHost;
 
 pub use field_names::{known_key, FieldKey};
-pub(crate) use ring::{append_cable_offer, append_field, flags_of, head_of, make_cable_question};
+pub(crate) use ring::{
+    append_cable_offer, append_client_certificate, append_field, flags_of, head_of, make_cable_question,
+};
 pub use ring::{
     append_content_length, append_mark_of_probe, patch_body, patch_fiber, patch_limit, patch_wait,
     RingContext,

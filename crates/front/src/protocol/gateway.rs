@@ -87,6 +87,7 @@ impl Gateway {
             is_tls: read.https,
             is_reported: true,
             is_plain_http_on_tls_port: false,
+            proof: None,
         };
         (read.take_buffer(), client)
     }

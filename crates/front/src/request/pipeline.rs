@@ -6,8 +6,8 @@ use std::rc::Rc;
 use super::flow::{Decision, Flow};
 use super::routed::{Arrived, Routed};
 use super::steps::{
-    application, body_size, cache, developer, file, headers, health, https, identity, login, maintenance,
-    misdirected, rate, redirect, submit,
+    application, body_size, cache, client_certificate, developer, file, headers, health, https, identity,
+    login, maintenance, misdirected, rate, redirect, submit,
 };
 use super::transaction::Transaction;
 use crate::route::app_state::AppState;
@@ -33,6 +33,7 @@ fn pass(transaction: &mut Transaction, arrived: Arrived<'_>) -> Flow<Rc<AppState
     let routed = Routed { arrived, app: &app, prefix_bytes };
     headers::choose(transaction, routed);
     health::answer(transaction, routed)?;
+    client_certificate::require(routed)?;
     redirect::answer(transaction, routed)?;
     rate::limit(transaction, routed)?;
     maintenance::refuse(transaction, routed)?;

@@ -3,6 +3,7 @@
 pub(super) mod application;
 pub(super) mod body_size;
 pub(super) mod cache;
+pub(super) mod client_certificate;
 pub(super) mod developer;
 pub(super) mod file;
 pub(super) mod headers;

@@ -367,6 +367,7 @@ impl Acceptor {
                     is_tls: false,
                     is_reported: false,
                     is_plain_http_on_tls_port: false,
+                    proof: None,
                 };
                 Ok((Stream::Tcp(stream), peer))
             }
@@ -379,6 +380,7 @@ impl Acceptor {
                     is_tls: false,
                     is_reported: false,
                     is_plain_http_on_tls_port: false,
+                    proof: None,
                 };
                 Ok((Stream::Unix(stream), peer))
             }

@@ -22,6 +22,7 @@ use crate::aside::file_reads::{FileProgress, Next};
 use crate::message::answer::FilePart;
 use crate::transport::http2::Http2Stream;
 use crate::transport::peer_user;
+use crate::transport::tls::clients::SharedProof;
 use crate::transport::tls::stream::TlsStream;
 
 /// A connection that was silent for this long is probed, at this interval, and given up after this many probes without an
@@ -45,6 +46,8 @@ pub(crate) struct Peer {
     pub(crate) is_reported: bool,
     /// Whether the client speaks HTTP without TLS at an address for HTTPS: it is sent away.
     pub(crate) is_plain_http_on_tls_port: bool,
+    /// What the other end of the connection has proved, if it was asked for a certificate in its handshake.
+    pub(crate) proof: Option<SharedProof>,
 }
 
 impl Peer {
@@ -101,6 +104,15 @@ impl Stream {
                 _ => look(None),
             },
             Stream::Tcp(_) | Stream::Unix(_) => look(None),
+        }
+    }
+
+    /// Whether the connection is secured by this server.
+    pub(crate) fn is_secured(&self) -> bool {
+        match self {
+            Stream::Tls(_) => true,
+            Stream::Http2(_, socket) => socket.borrow().is_secured(),
+            Stream::Tcp(_) | Stream::Unix(_) => false,
         }
     }
 

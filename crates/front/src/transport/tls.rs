@@ -1,30 +1,33 @@
 //! TLS: what is offered to clients that connect to an address for HTTPS.
 //!
 //! In reading order: [`certificate`] (files, and what is wrong with them), [`authority`] (certificates for development), `served`
-//! (the certificate for a host name), [`challenges`] (what an authority is shown), `tickets` (by which clients resume sessions),
-//! `stream` (the connection after its handshake).
+//! (the certificate for a host name), [`challenges`] (what an authority is shown), [`clients`] (certificates that clients show),
+//! `tickets` (by which clients resume sessions), `stream` (the connection after its handshake).
 
 pub mod authority;
 pub mod certificate;
 pub mod challenges;
+pub mod clients;
 mod served;
 pub(crate) mod stream;
 mod tickets;
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 
 use highball_link::TlsReport;
 use rustls::crypto::CryptoProvider;
-use rustls::server::ServerSessionMemoryCache;
+use rustls::server::danger::ClientCertVerifier;
+use rustls::server::{ClientHello, ServerSessionMemoryCache};
 use rustls::ServerConfig;
 
 use authority::Issuer;
 use certificate::Certificate;
 use challenges::{Challenges, ACME_TLS};
+use clients::{ClientAuthorities, Demand, Demands};
 use served::Served;
-use tickets::TicketKeys;
+use tickets::{TicketKeys, Tickets};
 use tokio::sync::oneshot;
 use zeroize::Zeroizing;
 
@@ -48,12 +51,18 @@ use rustls::crypto::aws_lc_rs as cryptography;
 #[cfg(not(feature = "aws-lc"))]
 use rustls::crypto::ring as cryptography;
 
+#[cfg(feature = "aws-lc")]
+use aws_lc_rs as primitives;
+#[cfg(not(feature = "aws-lc"))]
+use ring as primitives;
+
 /// What all connections with TLS share. Certificates can be replaced from any thread, and connections that there are keep
 /// theirs.
 pub struct Tls {
     config: Arc<ServerConfig>,
     served: Arc<Served>,
     tickets: Arc<TicketKeys>,
+    demands: RwLock<Arc<Demands>>,
     most_handshakes: usize,
     handshakes: Handshakes,
     problem: Mutex<Option<String>>,
@@ -119,6 +128,27 @@ pub(crate) fn provider() -> CryptoProvider {
     provider
 }
 
+/// How handshakes are led. Sessions are resumed for this purpose alone.
+fn configure(
+    served: &Arc<Served>,
+    tickets: &Arc<TicketKeys>,
+    verifier: Option<Arc<dyn ClientCertVerifier>>,
+    purpose: &[u8],
+) -> Result<ServerConfig, rustls::Error> {
+    let builder = ServerConfig::builder_with_provider(Arc::new(provider()))
+        .with_protocol_versions(rustls::ALL_VERSIONS)?;
+    let builder = match verifier {
+        Some(verifier) => builder.with_client_cert_verifier(verifier),
+        None => builder.with_no_client_auth(),
+    };
+    let mut config = builder.with_cert_resolver(Arc::clone(served) as Arc<_>);
+    config.ignore_client_order = true;
+    config.alpn_protocols = PROTOCOLS.map(Vec::from).to_vec();
+    config.session_storage = ServerSessionMemoryCache::new(SESSIONS);
+    config.ticketer = Arc::new(Tickets { keys: Arc::clone(tickets), purpose: purpose.to_vec() });
+    Ok(config)
+}
+
 impl fmt::Debug for Tls {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("Tls").field("certificates", &self.certificates()).finish_non_exhaustive()
@@ -140,18 +170,12 @@ impl Tls {
         let tickets = inherited.map_or_else(TicketKeys::random, Ok);
         let tickets = Arc::new(tickets.map_err(|error| SetupError(error.to_string()))?);
         let served = Arc::new(Served::new(certificates));
-        let builder = ServerConfig::builder_with_provider(Arc::new(provider()))
-            .with_protocol_versions(rustls::ALL_VERSIONS)?;
-        let resolver = Arc::clone(&served);
-        let mut config = builder.with_no_client_auth().with_cert_resolver(resolver);
-        config.ignore_client_order = true;
-        config.alpn_protocols = PROTOCOLS.map(Vec::from).to_vec();
-        config.session_storage = ServerSessionMemoryCache::new(SESSIONS);
-        config.ticketer = Arc::clone(&tickets) as Arc<_>;
+        let config = configure(&served, &tickets, None, &[])?;
         Ok(Tls {
             config: Arc::new(config),
             served,
             tickets,
+            demands: RwLock::default(),
             most_handshakes,
             handshakes: Handshakes::default(),
             problem: Mutex::default(),
@@ -204,6 +228,37 @@ impl Tls {
     /// From now on these are served.
     pub fn replace(&self, certificates: Vec<Certificate>) {
         self.served.replace(certificates);
+    }
+
+    /// From now on clients are asked for certificates of these authorities.
+    ///
+    /// # Errors
+    /// The cryptography does not work.
+    pub fn ask_clients(&self, authorities: Vec<ClientAuthorities>) -> Result<(), SetupError> {
+        let configure: clients::Configure<'_> =
+            &|verifier, purpose| configure(&self.served, &self.tickets, Some(verifier), purpose);
+        let demands = Demands::new(authorities, &self.demands(), configure)?;
+        *self.demands.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(demands);
+        Ok(())
+    }
+
+    /// The authorities of which clients are asked for certificates.
+    pub fn client_authorities(&self) -> Vec<ClientAuthorities> {
+        self.demands().authorities.clone()
+    }
+
+    /// What a client that begins so is asked for; `None`: nothing. An authority that looks whether a name is ours shows nothing, and
+    /// gets to no application.
+    pub(crate) fn demand_of(&self, hello: &ClientHello<'_>) -> Option<Arc<Demand>> {
+        let demands = self.demands();
+        let found = demands.of(hello.server_name())?;
+        let is_authority =
+            hello.alpn().is_some_and(|mut offered| offered.any(|protocol| protocol == ACME_TLS));
+        (!is_authority).then(|| Arc::clone(found))
+    }
+
+    fn demands(&self) -> Arc<Demands> {
+        Arc::clone(&self.demands.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Why newer files are not used, for reports; `None`: they are.

@@ -8,7 +8,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
 use crate::support::{frame, head, head_payload, FakeWorker, Front, Job};
-use highball_config::Threads;
 use highball_link::{AppCommand, FrontAppEvent, NewWorker};
 use highball_ring::entry::{EntryState, Word};
 use highball_ring::frame::{Kind, IS_FILE};
@@ -293,7 +292,7 @@ fn a_worker_that_lies_about_its_places_gets_no_more_requests_than_its_largest_nu
 #[test]
 fn a_worker_without_its_descriptor_socket_is_broken_and_the_body_goes_elsewhere() {
     let front = Front::start();
-    let geometry = highball_front::geometry(&front.settings.limits, Threads::fixed(1));
+    let geometry = highball_front::geometry(&front.settings.limits, &front.settings.apps[0]);
     let (ring, fds) = highball_ring::create(geometry).unwrap();
     drop(fds);
     let new = NewWorker { worker: 100, generation: 1, ring };

@@ -197,7 +197,8 @@ impl Front {
 
     fn new_worker_from(&self, position: u64, generation: u32, threads: Threads) -> (FakeWorker, NewWorker) {
         let worker = self.workers.fetch_add(1, Ordering::Relaxed) + 1;
-        let geometry = highball_front::geometry(&self.settings.limits, threads);
+        let app = App { threads, ..App::clone(&self.settings.apps[0]) };
+        let geometry = highball_front::geometry(&self.settings.limits, &app);
         let (ring, fds) = highball_ring::create_from(geometry, position).unwrap();
         (FakeWorker::new(worker, fds), NewWorker { worker, generation, ring })
     }

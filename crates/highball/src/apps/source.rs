@@ -17,7 +17,7 @@ pub(crate) fn blueprints(
     let blueprint = |app: &Arc<App>| {
         Ok(AppBlueprint {
             source: mold_source(app)?,
-            geometry: front::geometry(&settings.limits, app.threads),
+            geometry: front::geometry(&settings.limits, app),
             may_fail: predecessor.is_some_and(|predecessor| predecessor.is_without(&app.name)),
             app: Arc::clone(app),
         })

@@ -1,9 +1,11 @@
 //! Certificates for HTTPS: read at the start, and again after HUP and when a file changes (`root::certificate_watch`). An authority
-//! may issue them (`acme`); in development, the user's own does (`local_authority`).
+//! may issue them (`acme`); in development, the user's own does (`local_authority`). Certificates that clients show: `clients`.
 
 pub(crate) mod acme;
+pub(crate) mod clients;
 pub(crate) mod local_authority;
 
+use clients::{CheckedClients, ClientSource};
 use highball_acme::{certificate_file, kept_hosts};
 use highball_config::{App, BindProtocol, CertificateFiles, Settings, User};
 use highball_front::{Certificate, CertificateError, CertificateOwner, Issuer, Pem, SetupError, Tls};
@@ -17,9 +19,16 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use tracing::{error, info, warn};
 
+/// What was read for HTTPS.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Sources {
+    served: PemSources,
+    clients: Vec<ClientSource>,
+}
+
 /// What was read for clients that get a certificate.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) enum PemSources {
+enum PemSources {
     /// Files, in the order of the configuration.
     Files(Vec<PemSource>),
     /// What issues certificates in development.
@@ -35,6 +44,13 @@ pub(crate) struct PemSource {
     owner: Option<CertificateOwner>,
     /// What they contain, or why they cannot be read.
     read: Result<Pem, String>,
+}
+
+/// What clients are served with, and asked for.
+#[derive(Debug)]
+pub(crate) struct Checked {
+    pub(crate) served: CheckedCertificates,
+    pub(crate) clients: CheckedClients,
 }
 
 /// What clients are served with.
@@ -54,7 +70,11 @@ pub(crate) fn are_needed(settings: &Settings) -> bool {
 ///
 /// # Errors
 /// There is no authority for development.
-pub(crate) fn read(settings: &Settings, may_look: &dyn Fn(&Path) -> bool) -> Result<PemSources, LocalError> {
+pub(crate) fn read(settings: &Settings, may_look: &dyn Fn(&Path) -> bool) -> Result<Sources, LocalError> {
+    Ok(Sources { served: read_served(settings, may_look)?, clients: clients::read(settings, may_look) })
+}
+
+fn read_served(settings: &Settings, may_look: &dyn Fn(&Path) -> bool) -> Result<PemSources, LocalError> {
     if settings.tls.is_local {
         return Ok(PemSources::Local(local_authority::load()?));
     }
@@ -128,6 +148,13 @@ pub(crate) fn reader_of_all(files: &[&Path]) -> Result<Option<User>, String> {
     Ok(reader)
 }
 
+impl Sources {
+    /// Nothing, for a server without HTTPS.
+    pub(crate) fn none() -> Self {
+        Sources { served: PemSources::Files(Vec::new()), clients: Vec::new() }
+    }
+}
+
 impl PemSource {
     fn new(files: &CertificateFiles, app: Option<&App>, read: Result<Pem, String>) -> PemSource {
         PemSource {
@@ -148,11 +175,16 @@ impl PemSource {
     }
 }
 
-/// Makes sure of what clients will get. Where something is wrong with an application's, it has none, and others are served.
+/// Makes sure of what clients will get, and are asked for. Where something is wrong with an application's, it has none, and others
+/// are served.
 ///
 /// # Errors
-/// What is wrong with one of the server's.
-pub(crate) fn check(sources: PemSources) -> Result<CheckedCertificates, String> {
+/// What is wrong with one of the server's, or of its only application.
+pub(crate) fn check(sources: Sources) -> Result<Checked, String> {
+    Ok(Checked { served: check_served(sources.served)?, clients: clients::check(&sources.clients)? })
+}
+
+fn check_served(sources: PemSources) -> Result<CheckedCertificates, String> {
     let sources = match sources {
         PemSources::Files(sources) => sources,
         PemSources::Local(local) => {
@@ -187,11 +219,16 @@ pub(crate) fn keep_out_of_core_files() {
 /// The cryptography does not work.
 pub(crate) fn set_up(
     settings: &Settings,
-    checked: CheckedCertificates,
+    checked: Checked,
     tickets: Option<&str>,
 ) -> Result<Arc<Tls>, SetupError> {
-    let tls = |certificates| Tls::new(certificates, settings.tls.max_handshakes, tickets);
-    let (certificates, problems) = match checked {
+    let Checked { served, clients } = checked;
+    let tls = |certificates| {
+        let tls = Tls::new(certificates, settings.tls.max_handshakes, tickets)?;
+        clients::set_up(&tls, clients)?;
+        Ok::<Tls, SetupError>(tls)
+    };
+    let (certificates, problems) = match served {
         CheckedCertificates::Files(certificates, problems) => (certificates, problems),
         CheckedCertificates::Local(local, issuer) => {
             let tls = tls(Vec::new())?;
@@ -217,12 +254,17 @@ fn warn_of_flaws(certificate: &Certificate) {
     }
 }
 
-/// From now on clients get these. Where something is wrong with one, they get the one of the same file from before.
-pub(crate) fn replace(tls: &Tls, read: Result<PemSources, String>) {
-    let sources = match read {
+/// From now on clients get these, and are asked for these. Where something is wrong with one, the one of the same file from before
+/// stays.
+pub(crate) fn replace(tls: &Tls, read: Result<Sources, String>) {
+    let served = read.map(|sources| {
+        clients::replace(tls, &sources.clients);
+        sources.served
+    });
+    let sources = match served {
         Ok(PemSources::Files(sources)) if !tls.is_local() => sources,
         Ok(sources @ PemSources::Local(_)) if tls.is_local() => {
-            match check(sources) {
+            match check_served(sources) {
                 Ok(CheckedCertificates::Local(_, issuer)) => tls.issue_by(*issuer),
                 Ok(CheckedCertificates::Files(..)) => {}
                 Err(error) => error!(
@@ -251,7 +293,7 @@ type Identity = (Option<String>, PathBuf);
 static PROBLEMS: Mutex<Problems> = Mutex::new(Problems::new());
 
 fn report(tls: &Tls, problems: &Problems) {
-    let all: Vec<&str> = problems.values().map(String::as_str).collect();
+    let all: Vec<String> = problems.values().cloned().chain(clients::problems()).collect();
     tls.set_problem((!all.is_empty()).then(|| all.join("; ")));
 }
 

@@ -35,7 +35,7 @@ pub(super) fn boot(
     let mut examined = App { workers: 1, ..App::clone(app) };
     examined.process.shares_cable &= app.most_workers() > 1;
     let app = Arc::new(examined);
-    let geometry = front::geometry(&settings.limits, app.threads);
+    let geometry = front::geometry(&settings.limits, &app);
     let apps = vec![AppBlueprint { app, source, geometry, may_fail: false }];
     let output = crate::log::app_output(LogFormat::Human);
     let blueprint = Blueprint {

@@ -1,7 +1,7 @@
 //! What the server needs to listen: addresses, certificates, a folder for large bodies.
 
 use super::check::{Check, CheckState};
-use crate::certificates::{self, local_authority, CheckedCertificates};
+use crate::certificates::{self, local_authority, Checked, CheckedCertificates};
 use crate::control::finding::Instance;
 use highball_config::{Bind, Settings};
 use highball_front as front;
@@ -60,13 +60,21 @@ pub(super) fn all_certificates(settings: &Settings) -> Vec<Check> {
         .map_err(|error| error.to_string())
         .and_then(certificates::check)
     {
-        Ok(CheckedCertificates::Files(certificates, problems)) => {
-            let problems = problems.into_values().flat_map(failed);
-            certificates.iter().flat_map(certificate).chain(problems).collect()
+        Ok(Checked { served: CheckedCertificates::Files(certificates, problems), clients }) => {
+            let problems = problems.into_values().chain(clients.problems).flat_map(failed);
+            let asked = clients.authorities.iter().filter_map(authorities);
+            certificates.iter().flat_map(certificate).chain(asked).chain(problems).collect()
         }
-        Ok(CheckedCertificates::Local(..)) => Vec::new(),
+        Ok(Checked { served: CheckedCertificates::Local(..), .. }) => Vec::new(),
         Err(error) => failed(error),
     }
+}
+
+/// Whose certificates clients have to show.
+fn authorities(authorities: &front::ClientAuthorities) -> Option<Check> {
+    let file = authorities.rule().authorities.as_ref().filter(|_| authorities.number() > 0)?;
+    let what = format!("{} has the authorities of clients ({})", file.display(), authorities.number());
+    Some(Check::ok("certificate", what))
 }
 
 fn certificate(certificate: &front::Certificate) -> Vec<Check> {

@@ -1,6 +1,6 @@
 //! Work that only root may do: done by the server, or by the spawner where root has started the server as another user.
 
-use crate::certificates::{self, PemSources};
+use crate::certificates::{self, Sources};
 use crate::control::places::ControlPlaces;
 use crate::control::socket::InstanceSocket;
 use crate::development::developer_key;
@@ -30,7 +30,7 @@ const ROOT: u32 = 0;
 ///
 /// # Errors
 /// What is wrong with one of them.
-pub(crate) fn read_certificates(settings: &Settings, launcher: &Launcher) -> Result<PemSources, String> {
+pub(crate) fn read_certificates(settings: &Settings, launcher: &Launcher) -> Result<Sources, String> {
     match launcher {
         Launcher::Direct => certificates::read(settings, &|_| true).map_err(|error| error.to_string()),
         Launcher::Spawner(_) => take_certificates()

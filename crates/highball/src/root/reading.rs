@@ -2,7 +2,7 @@
 
 use crate::apps::puma;
 use crate::apps::source::is_given_as_object;
-use crate::certificates::{self, PemSources};
+use crate::certificates::{self, Sources};
 use crate::development::developer_key;
 use crate::output::complain;
 use crate::process::environment::variable;
@@ -42,7 +42,7 @@ const MOST_LEFT_OUT: usize = 10_000;
 static ROOTS_SECRET: OnceLock<[u8; SECRET_BYTES]> = OnceLock::new();
 
 /// The files of certificates, as a process of root's has read them last.
-static ROOTS_CERTIFICATES: Mutex<Option<Result<PemSources, String>>> = Mutex::new(None);
+static ROOTS_CERTIFICATES: Mutex<Option<Result<Sources, String>>> = Mutex::new(None);
 
 /// Processes of root's that wait for the file system of an application: its path, and the socket to the process.
 static WAITING: Mutex<Vec<(OsString, OwnedFd)>> = Mutex::new(Vec::new());
@@ -52,7 +52,7 @@ static WAITING: Mutex<Vec<(OsString, OwnedFd)>> = Mutex::new(Vec::new());
 enum Read {
     /// These settings, of a server; root's secret for developers' browsers, if one is needed and can be kept; the files of
     /// certificates, or what is wrong with them.
-    Settings(Box<Settings>, Option<[u8; SECRET_BYTES]>, Result<PemSources, String>),
+    Settings(Box<Settings>, Option<[u8; SECRET_BYTES]>, Result<Sources, String>),
     /// Something else.
     NoServer,
     /// What is wrong with it, and the exit code.
@@ -190,7 +190,7 @@ pub(crate) fn read_for_server(socket: OwnedFd) -> ExitCode {
             let pems = if certificates::are_needed(&settings) {
                 certificates::read(&settings, &may_look)
             } else {
-                Ok(PemSources::Files(Vec::new()))
+                Ok(Sources::none())
             };
             Read::Settings(settings, secret, pems.map_err(|error| error.to_string()))
         }
@@ -230,7 +230,7 @@ fn parsed<T: DeserializeOwned>(read: OwnedFd) -> io::Result<T> {
 }
 
 /// The files of the certificates, as they were read with the configuration; once.
-pub(super) fn take_certificates() -> Option<Result<PemSources, String>> {
+pub(super) fn take_certificates() -> Option<Result<Sources, String>> {
     ROOTS_CERTIFICATES.lock().unwrap_or_else(PoisonError::into_inner).take()
 }
 

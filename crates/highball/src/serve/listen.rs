@@ -154,7 +154,7 @@ fn none_is_named(settings: &Settings) -> Option<String> {
 fn checked_certificates(
     settings: &Settings,
     launcher: &Launcher,
-) -> Result<Option<certificates::CheckedCertificates>, Box<dyn Error>> {
+) -> Result<Option<certificates::Checked>, Box<dyn Error>> {
     if !certificates::are_needed(settings) {
         if settings.tls.redirect {
             return Err(

@@ -146,7 +146,7 @@ async fn change(server: &Common, new: Settings) {
 
 /// What the application is brought up from in a server that serves already. `None`: that failed, and was logged.
 async fn blueprint(limits: &Limits, app: &Arc<App>) -> Option<Box<AppBlueprint>> {
-    let geometry = geometry(limits, app.threads);
+    let geometry = geometry(limits, app);
     let of_app = Arc::clone(app);
     let look = spawn_blocking(move || mold_source(&of_app).map_err(|error| error.to_string()));
     let source = match timeout(READING_TIME, look).await {

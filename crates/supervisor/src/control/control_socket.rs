@@ -112,6 +112,7 @@ mod tests {
             development: true,
             early_hints: false,
             timeout_header: None,
+            client_certificates: false,
             slow_request_ms: None,
             sendfile: &[],
             fibers: false,

@@ -27,6 +27,8 @@ pub(crate) enum ToMold<'a> {
         early_hints: bool,
         /// The env key by which the application gets what is left of the time for its answer.
         timeout_header: Option<&'a str>,
+        /// Whether requests may come with the certificate of a client.
+        client_certificates: bool,
         /// From which time on a request is slow, and reported with where its time goes; `None`: none is.
         slow_request_ms: Option<u64>,
         /// The folders of files that the application may name in a header field.
@@ -217,6 +219,7 @@ mod tests {
             development: false,
             early_hints: true,
             timeout_header: None,
+            client_certificates: false,
             slow_request_ms: Some(2000),
             sendfile: &[SentFolder { prefix: None, folder: "storage".into() }],
             fibers: true,
@@ -226,7 +229,7 @@ mod tests {
         };
         assert_eq!(
             serde_json::to_string(&fork).unwrap(),
-            r#"{"type":"fork","worker":3,"log_format":"json","development":false,"early_hints":true,"timeout_header":null,"slow_request_ms":2000,"sendfile":[{"prefix":null,"folder":"storage"}],"fibers":true,"fiber_scheduler":null,"hub":"name/1/key","may_refork":true}"#
+            r#"{"type":"fork","worker":3,"log_format":"json","development":false,"early_hints":true,"timeout_header":null,"client_certificates":false,"slow_request_ms":2000,"sendfile":[{"prefix":null,"folder":"storage"}],"fibers":true,"fiber_scheduler":null,"hub":"name/1/key","may_refork":true}"#
         );
         let drain = serde_json::to_string(&ToWorker::Drain).unwrap();
         assert_eq!(drain, r#"{"type":"drain"}"#);

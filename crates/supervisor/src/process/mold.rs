@@ -150,6 +150,7 @@ impl MoldHandle {
             development: app.is_development(),
             early_hints: app.early_hints,
             timeout_header: app.timeout_header.as_deref(),
+            client_certificates: app.client_certificates.authorities.is_some(),
             slow_request_ms: app.slow_request.map(|time| time.as_millis() as u64),
             sendfile: &app.sendfile,
             fibers: !app.fibers.is_empty(),

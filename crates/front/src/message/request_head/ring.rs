@@ -267,6 +267,16 @@ pub fn append_mark_of_probe(block: &mut Vec<u8>) {
     append(block, |open| open.other(b"highball.probe", b"1"));
 }
 
+/// Adds the valid certificate that the client has shown, in PEM, or that it has shown none. No header field of a client's becomes an
+/// entry of these names, which begin without `HTTP_`.
+pub(crate) fn append_client_certificate(block: &mut Vec<u8>, certificate: Option<&str>) {
+    append(block, |open| {
+        let verified: &[u8] = if certificate.is_some() { b"SUCCESS" } else { b"NONE" };
+        open.other(b"SSL_CLIENT_VERIFY", verified);
+        certificate.iter().for_each(|pem| open.other(b"SSL_CLIENT_CERT", pem.as_bytes()));
+    });
+}
+
 /// Tells the worker that the front would hold the WebSocket that is asked for, or that there are too many.
 pub(crate) fn append_cable_offer(block: &mut Vec<u8>, offer: &[u8]) {
     append(block, |open| open.other(b"highball.cable_offer", offer));

@@ -21,11 +21,18 @@ use crate::request::{Decision, Flow, Routed, Transaction};
 /// application; the watch is then what is done with the answer.
 pub(in crate::request) fn answer(transaction: &mut Transaction, routed: Routed<'_>) -> Flow<Option<Watch>> {
     let app = routed.app;
-    // An application for its users alone has no answers for all.
-    if !app.has_cache() || app.basic_auth().is_some() || transaction.user.is_some() {
+    if !app.has_cache() || is_for_some_alone(transaction, routed) {
         return Continue(None);
     }
     look_up(transaction, routed)
+}
+
+/// Whether the application is for its users alone, or knows its clients by certificates: it has no answers for all then.
+fn is_for_some_alone(transaction: &Transaction, routed: Routed<'_>) -> bool {
+    let app = routed.app;
+    app.basic_auth().is_some()
+        || transaction.user.is_some()
+        || app.settings().client_certificates.are_asked_for()
 }
 
 #[inline(never)]

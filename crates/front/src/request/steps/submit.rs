@@ -11,8 +11,8 @@ use crate::message::conditions::Conditions;
 use crate::message::forwarded::is_about_sending;
 use crate::message::refusal::Refusal;
 use crate::message::request_head::{
-    append_cable_offer, append_field, known_key, patch_fiber, patch_limit, BodyFraming, Head, Method,
-    RequestHead, RingContext,
+    append_cable_offer, append_client_certificate, append_field, known_key, patch_fiber, patch_limit,
+    BodyFraming, Head, Method, RequestHead, RingContext,
 };
 use crate::message::request_id::RequestId;
 use crate::refusals::failure::path;
@@ -50,6 +50,10 @@ pub(in crate::request) fn prepare(transaction: &mut Transaction, routed: Routed<
     let context = ring_context(&settings.prefix, received_us, transaction, routed);
     head.encode_for_ring(text, &context, &mut inner.request.head);
     fill.iter().for_each(|fill| fill.add_conditions(&mut inner.request.head));
+    if settings.client_certificates.are_asked_for() {
+        let proof = arrived.client.peer.proof.as_ref();
+        append_client_certificate(&mut inner.request.head, proof.and_then(|proof| proof.certificate()));
+    }
     inner.response.assign_to(&app.reads, arrived.client.buffers(&app.buffers));
     inner.response.may_be_held_by(&app.hub);
     inner.request.kind = None;

@@ -229,11 +229,11 @@ impl Pem {
     }
 }
 
-const CUT_OFF: &str =
+pub(super) const CUT_OFF: &str =
     "it is damaged or cut off (an END line is missing, or the text before it is not base64); copy it again";
 
 /// What else a file contains, for people.
-fn kind_of(bytes: &[u8]) -> &'static str {
+pub(super) fn kind_of(bytes: &[u8]) -> &'static str {
     match () {
         () if has(bytes, b"PRIVATE KEY-----") => "a private key",
         () if has(bytes, b"-----BEGIN CERTIFICATE REQUEST") => {
@@ -254,30 +254,30 @@ fn has(bytes: &[u8], text: &[u8]) -> bool {
 
 /// The file, and whether all users can read it.
 fn read(path: &Path) -> Result<(Zeroizing<Vec<u8>>, bool), CertificateError> {
-    let failed = |error| CertificateError::Unreadable { file: path.into(), error };
-    let read = || {
-        // The configuration of root or of this process's user names it. A pipe or a device could block for ever.
-        #[allow(clippy::disallowed_methods)]
-        let opened =
-            std::fs::File::options().read(true).custom_flags(OFlags::NONBLOCK.bits() as i32).open(path);
-        let file = match opened {
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Err(OpenError::Busy.into()),
-            opened => opened?,
-        };
-        let found = file.metadata()?;
-        if !found.is_file() {
-            return Err(io::Error::other("it is not a regular file"));
-        }
-        if found.len() > MOST_BYTES {
-            return Err(io::Error::other("it is larger than 1 MB, which no certificate is"));
-        }
-        // With room for all of it at once: no copy of a key is left behind by growing.
-        let mut bytes = Zeroizing::new(Vec::with_capacity(MOST_BYTES as usize));
-        file.take(MOST_BYTES).read_to_end(&mut bytes)?;
-        let mode = std::os::unix::fs::PermissionsExt::mode(&found.permissions());
-        Ok((bytes, mode & 0o004 != 0))
+    read_file(path).map_err(|error| CertificateError::Unreadable { file: path.into(), error })
+}
+
+/// The same, without a reason in words.
+pub(super) fn read_file(path: &Path) -> io::Result<(Zeroizing<Vec<u8>>, bool)> {
+    // The configuration of root or of this process's user names it. A pipe or a device could block for ever.
+    #[allow(clippy::disallowed_methods)]
+    let opened = std::fs::File::options().read(true).custom_flags(OFlags::NONBLOCK.bits() as i32).open(path);
+    let file = match opened {
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Err(OpenError::Busy.into()),
+        opened => opened?,
     };
-    read().map_err(failed)
+    let found = file.metadata()?;
+    if !found.is_file() {
+        return Err(io::Error::other("it is not a regular file"));
+    }
+    if found.len() > MOST_BYTES {
+        return Err(io::Error::other("it is larger than 1 MB, which no certificate is"));
+    }
+    // With room for all of it at once: no copy of a key is left behind by growing.
+    let mut bytes = Zeroizing::new(Vec::with_capacity(MOST_BYTES as usize));
+    file.take(MOST_BYTES).read_to_end(&mut bytes)?;
+    let mode = std::os::unix::fs::PermissionsExt::mode(&found.permissions());
+    Ok((bytes, mode & 0o004 != 0))
 }
 
 /// What a check of a certificate says about its dates at this time. The check goes no further: no authority is trusted.

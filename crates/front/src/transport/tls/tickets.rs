@@ -5,19 +5,16 @@
 //! keys, without hearing from the old one again.
 
 use std::fmt;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-#[cfg(feature = "aws-lc")]
-use aws_lc_rs as primitives;
-#[cfg(not(feature = "aws-lc"))]
-use ring as primitives;
+use rustls::server::ProducesTickets;
+use zeroize::Zeroizing;
 
+use super::primitives;
 use primitives::aead::{Aad, LessSafeKey, Nonce, UnboundKey, AES_256_GCM, NONCE_LEN};
 use primitives::hkdf::{KeyType, Salt, HKDF_SHA256};
 use primitives::rand::{SecureRandom, SystemRandom};
-use rustls::server::ProducesTickets;
-use zeroize::Zeroizing;
 
 use crate::clock::since_1970;
 
@@ -35,6 +32,14 @@ type Bytes = Zeroizing<[u8; KEY_BYTES]>;
 
 /// The keys, for this time.
 pub(super) struct TicketKeys(Mutex<Keys>);
+
+/// Tickets for one purpose: no other purpose's ticket is opened. Those of sessions whose clients are asked for no certificate have
+/// an empty one.
+#[derive(Debug)]
+pub(super) struct Tickets {
+    pub(super) keys: Arc<TicketKeys>,
+    pub(super) purpose: Vec<u8>,
+}
 
 struct Keys {
     /// The period, counted from 1970, in which `current` seals.
@@ -91,23 +96,30 @@ impl Key {
     }
 
     /// Number of the period, nonce, sealed text with its tag.
-    fn seal(&self, number: u64, plain: &[u8]) -> Result<Vec<u8>, NoKeys> {
+    fn seal(&self, number: u64, purpose: &[u8], plain: &[u8]) -> Result<Vec<u8>, NoKeys> {
         let mut nonce = [0; NONCE_LEN];
         SystemRandom::new().fill(&mut nonce)?;
         let mut sealed = plain.to_vec();
         let number = number.to_be_bytes();
         self.key.seal_in_place_append_tag(
             Nonce::assume_unique_for_key(nonce),
-            Aad::from(number),
+            Aad::from([&number[..], purpose].concat()),
             &mut sealed,
         )?;
         Ok([&number[..], &nonce, &sealed].concat())
     }
 
-    fn open(&self, number: [u8; NUMBER_BYTES], nonce: [u8; NONCE_LEN], sealed: &[u8]) -> Option<Vec<u8>> {
+    fn open(
+        &self,
+        number: [u8; NUMBER_BYTES],
+        purpose: &[u8],
+        nonce: [u8; NONCE_LEN],
+        sealed: &[u8],
+    ) -> Option<Vec<u8>> {
         let mut opened = sealed.to_vec();
         let nonce = Nonce::assume_unique_for_key(nonce);
-        let length = self.key.open_in_place(nonce, Aad::from(number), &mut opened).ok()?.len();
+        let sealed_for = Aad::from([&number[..], purpose].concat());
+        let length = self.key.open_in_place(nonce, sealed_for, &mut opened).ok()?.len();
         opened.truncate(length);
         Some(opened)
     }
@@ -179,13 +191,13 @@ impl TicketKeys {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn seal_at(&self, number: u64, plain: &[u8]) -> Option<Vec<u8>> {
+    fn seal_at(&self, number: u64, purpose: &[u8], plain: &[u8]) -> Option<Vec<u8>> {
         let mut keys = self.keys();
         keys.advance(number).ok()?;
-        keys.current.seal(keys.number, plain).ok()
+        keys.current.seal(keys.number, purpose, plain).ok()
     }
 
-    fn open_at(&self, number: u64, ticket: &[u8]) -> Option<Vec<u8>> {
+    fn open_at(&self, number: u64, purpose: &[u8], ticket: &[u8]) -> Option<Vec<u8>> {
         let mut keys = self.keys();
         keys.advance(number).ok()?;
         let (sealed_in, rest) = ticket.split_first_chunk::<NUMBER_BYTES>()?;
@@ -196,7 +208,7 @@ impl TicketKeys {
             1 => keys.before.as_ref(),
             _ => None,
         };
-        key?.open(*sealed_in, *nonce, sealed)
+        key?.open(*sealed_in, purpose, *nonce, sealed)
     }
 }
 
@@ -213,7 +225,7 @@ fn bytes_of(text: &str) -> Option<Bytes> {
     Some(bytes)
 }
 
-impl ProducesTickets for TicketKeys {
+impl ProducesTickets for Tickets {
     fn enabled(&self) -> bool {
         true
     }
@@ -224,11 +236,11 @@ impl ProducesTickets for TicketKeys {
     }
 
     fn encrypt(&self, plain: &[u8]) -> Option<Vec<u8>> {
-        self.seal_at(period(), plain)
+        self.keys.seal_at(period(), &self.purpose, plain)
     }
 
     fn decrypt(&self, ticket: &[u8]) -> Option<Vec<u8>> {
-        self.open_at(period(), ticket)
+        self.keys.open_at(period(), &self.purpose, ticket)
     }
 }
 
@@ -236,50 +248,68 @@ impl ProducesTickets for TicketKeys {
 mod tests {
     use super::*;
 
+    const PURPOSE: &[u8] = b"clients of a site";
+
     #[test]
     fn a_ticket_is_opened_for_one_period_more() {
         let keys = TicketKeys::random().unwrap();
         let now = period();
-        let ticket = keys.seal_at(now, b"session").unwrap();
-        assert_ne!(keys.seal_at(now, b"session").unwrap(), ticket);
+        let ticket = keys.seal_at(now, PURPOSE, b"session").unwrap();
+        assert_ne!(keys.seal_at(now, PURPOSE, b"session").unwrap(), ticket);
         for number in [now, now + 1] {
-            assert_eq!(keys.open_at(number, &ticket).as_deref(), Some(&b"session"[..]));
+            assert_eq!(keys.open_at(number, PURPOSE, &ticket).as_deref(), Some(&b"session"[..]));
         }
-        assert_eq!(keys.open_at(now + 2, &ticket), None);
+        assert_eq!(keys.open_at(now + 2, PURPOSE, &ticket), None);
         // The clock was set back.
-        let later = keys.seal_at(now, b"session").unwrap();
-        assert!(keys.open_at(now, &later).is_some());
+        let later = keys.seal_at(now, PURPOSE, b"session").unwrap();
+        assert!(keys.open_at(now, PURPOSE, &later).is_some());
         // A long sleep.
         let after = now + 3 * MOST_PERIODS;
-        assert_eq!(keys.open_at(after, &later), None);
-        assert!(keys.open_at(after, &keys.seal_at(after, b"x").unwrap()).is_some());
+        assert_eq!(keys.open_at(after, PURPOSE, &later), None);
+        assert!(keys.open_at(after, PURPOSE, &keys.seal_at(after, PURPOSE, b"x").unwrap()).is_some());
     }
 
     #[test]
     fn what_was_changed_is_not_opened() {
         let keys = TicketKeys::random().unwrap();
         let now = period();
-        let ticket = keys.seal_at(now, b"session").unwrap();
+        let ticket = keys.seal_at(now, PURPOSE, b"session").unwrap();
         for index in 0..ticket.len() {
             let mut changed = ticket.clone();
             changed[index] ^= 1;
-            assert_eq!(keys.open_at(now, &changed), None, "byte {index}");
-            assert_eq!(keys.open_at(now, &ticket[..index]), None);
+            assert_eq!(keys.open_at(now, PURPOSE, &changed), None, "byte {index}");
+            assert_eq!(keys.open_at(now, PURPOSE, &ticket[..index]), None);
         }
-        assert_eq!(TicketKeys::random().unwrap().open_at(now, &ticket), None);
+        assert_eq!(TicketKeys::random().unwrap().open_at(now, PURPOSE, &ticket), None);
+    }
+
+    #[test]
+    fn a_ticket_is_opened_for_its_purpose_alone() {
+        let keys = TicketKeys::random().unwrap();
+        let now = period();
+        let (ticket, usual) = (keys.seal_at(now, PURPOSE, b"session"), keys.seal_at(now, b"", b"session"));
+        for (ticket, purpose, opens) in [
+            (&ticket, PURPOSE, true),
+            (&ticket, b"", false),
+            (&ticket, b"clients of another site", false),
+            (&usual, b"", true),
+            (&usual, PURPOSE, false),
+        ] {
+            assert_eq!(keys.open_at(now, purpose, ticket.as_ref().unwrap()).is_some(), opens);
+        }
     }
 
     #[test]
     fn the_next_server_has_the_same_keys_for_ever() {
         let keys = TicketKeys::random().unwrap();
         let now = period();
-        let first = keys.seal_at(now, b"first").unwrap();
-        let second = keys.seal_at(now + 1, b"second").unwrap();
+        let first = keys.seal_at(now, PURPOSE, b"first").unwrap();
+        let second = keys.seal_at(now + 1, PURPOSE, b"second").unwrap();
         let next = TicketKeys::inherited(&keys.text()).unwrap();
-        assert_eq!(next.open_at(now + 1, &first).as_deref(), Some(&b"first"[..]));
-        assert_eq!(next.open_at(now + 1, &second).as_deref(), Some(&b"second"[..]));
-        let third = next.seal_at(now + 2, b"third").unwrap();
-        assert_eq!(keys.open_at(now + 2, &third).as_deref(), Some(&b"third"[..]));
+        assert_eq!(next.open_at(now + 1, PURPOSE, &first).as_deref(), Some(&b"first"[..]));
+        assert_eq!(next.open_at(now + 1, PURPOSE, &second).as_deref(), Some(&b"second"[..]));
+        let third = next.seal_at(now + 2, PURPOSE, b"third").unwrap();
+        assert_eq!(keys.open_at(now + 2, PURPOSE, &third).as_deref(), Some(&b"third"[..]));
         for text in ["", "1", "x y", "1 00", &format!("1 {}", "g".repeat(64))] {
             assert!(TicketKeys::inherited(text).is_none(), "{text}");
         }
