@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require "etc"
+
 # Facts about processes, from the kernel: their children, their memory, their open files.
 module ProcessFacts
   module_function
