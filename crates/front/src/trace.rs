@@ -8,6 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use highball_config::Sampler;
 use highball_link::METHODS;
+use highball_secrets::Secrets;
 use highball_trace::{Attributes, Span, SpanId, SpanKind, SpanQueue, Spans, TraceId};
 
 use crate::access_log::CLIENT_LEFT;
@@ -112,43 +113,42 @@ impl Trace {
         self.draft.is_some()
     }
 
-    /// Notes what the head says; that it is for this target, if the sent one is not to be known. No text has the developer's key.
+    /// Notes what the head says; that it is for this target, if the sent one is not to be known. Secrets and the developer's key are
+    /// masked as on pages of errors: others than the application's owner read a collector's spans.
     pub(crate) fn describe(&mut self, head: Head<'_>, target: Option<&[u8]>, key: &DeveloperKey) {
         let Some(draft) = &mut self.draft else { return };
-        let (path, query) = match target {
-            None => (head.path(), head.query()),
-            Some(target) => {
-                let mut parts = target.splitn(2, |byte| *byte == b'?');
-                (parts.next().unwrap_or_default(), parts.next().unwrap_or_default())
-            }
-        };
         draft.method = Some(head.method);
-        let mut attributes = Attributes::default();
-        let mut add = |name: &str, text: &[u8]| {
-            let mut text = String::from_utf8_lossy(text).into_owned();
+        let secrets = Secrets::default();
+        let text = |bytes: &[u8]| {
+            let mut text = String::from_utf8_lossy(bytes).into_owned();
             key.mask(&mut text);
-            attributes.text(name, text.as_bytes());
+            text
         };
-        add("http.request.method", method_label(head.method).unwrap_or("_OTHER").as_bytes());
+        let mut attributes = Attributes::default();
+        let mut add = |name: &str, text: &str| attributes.text(name, text.as_bytes());
+        add("http.request.method", method_label(head.method).unwrap_or("_OTHER"));
         if head.method == Method::Other {
-            add("http.request.method_original", head.method_name());
+            add("http.request.method_original", &secrets.name(&text(head.method_name())));
         }
+        let own = || [head.path(), b"?", head.query()].concat();
+        let target = secrets.target(&text(&target.map_or_else(own, <[u8]>::to_vec)));
+        let (path, query) = target.split_once('?').unwrap_or((&target, ""));
         add("url.path", path);
         if !query.is_empty() {
             add("url.query", query);
         }
         if let Some(agent) = head.field(known_key::USER_AGENT) {
-            add("user_agent.original", agent);
+            add("user_agent.original", &secrets.masked(&text(agent)));
         }
         if let Some(name) = head.host_name() {
-            add("server.address", name);
+            add("server.address", &secrets.masked(&text(name)));
         }
         let version = match head.version {
             Version::Http10 => "1.0",
             Version::Http11 => "1.1",
             Version::Http2 => "2",
         };
-        add("network.protocol.version", version.as_bytes());
+        add("network.protocol.version", version);
         if let Some(port) = head.host().and_then(|host| host.port) {
             attributes.number("server.port", port.into());
         }
