@@ -1,7 +1,5 @@
 # frozen_string_literal: true
 
-# marks: debian13
-
 require_relative "../../support/blog_with_system_tests"
 require_relative "../../support/e2e_test"
 

@@ -1,7 +1,5 @@
 # frozen_string_literal: true
 
-# marks: debian13
-
 require_relative "../../support/e2e_test"
 
 # Frameworks that Debian does not package: applications as their generators make them, on fake gems that have only what

@@ -1,7 +1,5 @@
 # frozen_string_literal: true
 
-# marks: debian13
-
 require "zlib"
 require_relative "../../support/fastcgi_client"
 require_relative "../../support/http2_client"

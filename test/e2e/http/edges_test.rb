@@ -1,7 +1,5 @@
 # frozen_string_literal: true
 
-# marks: debian13
-
 require_relative "../../support/e2e_test"
 
 # Edge cases of what applications may do, against the whole server: none counts as a misbehaving worker, and none costs

@@ -1,7 +1,5 @@
 # frozen_string_literal: true
 
-# marks: debian13
-
 ENV["MT_CPU"] ||= "5" # its tests mostly wait
 
 require_relative "../../support/e2e_test"

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# marks: few, debian13 (it measures how soon answers come while workers are busy)
+# marks: few (it measures how soon answers come while workers are busy)
 
 require_relative "../../support/memory_report"
 

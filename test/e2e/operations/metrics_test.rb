@@ -1,7 +1,5 @@
 # frozen_string_literal: true
 
-# marks: debian13
-
 require_relative "../../support/upgrade_test_case"
 require_relative "../../support/admin"
 require_relative "../../support/load"

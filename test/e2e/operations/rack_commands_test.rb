@@ -1,7 +1,5 @@
 # frozen_string_literal: true
 
-# marks: debian13
-
 require_relative "../../support/e2e_test"
 
 # The commands of Rack and Rails that start Highball, and an application object that is given to Rack's handler.

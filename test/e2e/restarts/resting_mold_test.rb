@@ -1,7 +1,5 @@
 # frozen_string_literal: true
 
-# marks: debian13
-
 require_relative "../../support/refork_test_case"
 require_relative "../../support/load"
 

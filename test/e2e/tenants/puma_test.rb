@@ -1,7 +1,5 @@
 # frozen_string_literal: true
 
-# marks: debian13
-
 require_relative "../../support/tenant_config_test_case"
 
 # A tenant's config/puma.rb is Ruby: root does not evaluate it, and it decides nothing about the server.

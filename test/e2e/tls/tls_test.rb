@@ -1,7 +1,5 @@
 # frozen_string_literal: true
 
-# marks: debian13
-
 require_relative "../../support/tls_test_case"
 
 # HTTPS: what clients get, and what they cannot do to others.

@@ -1,7 +1,5 @@
 # frozen_string_literal: true
 
-# marks: debian13
-
 require_relative "../../support/e2e_test"
 
 # `highball doctor` says how many threads are right, by what requests of the running server do with their time.
