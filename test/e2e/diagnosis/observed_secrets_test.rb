@@ -13,7 +13,7 @@ class ObservedSecretsTest < TracesTestCase
 
   def test_secrets_of_requests_show_nowhere
     collector = start_collector
-    options = ["--otlp-endpoint", collector.endpoint, "--slow-request", "100ms", "--access-log", "none"]
+    options = ["--otlp-endpoint", collector.endpoint, "--slow-request", "200ms", "--access-log", "none"]
     server = serve(folder_with("config.ru" => SLEEPY), *options, threads: 16)
     profile = profile_while(server) { ask(server) }
     wait_for("the slow requests") { slow_requests(server).count { |one| one["state"] == "ended" } == TARGETS.length }
