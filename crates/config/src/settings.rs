@@ -112,6 +112,11 @@ impl Settings {
         of_server.chain(of_apps)
     }
 
+    /// The application with this id.
+    pub fn app(&self, id: AppId) -> Option<&Arc<App>> {
+        self.apps.iter().find(|app| app.id == id)
+    }
+
     /// Whether an application asks its clients for certificates.
     pub fn asks_clients(&self) -> bool {
         self.apps.iter().any(|app| app.client_certificates.are_asked_for())

@@ -26,7 +26,7 @@ impl Configuration {
 
     /// The application with this number, unless it was removed.
     pub(crate) fn app(&self, id: AppId) -> Option<Arc<App>> {
-        self.now().apps.iter().find(|app| app.id == id).map(Arc::clone)
+        self.now().app(id).map(Arc::clone)
     }
 
     /// Follows these settings from here on.

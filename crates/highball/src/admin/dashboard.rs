@@ -215,7 +215,7 @@ pub(super) async fn obey(sources: &Sources, request: &Request) -> Response {
 
 fn name_of(sources: &Sources, app: AppId) -> Option<String> {
     let settings = sources.configuration.now();
-    settings.apps.iter().find(|one| one.id == app).map(|app| app.name.clone())
+    settings.app(app).map(|app| app.name.clone())
 }
 
 /// What the dashboard does for operators.

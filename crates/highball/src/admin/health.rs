@@ -89,7 +89,7 @@ pub(super) fn why_not(is_stopping: bool, apps: &[AppHealth]) -> Option<String> {
 pub(super) fn apps(sources: &Sources, report: &FrontReport) -> Vec<AppHealth> {
     let settings = sources.configuration.now();
     let named = |load: &AppRequests| {
-        let app = settings.apps.iter().find(|app| app.id == load.app)?;
+        let app = settings.app(load.app)?;
         Some(AppHealth::of(app.name.clone(), load, settings.admin.stuck_after))
     };
     report.apps.iter().filter_map(named).collect()

@@ -43,7 +43,7 @@ pub(super) async fn metrics(sources: &Sources) -> Response {
     let settings = sources.configuration.now();
     let of_apps = supervisor.as_ref().map(|report| &*report.apps).unwrap_or_default();
     fn named<'a>(load: &'a AppRequests, settings: &Settings, of_apps: &'a [AppProcesses]) -> Option<App<'a>> {
-        let name = settings.apps.iter().find(|app| app.id == load.app)?.name.clone();
+        let name = settings.app(load.app)?.name.clone();
         let report = of_apps.iter().find(|report| report.id == load.app);
         let phase = report.map(|report| reports::phase(report, Some(load), settings.admin.stuck_after));
         Some(App { name, load, report, phase })

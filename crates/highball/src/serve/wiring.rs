@@ -247,7 +247,7 @@ impl ControlHandler {
         let mut requests: BTreeMap<AppId, AppRequests> =
             front.apps.into_iter().map(|requests| (requests.app, requests)).collect();
         let app = |processes: AppProcesses| {
-            let app = settings.apps.iter().find(|app| app.id == processes.id)?;
+            let app = settings.app(processes.id)?;
             let requests = requests.remove(&app.id);
             let phase = reports::phase(&processes, requests.as_ref(), settings.admin.stuck_after).to_owned();
             let processes = AppProcesses { phase, ..processes };

@@ -90,7 +90,7 @@ impl Observer {
         let settings = self.configuration.now();
         let limits = kernel_limits::of(&settings).await;
         let app = |load: &AppRequests| {
-            let app = settings.apps.iter().find(|app| app.id == load.app)?;
+            let app = settings.app(load.app)?;
             let report = reports.iter().find(|report| report.id == load.app);
             let requests = requests.iter().find(|requests| requests.app == load.app);
             let kernel_limits = limits.get(&app.id).cloned();
