@@ -2,7 +2,7 @@
 //!
 //! In reading order: this file (the life of a profile), [`sampling`] (one sample), [`stacks`] (where a thread is),
 //! [`recording`] (what is kept: names, and a tree of calls with weights), [`clocks`] (CPU time of threads),
-//! [`events`] (allocations, and garbage collection), [`gvl`] (threads that wait for the GVL).
+//! [`events`] (allocations), [`gvl`] (threads that wait for the GVL).
 //!
 //! A native thread asks the Ruby thread that runs, at each *tick*, to take the sample where it looks for interrupts. If no
 //! thread has done so by the next tick, because all wait or because native code holds the GVL, a Ruby thread of Highball
@@ -205,13 +205,10 @@ impl Session {
     fn run(&self, ruby: &Ruby) -> Result<(), Error> {
         let _gvl = if self.mode == Mode::Gvl { Some(GvlWatch::begin(ruby)?) } else { None };
         CURRENT.store(std::ptr::from_ref(self).cast_mut(), SeqCst);
-        let traced = match self.mode {
-            Mode::Allocations => Tracepoint::of_allocations(),
-            _ => Tracepoint::of_collections(),
-        };
+        let traced = (self.mode == Mode::Allocations).then(Tracepoint::begin).transpose();
         let sampled = traced.and_then(|tracepoint| {
             let sampled = self.take_samples(ruby);
-            tracepoint.end().and(sampled)
+            tracepoint.map_or(Ok(()), Tracepoint::end).and(sampled)
         });
         self.drain_allocations();
         // Another thread may be in the middle of a sample, if the application has changed methods that are called there.

@@ -1,14 +1,11 @@
-//! What Ruby reports by tracepoints: new objects, and garbage collection. In these, nothing of Ruby's may be used that
-//! allocates.
+//! New objects, which Ruby reports by a tracepoint. In it, nothing of Ruby's may be used that allocates.
 #![allow(unsafe_code)]
 
 use std::cell::{Cell, RefCell};
 use std::ffi::c_void;
-use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
 
 use magnus::Error;
 use rb_sys::VALUE;
-use rustix::thread::gettid;
 
 use super::stacks::MOST_FRAMES;
 use super::{current, Session};
@@ -18,35 +15,18 @@ pub(super) const ONE_OF: u64 = 509;
 /// Samples that wait until Ruby allows to learn the names.
 const PENDING: usize = 64;
 
-/// The kernel's number of the thread that collects garbage; 0: none does.
-static COLLECTOR: AtomicI32 = AtomicI32::new(0);
-
-/// The thread that collects garbage at this moment. Also used without the GVL.
-pub(super) fn collector() -> i32 {
-    COLLECTOR.load(Relaxed)
-}
-
-/// Ruby reports events until this is ended.
+/// Ruby reports new objects until this is ended.
 pub(super) struct Tracepoint(VALUE);
 
 impl Tracepoint {
-    pub(super) fn of_collections() -> Result<Self, Error> {
-        let events = rb_sys::RUBY_INTERNAL_EVENT_GC_ENTER | rb_sys::RUBY_INTERNAL_EVENT_GC_EXIT;
-        Tracepoint::begin(events, garbage_is_collected)
-    }
-
-    pub(super) fn of_allocations() -> Result<Self, Error> {
-        Tracepoint::begin(rb_sys::RUBY_INTERNAL_EVENT_NEWOBJ, object_is_made)
-    }
-
-    fn begin(events: u32, report: unsafe extern "C" fn(VALUE, *mut c_void)) -> Result<Self, Error> {
+    pub(super) fn begin() -> Result<Self, Error> {
         let make = || {
             // SAFETY: with the GVL held; the function lives as long as the process, and takes no data.
             unsafe {
                 let tracepoint = rb_sys::rb_tracepoint_new(
                     rb_sys::Qnil as VALUE,
-                    events,
-                    Some(report),
+                    rb_sys::RUBY_INTERNAL_EVENT_NEWOBJ,
+                    Some(object_is_made),
                     std::ptr::null_mut(),
                 );
                 rb_sys::rb_tracepoint_enable(tracepoint);
@@ -60,13 +40,6 @@ impl Tracepoint {
         // SAFETY: it was enabled by `begin`; the caller's stack keeps it alive.
         magnus::rb_sys::protect(|| unsafe { rb_sys::rb_tracepoint_disable(self.0) }).map(drop)
     }
-}
-
-unsafe extern "C" fn garbage_is_collected(tracepoint: VALUE, _: *mut c_void) {
-    // SAFETY: as Ruby's documentation has it for tracepoints of internal events.
-    let event = unsafe { rb_sys::rb_tracearg_event_flag(rb_sys::rb_tracearg_from_tracepoint(tracepoint)) };
-    let is_begun = event == rb_sys::RUBY_INTERNAL_EVENT_GC_ENTER;
-    COLLECTOR.store(if is_begun { gettid().as_raw_nonzero().get() } else { 0 }, Relaxed);
 }
 
 unsafe extern "C" fn object_is_made(_: VALUE, _: *mut c_void) {

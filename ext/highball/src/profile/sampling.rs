@@ -1,4 +1,5 @@
 //! One sample: what each thread does, and how much time that counts for.
+#![allow(unsafe_code)]
 
 use std::cell::RefMut;
 use std::collections::HashMap;
@@ -9,7 +10,6 @@ use rb_sys::VALUE;
 use rustix::thread::gettid;
 
 use super::clocks::{delayed_ns, now_ns};
-use super::events::collector;
 use super::gvl::waiting_since_ns;
 use super::recording::{Recording, GARBAGE_COLLECTION, ROOT};
 use super::{lock, Mode, Session, Ticks, INTERVAL};
@@ -23,8 +23,8 @@ const SOON_NS: u64 = 150_000;
 pub(super) struct Tick {
     at_ns: u64,
     clocks: Vec<Clock>,
-    /// The thread that collected garbage; 0: none did.
-    collector: i32,
+    /// Whether a thread collected garbage.
+    is_collecting: bool,
 }
 
 /// A thread at a tick.
@@ -69,7 +69,7 @@ impl Ticks {
         };
         let clocks: Vec<Clock> = threads.into_iter().filter_map(clock).collect();
         *before = clocks.iter().map(|clock| (clock.thread, clock.cpu_ns)).collect();
-        Tick { at_ns: now_ns(), clocks, collector: collector() }
+        Tick { at_ns: now_ns(), clocks, is_collecting: is_collecting() }
     }
 }
 
@@ -83,7 +83,7 @@ impl Session {
     /// Takes a sample without a tick.
     pub(super) fn sample_now(&self) {
         if self.mode != Mode::Allocations {
-            self.sample_of(&Tick { at_ns: now_ns(), clocks: Vec::new(), collector: 0 });
+            self.sample_of(&Tick { at_ns: now_ns(), clocks: Vec::new(), is_collecting: false });
         }
     }
 
@@ -95,6 +95,7 @@ impl Session {
         *lock(&self.ticks.threads) = threads.iter().map(|thread| thread.number).collect();
         let (now_ns, calling) = (now_ns(), gettid().as_raw_nonzero().get());
         let passed_ns = now_ns.saturating_sub(self.last_ns.replace(now_ns));
+        let collector = tick.is_collecting.then(|| self.collector(tick, &threads, calling)).flatten();
         for thread in &threads {
             let is_running = thread.number == calling;
             let weight = match self.mode {
@@ -107,7 +108,7 @@ impl Session {
                 Mode::Wall | Mode::Allocations => Some(passed_ns),
             };
             if let Some(weight) = weight {
-                self.sample_thread(thread, weight, tick, is_running);
+                self.sample_thread(thread, weight, collector == Some(thread.number), is_running);
             }
         }
         let alive = |number: &i32, _: &mut Known| threads.iter().any(|thread| thread.number == *number);
@@ -116,14 +117,28 @@ impl Session {
         self.is_sampling.set(false);
     }
 
+    /// The thread that collected garbage at the tick. It had the GVL, and most often it still has.
+    fn collector(&self, tick: &Tick, threads: &[Seen], calling: i32) -> Option<i32> {
+        if calling != self.sampler {
+            return Some(calling);
+        }
+        let computed = |thread: &&Seen| {
+            tick.clock_of(thread.number).map(|clock| thread.cpu_ns.saturating_sub(clock.cpu_ns))
+        };
+        threads
+            .iter()
+            .filter(|thread| thread.number != self.sampler)
+            .max_by_key(computed)
+            .map(|thread| thread.number)
+    }
+
     /// Where this thread is counts for this weight. A thread that has had no CPU time since the last sample is where it was.
-    fn sample_thread(&self, thread: &Seen, weight: u64, tick: &Tick, is_running: bool) {
+    fn sample_thread(&self, thread: &Seen, weight: u64, is_collecting: bool, is_running: bool) {
         let known = self.known.borrow().get(&thread.number).copied();
         let known = known.filter(|known| known.cpu_ns == thread.cpu_ns && !is_running);
         let node = match known {
             Some(known) => known.node,
             None => {
-                let is_collecting = tick.collector == thread.number;
                 let Ok(node) = self.node_of(thread, is_collecting, is_running) else { return };
                 // The next sample is not to find a collection there, which has ended.
                 if !is_collecting {
@@ -163,6 +178,14 @@ impl Session {
         let node = recording.node(&frames);
         Ok((node != ROOT).then_some(node))
     }
+}
+
+/// Whether garbage is collected at this moment; also without the GVL. (Ruby's events would say which thread does it. But on Ruby 3.1
+/// every new object takes longer while anything waits for them.)
+fn is_collecting() -> bool {
+    // SAFETY: Ruby's function reads a flag, of an object that lives as long as Ruby does, which is longer than the threads of a profile.
+    // The flag may change meanwhile: the answer is as good as one a moment before or after.
+    unsafe { rb_sys::rb_during_gc() != 0 }
 }
 
 /// The time that counts for a thread that computed at the tick; `None`: it did not.
