@@ -21,7 +21,7 @@ use crate::options::{options, Opt, SECTIONS};
 use crate::profile::{ProfileFormat, ProfileMode, ProfileOptions};
 use crate::spelling::did_you_mean;
 use crate::value;
-use crate::{AppSelector, Display, Invocation, MaintenanceSwitch, Selector, StatusForm};
+use crate::{AppSelector, Display, Invocation, MaintenanceSwitch, RolloutOrder, Selector, StatusForm};
 
 /// The programs that `highball config` writes for.
 pub const PROGRAMS: [&str; 9] =
@@ -93,6 +93,7 @@ fn other(name: &str, matches: &ArgMatches) -> Invocation {
     let selector = || selector(matches);
     match name {
         "restart" => Invocation::Restart { selector: selector() },
+        "rollout" => Invocation::Rollout { order: rollout_order(matches), selector: selector() },
         "refork" => Invocation::Refork { selector: selector() },
         "upgrade" => Invocation::Upgrade { selector: selector() },
         "maintenance" => Invocation::Maintenance { switch: switch(matches), selector: selector() },
@@ -155,6 +156,7 @@ pub fn command() -> clap::Command {
         .subcommand(with_selector_args(
             clap::Command::new("restart").about("Load new code without dropping requests (rolling restart)"),
         ))
+        .subcommand(rollout())
         .subcommand(with_selector_args(clap::Command::new("refork").about(
             "Fork all workers again from a warm one, so that they share more memory",
         )))
@@ -305,6 +307,25 @@ fn asked_profile(matches: &ArgMatches) -> ProfileOptions {
         output: matches.get_one::<PathBuf>("output").cloned(),
         format: text("format").map(ProfileFormat::named),
     }
+}
+
+fn rollout() -> clap::Command {
+    let order = Arg::new("SHARE")
+        .required(true)
+        .value_parser(|text: &str| text.parse::<RolloutOrder>())
+        .help("Share of the visitors, such as 5% or 0.5%; 100% for all; `undo` to go back");
+    let command = clap::Command::new("rollout")
+        .about("Give a share of the visitors the new code, then more of them, or go back")
+        .long_about(
+            "Give a share of the visitors the new code, beside the old version. A larger share adds visitors, 100% finishes the \
+             restart, and `undo` gives all of them the old version again. A cookie keeps visitors with their version",
+        )
+        .arg(order);
+    with_selector_args(command)
+}
+
+fn rollout_order(matches: &ArgMatches) -> RolloutOrder {
+    *matches.get_one::<RolloutOrder>("SHARE").expect("clap requires it")
 }
 
 fn maintenance() -> clap::Command {

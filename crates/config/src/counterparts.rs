@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::spelling::did_you_mean;
 
 /// The names of all commands.
-pub const COMMANDS: [&str; 14] = [
+pub const COMMANDS: [&str; 15] = [
     "serve",
     "doctor",
     "config",
@@ -14,6 +14,7 @@ pub const COMMANDS: [&str; 14] = [
     "top",
     "profile",
     "restart",
+    "rollout",
     "refork",
     "upgrade",
     "maintenance",

@@ -28,11 +28,10 @@ pub(crate) const FIRST: [&str; 10] = [
 /// Where the texts of options and examples begin.
 const COLUMN: usize = 26;
 
-const EXAMPLES: [(&str, &str); 5] = [
+const EXAMPLES: [(&str, &str); 4] = [
     ("highball", "serve the app in this folder at http://127.0.0.1:3000"),
     ("highball -e production -p 8080 /srv/blog", "serve it in production, on all addresses"),
     ("highball doctor", "boot the app once and list its problems"),
-    ("highball restart /srv/blog", "load new code without dropping requests"),
     ("highball config systemd /srv/blog", "print a unit for systemd"),
 ];
 

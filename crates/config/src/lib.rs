@@ -54,6 +54,7 @@ mod redirects;
 mod resolve;
 mod response_headers;
 mod restriction;
+mod rollout;
 mod root_table;
 mod ruby_table;
 pub mod settings;
@@ -86,6 +87,7 @@ pub use pool::PoolRange;
 pub use profile::{ProfileFormat, ProfileMode, ProfileOptions};
 pub use puma::{AskRuby, PumaAnswer, PumaQuestion};
 pub use restriction::{check_variables, restrictions};
+pub use rollout::{RolloutOrder, VisitorShare};
 pub use root_table::{asks_to_serve, root_table, RootTable, TableApp};
 pub use ruby_table::ruby_table;
 pub use settings::{
@@ -147,6 +149,13 @@ pub enum Invocation {
     },
     /// Replace the processes of a running instance's application, one after the other.
     Restart {
+        /// Which instance.
+        selector: Selector,
+    },
+    /// Give a share of the visitors a new version of a running instance's application.
+    Rollout {
+        /// Which share.
+        order: RolloutOrder,
         /// Which instance.
         selector: Selector,
     },

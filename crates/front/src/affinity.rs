@@ -74,6 +74,11 @@ impl Affinity {
         }
     }
 
+    /// Whether the application names sessions by a header field.
+    pub(crate) fn has_field(&self) -> bool {
+        self.field.is_some()
+    }
+
     /// Returns the header field by which the application names sessions.
     pub(crate) fn field(&self) -> Option<Rc<str>> {
         self.field.clone()

@@ -160,6 +160,11 @@ impl AppCache {
         lookup
     }
 
+    /// What is done with the answer to a request that goes to the application in any case.
+    pub(crate) fn pass(self: &Rc<Self>, asking: &Asking<'_>) -> Watch {
+        Question::of(asking).map_or_else(|watch| self.watched(watch), |_| Watch::Pass("bypass"))
+    }
+
     fn watched(self: &Rc<Self>, watch: question::NotAsked) -> Watch {
         match watch {
             question::NotAsked::Pass(why) => Watch::Pass(why),

@@ -42,6 +42,7 @@ use crate::clock::{now_us, Seldom};
 use crate::exchange::{Body, Exchange, Place};
 use crate::message::refusal::Refusal;
 use crate::refusals::failure::received_us;
+use crate::rollout::VisitorRule;
 pub(crate) use events::AppEvents;
 use generations::Generations;
 use stall::LoopTime;
@@ -60,6 +61,8 @@ const RETRY_AFTER_SECONDS: u32 = 1;
 pub(crate) struct Dispatcher {
     workers: Vec<Worker>,
     generations: Generations,
+    /// Which version visitors get, while a rollout is under way; and the generation before it.
+    rollout: Option<(VisitorRule, u32)>,
     queue: VecDeque<Rc<Exchange>>,
     queue_limit: usize,
     /// Sessions that stay with their workers.
@@ -99,6 +102,7 @@ impl Dispatcher {
         Dispatcher {
             workers: Vec::new(),
             generations: Generations::default(),
+            rollout: None,
             queue: VecDeque::new(),
             queue_limit: app.limits.queue,
             affinity: Affinity::new(app.affinity.as_ref()),

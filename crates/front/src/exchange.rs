@@ -63,6 +63,8 @@ pub(crate) struct Request {
     pub(crate) on_fiber: bool,
     /// The session that it belongs to, where those stay with their workers.
     pub(crate) session: Option<Session>,
+    /// The number of its visitor, in a rollout.
+    pub(crate) visitor: Option<u16>,
     /// Its head as it was received, if it may turn out to be for a file: where those are is known when the application
     /// has booted. Empty otherwise.
     pub(crate) received: Vec<u8>,

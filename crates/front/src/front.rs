@@ -148,7 +148,9 @@ fn obey_for(app: &Rc<AppState>, command: AppCommand, shared: &Rc<Shared>) {
             app.served();
             app.dispatcher.borrow_mut().admit_canary(worker);
         }
-        AppCommand::WithdrawGeneration { generation } => app.dispatcher.borrow_mut().withdraw(generation),
+        AppCommand::WithdrawGeneration { generation } => app.withdraw(generation),
+        AppCommand::Rollout(rollout) => app.set_rollout(&rollout),
+        AppCommand::EndRollout => app.end_rollout(),
         AppCommand::NameWarmWorker { requests } => app.dispatcher.borrow_mut().name_warm_worker(requests),
         AppCommand::CrashLoop { is_on } => app.dispatcher.borrow_mut().is_crashing = is_on,
         AppCommand::SignOfLife { worker, answers, is_stopped } => {

@@ -22,6 +22,7 @@
 //! - `trace`: spans of requests, for a collector; `random`: bytes for ids;
 //! - `running`: the requests that are under way, for operators;
 //! - `access_log`; [`line_buffer`], which any log can use;
+//! - `rollout`: which version a visitor gets while two serve;
 //! - `canary`: the requests that a worker of a new release has to answer before clients reach it;
 //! - `succession`: what the fronts of two processes tell each other in a hot restart;
 //! - `front`, `turn`, `shared`, `clock`, `heap`, [`http_syntax`]: the event loop, and what all of it stands on.
@@ -64,6 +65,7 @@ mod rate_limit;
 pub mod refusals;
 mod request;
 mod response_headers;
+mod rollout;
 pub mod route;
 mod running;
 mod shared;

@@ -86,6 +86,7 @@ fn main() -> ExitCode {
             done(commands::status(form, check, &selector))
         }
         Ok(Invocation::Restart { selector }) => done(commands::restart(&selector)),
+        Ok(Invocation::Rollout { order, selector }) => done(commands::rollout(order, &selector)),
         Ok(Invocation::Refork { selector }) => done(commands::refork(&selector)),
         Ok(Invocation::Upgrade { selector }) => done(commands::upgrade(&selector)),
         Ok(Invocation::Maintenance { switch, selector }) => done(commands::maintenance(&switch, &selector)),

@@ -138,6 +138,17 @@ pub struct Figures {
     pub workers_crashed: u64,
 }
 
+/// What is counted of one version's requests during a rollout.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct VersionFigures {
+    /// Requests for its workers.
+    pub requests: u64,
+    /// Requests that were answered with a status of 500 or more.
+    pub errors: u64,
+    /// Time from the request's head to the first byte of the answer.
+    pub first_byte_time: Times,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -34,21 +34,21 @@ mod to_supervisor;
 
 pub use boot::{AssetDigest, AssetPipeline, Assets, Booted, Finding, PlainAsset, RubyRuntime, Tuning};
 pub use diagnosis::{Diagnosis, Excerpt, FailedRequest};
-pub use figures::{Figures, RequestCounts, Times, METHODS};
+pub use figures::{Figures, RequestCounts, Times, VersionFigures, METHODS};
 pub use hub_address::{HubAddress, HubSequence, HUB_SECRET_BYTES};
 pub use kernel_limits::{KernelLimitsReport, CPU_MAX, MEMORY_MAX};
 pub use maintenance::{MaintenanceNotice, NOTICE_BYTES};
 pub use report::{
     AppProcesses, AppReport, AppRequests, Availability, CacheReport, CertificateReport, CompanionProcess,
     CrashLoopReport, DomainReport, FrontReport, HubReport, MachineMemory, MaintenanceReport, MemoryReport,
-    MoldReport, OverrunReport, ReforkReport, RequestTimesReport, RestartCount, RestartReport,
+    MoldReport, OverrunReport, ReforkReport, RequestTimesReport, RestartCount, RestartReport, RolloutReport,
     ServerProcesses, ServerReport, ServerRequests, SessionsReport, SizingReport, SupervisorReport, TlsReport,
-    TracesReport, UpgradeReport, WorkerProcess, WorkerReport, WorkerRequests,
+    TracesReport, UpgradeReport, VersionReport, WorkerProcess, WorkerReport, WorkerRequests,
 };
 pub use request_failure::{FailureCause, QueueLoad, RawRequest, RequestFailure};
 pub use ruby::{Call, RubyError, RubyHeap, ThreadPlace};
 pub use running::{RequestStage, RunningRequest, RunningRequests};
 pub use slow_request::{SlowKind, SlowPartReport, SlowRequestReport};
 pub use step::Step;
-pub use to_front::{AppCommand, FrontCommand, NewWorker};
+pub use to_front::{AppCommand, FrontCommand, NewWorker, Rollout};
 pub use to_supervisor::{FrontAppEvent, FrontEvent, Overrun, ReportedLoad};

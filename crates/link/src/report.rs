@@ -6,7 +6,7 @@
 
 use crate::boot::RubyRuntime;
 use crate::diagnosis::Diagnosis;
-use crate::figures::{Figures, RequestCounts};
+use crate::figures::{Figures, RequestCounts, Times, VersionFigures};
 use crate::kernel_limits::KernelLimitsReport;
 use crate::slow_request::SlowRequestReport;
 use highball_config::AppId;
@@ -182,6 +182,9 @@ pub struct AppRequests {
     /// Requests of sessions that stay with their workers, if they do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sessions: Option<SessionsReport>,
+    /// Its rollout, if one is under way.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rollout: Option<RolloutReport>,
     /// How its workers' threads have spent their time with requests.
     #[serde(default)]
     pub request_times: RequestTimesReport,
@@ -221,6 +224,55 @@ pub struct MaintenanceReport {
     pub allow: Vec<String>,
     /// What is wrong with the file, if something is.
     pub problem: Option<String>,
+}
+
+/// A rollout that is under way: some visitors get the new version, the others the old one.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct RolloutReport {
+    /// The number of the new version.
+    pub generation: u32,
+    /// Its share of the visitors, in percent.
+    pub share_percent: f64,
+    /// Whether all other visitors get the old version: not while the new one takes its place.
+    pub holds: bool,
+    /// Requests of visitors of the old version since the rollout began.
+    pub old: VersionReport,
+    /// Requests of visitors of the new version since then.
+    pub new: VersionReport,
+}
+
+/// The requests of one version in a rollout.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct VersionReport {
+    /// Requests for its workers.
+    pub requests: u64,
+    /// Requests that were answered with a status of 500 or more.
+    pub errors: u64,
+    /// Half of the answers began within this time, in milliseconds. None before the first answer.
+    pub p50_ms: Option<f64>,
+    /// 99% of them did.
+    pub p99_ms: Option<f64>,
+    /// The same, in full.
+    #[serde(skip)]
+    pub figures: VersionFigures,
+}
+
+impl From<&VersionFigures> for VersionReport {
+    fn from(figures: &VersionFigures) -> VersionReport {
+        // A time that is beyond all limits is reported as the largest one.
+        let most = Duration::from_secs(66);
+        let quantile = |share| {
+            let time = figures.first_byte_time.quantile_since(&Times::default(), share)?;
+            Some(time.min(most).as_secs_f64() * 1000.0)
+        };
+        VersionReport {
+            requests: figures.requests,
+            errors: figures.errors,
+            p50_ms: quantile(0.5),
+            p99_ms: quantile(0.99),
+            figures: figures.clone(),
+        }
+    }
 }
 
 /// The processes of an application.
@@ -622,9 +674,9 @@ pub struct OverrunReport {
 pub struct RestartReport {
     /// The number of the version that it brings.
     pub generation: u32,
-    /// `highball restart`, `USR1` or `tmp/restart.txt`.
+    /// `highball restart`, `highball rollout`, `USR1` or `tmp/restart.txt`.
     pub asked_by: String,
-    /// `queued`, `booting`, `probing`, `rolling`, `undoing`, `done` or `failed`.
+    /// `queued`, `booting`, `probing`, `holding`, `rolling`, `undoing`, `done`, `failed` or `undone`.
     pub state: String,
     /// How long it has taken, in seconds.
     pub seconds: f64,
@@ -640,9 +692,9 @@ pub struct RestartReport {
 /// Restarts of one kind that have ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RestartCount {
-    /// `command`, `signal`, `configuration`, `file` or `change`.
+    /// `command`, `signal`, `configuration`, `file`, `change` or `rollout`.
     pub asked_by: &'static str,
-    /// `done` or `failed`.
+    /// `done`, `failed` or `undone`.
     pub outcome: &'static str,
     /// Their number.
     pub count: u64,

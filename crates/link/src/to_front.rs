@@ -63,8 +63,14 @@ pub enum AppCommand<R = FrontRing> {
     AddCanary(NewWorker<R>),
     /// A canary may get requests of clients.
     AdmitCanary { worker: u32 },
-    /// The newest generation is taken back: the one before it may answer connections that this one has answered.
+    /// The newest generation is taken back, and with it its rollout: the one before it may answer connections and visitors that this
+    /// one has answered.
     WithdrawGeneration { generation: u32 },
+    /// A rollout is under way: which visitors the newest generation is for. Sent before its first worker is admitted, and again
+    /// whenever that changes.
+    Rollout(Rollout),
+    /// The rollout has ended with the new version: any worker is for any visitor.
+    EndRollout,
     /// A crash loop begins or ends (`is_on`): workers die soon after they were started.
     CrashLoop { is_on: bool },
     /// What was seen of a worker: whether it answers questions, and whether a signal has stopped its process. Repeated while
@@ -79,6 +85,20 @@ pub enum AppCommand<R = FrontRing> {
     /// A worker is dead, or serves no more: fail or repeat its requests. `killed`: on purpose; requests that a retiring worker
     /// has begun are not repeated.
     RemoveWorker { worker: u32, killed: bool },
+}
+
+/// Which visitors the new version is for, beside the served one.
+#[derive(Debug, Clone)]
+pub struct Rollout {
+    /// The new version.
+    pub generation: u32,
+    /// Its share of the visitors, in thousandths: each visitor has a number below 1000, and visitors with smaller numbers than this
+    /// get the new version.
+    pub thousandths: u16,
+    /// Whether all other visitors get the old version. Otherwise they get any: the new version takes the place of the old one.
+    pub is_held: bool,
+    /// What the new version reported once it was booted, with its static files.
+    pub app: Arc<Booted>,
 }
 
 /// A worker that waits for requests.
@@ -108,6 +128,8 @@ impl<R> AppCommand<R> {
             AppCommand::Abandon => AppCommand::Abandon,
             AppCommand::AdmitCanary { worker } => AppCommand::AdmitCanary { worker },
             AppCommand::WithdrawGeneration { generation } => AppCommand::WithdrawGeneration { generation },
+            AppCommand::Rollout(rollout) => AppCommand::Rollout(rollout),
+            AppCommand::EndRollout => AppCommand::EndRollout,
             AppCommand::CrashLoop { is_on } => AppCommand::CrashLoop { is_on },
             AppCommand::SignOfLife { worker, answers, is_stopped } => {
                 AppCommand::SignOfLife { worker, answers, is_stopped }

@@ -63,7 +63,7 @@ pub use upgrade::pid_proxy::PidProxy;
 pub use upgrade::predecessor::Predecessor;
 pub use upgrade::successor::{TicketKeys, UpgradeContext};
 
-use highball_config::AppId;
+use highball_config::{AppId, RolloutOrder};
 use highball_link::{FrontCommand, FrontEvent, SlowRequestReport, SupervisorReport};
 use tokio::sync::oneshot;
 
@@ -142,4 +142,6 @@ pub enum AppOrder {
     Refork(oneshot::Sender<Result<u32, String>>),
     /// Restart. The answer is the number of the generation that this will bring, or why it cannot be done.
     Restart(oneshot::Sender<Result<u32, String>>),
+    /// Begin a rollout, raise its share, or undo it. The answer is the number of its generation, or why it cannot be done.
+    Rollout(RolloutOrder, oneshot::Sender<Result<u32, String>>),
 }

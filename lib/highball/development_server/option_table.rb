@@ -6,7 +6,7 @@ module Highball
   module DevelopmentServer
     # The commands of `highball`.
     COMMANDS = %w[
-      serve doctor config init status top profile restart refork upgrade maintenance stop memory bench
+      serve doctor config init status top profile restart rollout refork upgrade maintenance stop memory bench
     ].freeze
 
     # The options by name. flag: the value may be left out; list: variables separate values by commas.

@@ -64,7 +64,7 @@ class MetricsTest < UpgradeTestCase
     failed = %w[signal command].map { |by| %(highball_restarts_total{app="blog",asked_by="#{by}",outcome="failed"}) }
     wait_for("the other one") { metrics.fetch(failed.first) == 1 }
     counts = metrics.select { |series, _| series.start_with?("highball_restarts_total") }
-    assert_equal [[1, 1], 2, 10], [counts.values_at(*failed), counts.values.sum, counts.length]
+    assert_equal [[1, 1], 2, 13], [counts.values_at(*failed), counts.values.sum, counts.length]
   end
 
   def test_what_is_shed_and_who_waits

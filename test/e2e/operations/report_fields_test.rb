@@ -31,7 +31,7 @@ class ReportFieldsTest < E2ETest
     @server = serve(folder, "--cache", "8m", "--memory-limit", "400m", "--with", "jobs=sleep 600", *admin, workers: 2)
     wait_for("its process") { @server.status["processes"].first["memory_bytes"] }
     3.times { @server.get("/") }
-    %w[restart refork].each { |command| command_output(@server, command) }
+    [%w[restart], %w[refork], %w[rollout 50%]].each { |command| command_output(@server, *command) }
   end
 
   # The path of each field, once: "apps[].workers[].pid".

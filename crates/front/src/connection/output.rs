@@ -200,6 +200,10 @@ impl Connection {
             true => timing::server_timing(request.exchange.borrow().moments),
             false => Vec::new(),
         };
+        let visitor = request.visitor.and_then(|visitor| {
+            let app = request.visit.as_ref().filter(|_| request.exchange.borrow().moments.worker > 0)?;
+            visitor.cookie_line(lines, &app.settings().prefix, client.peer.is_tls)
+        });
         let lines = &[
             lines,
             hsts.unwrap_or_default(),
@@ -207,6 +211,7 @@ impl Connection {
             request.quota_fields.as_deref().unwrap_or_default().as_bytes(),
             &timing,
             cookie.as_deref().unwrap_or_default(),
+            visitor.as_deref().unwrap_or_default(),
         ];
         match &request.header_changes {
             None => self.protocol.write_head(head, lines, &shared.date, &mut output.bytes),

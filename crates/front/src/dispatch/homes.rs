@@ -6,6 +6,7 @@
 
 use std::rc::Rc;
 
+use super::generations::Allowed;
 use super::placing::Placing;
 use super::worker::{DispatchState, Worker};
 use super::Dispatcher;
@@ -31,10 +32,15 @@ impl Worker {
 }
 
 impl Dispatcher {
-    /// Returns the worker of this session, if it still gets requests.
-    pub(super) fn home_of(&mut self, session: Session) -> Option<usize> {
+    /// Returns the worker of this session, if it still gets requests. In a rollout, it has to be of an allowed generation; but
+    /// programs whose sessions have header fields keep no cookies, and stay with their workers.
+    pub(super) fn home_of(&mut self, session: Session, allowed: Allowed) -> Option<usize> {
+        let any = self.affinity.has_field();
         let serves = |workers: &[Worker], number: u32| {
-            let serving = |worker: &Worker| worker.number == number && worker.state == DispatchState::Serving;
+            let serving = |worker: &Worker| {
+                let may = any || allowed.has(worker.generation);
+                worker.number == number && may && worker.state == DispatchState::Serving
+            };
             workers.iter().position(serving)
         };
         let named = session.named.and_then(|number| serves(&self.workers, number));
@@ -45,7 +51,8 @@ impl Dispatcher {
     /// `Some(false)`: the queue has no room.
     pub(super) fn submit_at_home(&mut self, exchange: &Rc<Exchange>) -> Option<bool> {
         let session = exchange.borrow().request.session?;
-        let home = self.home_of(session);
+        let allowed = self.allowed(&exchange.borrow());
+        let home = self.home_of(session, allowed);
         let counts = &mut self.affinity.counts;
         match home {
             Some(_) => counts.kept += 1,
@@ -87,8 +94,11 @@ impl Dispatcher {
     /// Moves a request that waits in the common queue to the queue of its session's worker, if it has one by now.
     pub(super) fn take_home(&mut self, at: usize) -> bool {
         let Some(exchange) = self.queue.get(at).map(Rc::clone) else { return false };
-        let session = exchange.borrow().request.session;
-        let Some(index) = session.and_then(|session| self.home_of(session)) else { return false };
+        let (session, allowed) = {
+            let inner = exchange.borrow();
+            (inner.request.session, self.allowed(&inner))
+        };
+        let Some(index) = session.and_then(|session| self.home_of(session, allowed)) else { return false };
         self.queue.remove(at);
         self.workers[index].own.push_back(exchange);
         true
@@ -123,14 +133,14 @@ impl Dispatcher {
     pub(super) fn choose_worker_for_session(
         &self,
         exchange: &Exchange,
-        oldest: u32,
+        allowed: Allowed,
         stays: bool,
     ) -> Option<usize> {
         let order = |worker: &Worker| {
             let goes = worker.generation != self.generations.newest;
             (worker.is_suspect(), worker.rank(), goes, worker.in_flight, worker.got_session)
         };
-        let least_busy = |look_ahead| self.first_with_room(exchange, oldest, look_ahead, order);
+        let least_busy = |look_ahead| self.first_with_room(exchange, allowed, look_ahead, order);
         least_busy(false).or_else(|| if stays || exchange.is_bound() { None } else { least_busy(true) })
     }
 

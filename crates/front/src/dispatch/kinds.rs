@@ -7,6 +7,7 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
+use super::generations::Allowed;
 use super::placing::Placing;
 use super::worker::Worker;
 use super::Dispatcher;
@@ -24,7 +25,7 @@ const MOST_LOOKED_AT: usize = 1024;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct About {
     kind: u64,
-    oldest: u32,
+    allowed: Allowed,
     stays: bool,
 }
 
@@ -116,8 +117,7 @@ impl Dispatcher {
     fn about(&self, exchange: &Exchange) -> About {
         let kind = exchange.kind();
         let inner = exchange.borrow();
-        let oldest = self.generations.oldest_after(inner.generation);
-        About { kind, oldest, stays: inner.request.stays() }
+        About { kind, allowed: self.allowed(&inner), stays: inner.request.stays() }
     }
 
     fn choose_reserved(&self, exchange: &Exchange, about: About) -> Chosen {
@@ -127,7 +127,7 @@ impl Dispatcher {
         if exchange.is_bound() {
             return Chosen::Waits; // it goes to the worker of its session
         }
-        self.choose_worker(exchange, about.oldest, about.stays).map_or(Chosen::Waits, Chosen::Worker)
+        self.choose_worker(exchange, about.allowed, about.stays).map_or(Chosen::Waits, Chosen::Worker)
     }
 
     fn place_from_queue(&mut self, index: usize, exchange: &Rc<Exchange>) -> bool {

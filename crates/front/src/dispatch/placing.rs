@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use highball_link::FrontAppEvent;
 
+use super::generations::Allowed;
 use super::worker::{DispatchState, Worker};
 use super::{fail, Dispatcher};
 use crate::clock::now_us;
@@ -53,9 +54,10 @@ impl Dispatcher {
     fn place_queue(&mut self) {
         let mut at = 0;
         let mut full_from = u32::MAX; // for these generations and later ones there is no room
+        let mut is_old_full = false; // there is none in a rollout's old version
         while let Some(exchange) = self.queue.get(at) {
             let inner = exchange.borrow();
-            let oldest = self.generations.oldest_after(inner.generation);
+            let allowed = self.allowed(&inner);
             let stays = inner.request.stays();
             let is_for_web_socket = inner.request.is_for_web_socket;
             let has_session = inner.request.session.is_some();
@@ -63,24 +65,26 @@ impl Dispatcher {
             if has_session && self.take_home(at) {
                 continue;
             }
-            if oldest >= full_from {
+            if allowed.oldest >= full_from || (is_old_full && allowed.is_of_old()) {
                 at += 1;
                 continue;
             }
             let Some(exchange) = self.queue.get(at).map(Rc::clone) else { return };
             let chosen = match is_for_web_socket && !stays {
-                _ if has_session => self.choose_worker_for_session(&exchange, oldest, stays),
-                true => self.choose_worker_for_web_socket(&exchange, oldest),
-                false => self.choose_worker(&exchange, oldest, stays),
+                _ if has_session => self.choose_worker_for_session(&exchange, allowed, stays),
+                true => self.choose_worker_for_web_socket(&exchange, allowed),
+                false => self.choose_worker(&exchange, allowed, stays),
             };
             match chosen.map_or(Placing::NoRoom, |index| self.place(index, &exchange)) {
                 Placing::Done => drop(self.queue.remove(at)),
-                Placing::NoRoom if oldest <= self.generations.oldest => return,
-                Placing::NoRoom => full_from = oldest,
+                Placing::NoRoom if allowed.is_of_old() => is_old_full = true,
+                Placing::NoRoom if allowed.oldest <= self.generations.oldest => return,
+                Placing::NoRoom => full_from = allowed.oldest,
                 Placing::Broken => {
                     // What it had not begun now stands before this one.
                     at = 0;
                     full_from = u32::MAX;
+                    is_old_full = false;
                 }
             }
         }
@@ -89,38 +93,38 @@ impl Dispatcher {
     /// The least busy worker with a thread free; failing that, the one with the fewest requests among the
     /// workers that may be given some ahead: not if it stays where it is placed.
     ///
-    /// No worker older than generation `oldest`. Prefers older generations: a connection stays with a
+    /// Only workers of allowed generations. Prefers older generations: a connection stays with a
     /// newer one, which has only one worker at the beginning of a restart.
-    pub(super) fn choose_worker(&self, exchange: &Exchange, oldest: u32, stays: bool) -> Option<usize> {
+    pub(super) fn choose_worker(&self, exchange: &Exchange, allowed: Allowed, stays: bool) -> Option<usize> {
         let order =
             |worker: &Worker| (worker.is_suspect(), worker.rank(), worker.generation, worker.in_flight);
-        let least_busy = |look_ahead| self.first_with_room(exchange, oldest, look_ahead, order);
+        let least_busy = |look_ahead| self.first_with_room(exchange, allowed, look_ahead, order);
         least_busy(false).or_else(|| if stays { None } else { least_busy(true) })
     }
 
     /// A WebSocket stays with its worker, long after the moment at which one is the least busy: so they are shared out by
     /// number. In a restart they go to workers that stay, as a client would soon have to connect again.
-    fn choose_worker_for_web_socket(&self, exchange: &Exchange, oldest: u32) -> Option<usize> {
+    fn choose_worker_for_web_socket(&self, exchange: &Exchange, allowed: Allowed) -> Option<usize> {
         let order = |worker: &Worker| {
             let goes = worker.generation != self.generations.newest;
             // WebSockets that it is about to accept are among its requests.
             (worker.is_suspect(), worker.rank(), goes, worker.hijacked + worker.in_flight)
         };
-        let fewest = |look_ahead| self.first_with_room(exchange, oldest, look_ahead, order);
+        let fewest = |look_ahead| self.first_with_room(exchange, allowed, look_ahead, order);
         fewest(false).or_else(|| fewest(true))
     }
 
-    /// Of the workers of generation `oldest` and later that have room, the first in this order.
+    /// Of the workers of allowed generations that have room, the first in this order.
     pub(super) fn first_with_room<Key: Ord>(
         &self,
         exchange: &Exchange,
-        oldest: u32,
+        allowed: Allowed,
         look_ahead: bool,
         order: impl Fn(&Worker) -> Key,
     ) -> Option<usize> {
         let can_take = |worker: &Worker| {
             worker.state == DispatchState::Serving
-                && worker.generation >= oldest
+                && allowed.has(worker.generation)
                 && worker.in_flight < worker.capacity(look_ahead)
                 && worker.ring.has_room()
                 && worker.admits(exchange)
@@ -218,10 +222,12 @@ impl Dispatcher {
     /// Takes back what a worker does not begin, once a better worker can: until then, it would only be given
     /// to the same again. (Other workers do not answer a canary's request.)
     fn take_back_overdue(&mut self) {
+        let apart = self.holds_versions_apart();
         for index in 0..self.workers.len() {
             let slow = &self.workers[index];
             let is_better = |(at, other): (usize, &Worker)| {
-                at != index && other.can_begin() && other.unresponsive <= slow.unresponsive
+                let is_allowed = !apart || other.generation == slow.generation;
+                at != index && is_allowed && other.can_begin() && other.unresponsive <= slow.unresponsive
             };
             if slow.is_overdue()
                 && !matches!(slow.state, DispatchState::Canary | DispatchState::Broken)
@@ -253,12 +259,14 @@ impl Dispatcher {
     /// look. (Not from a newer generation: its connections may know it already.)
     fn take_from_slowest(&mut self, index: usize) -> Option<Rc<Exchange>> {
         let (for_idle, generation) = (self.workers[index].is_idle(), self.workers[index].generation);
+        let apart = self.holds_versions_apart();
         let mut asked = None;
         loop {
             let waits = |worker: &&mut Worker| {
                 let enough = if for_idle { 1 } else { worker.ring.places() };
                 let more = worker.in_flight > enough && !worker.unclaimed.is_empty();
                 worker.generation <= generation
+                    && (!apart || worker.generation == generation)
                     && more
                     && asked.is_none_or(|asked| worker.time.since() > asked)
             };

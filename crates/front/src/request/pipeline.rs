@@ -7,7 +7,7 @@ use super::flow::{Decision, Flow};
 use super::routed::{Arrived, Routed};
 use super::steps::{
     application, body_size, cache, client_certificate, developer, file, headers, health, https, identity,
-    login, maintenance, misdirected, rate, redirect, submit,
+    login, maintenance, misdirected, rate, redirect, rollout, submit,
 };
 use super::transaction::Transaction;
 use crate::route::app_state::AppState;
@@ -40,6 +40,7 @@ fn pass(transaction: &mut Transaction, arrived: Arrived<'_>) -> Flow<Rc<AppState
     developer::know(transaction, routed);
     login::check(transaction, routed)?;
     body_size::limit(transaction, routed)?;
+    rollout::know(transaction, routed);
     file::answer(transaction, routed)?;
     let watch = cache::answer(transaction, routed)?;
     submit::prepare(transaction, routed, watch);

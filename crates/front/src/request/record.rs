@@ -93,7 +93,10 @@ impl Transaction {
         let Phase::Open { entry } = replace(&mut self.phase, Phase::Recorded) else { return };
         let moments = take(&mut self.exchange.borrow().moments);
         match &self.visit {
-            Some(app) => moments.add_to(&mut app.figures.borrow_mut(), self.head.method, status),
+            Some(app) => {
+                moments.add_to(&mut app.figures.borrow_mut(), self.head.method, status);
+                self.visitor.iter().for_each(|visitor| app.count_visit(*visitor, moments, status));
+            }
             None => shared.unrouted.borrow_mut().add(self.head.method as usize, status),
         }
         self.end_trace(status, moments, peer, shared);

@@ -15,4 +15,5 @@ pub(super) mod maintenance;
 pub(super) mod misdirected;
 pub(super) mod rate;
 pub(super) mod redirect;
+pub(super) mod rollout;
 pub(crate) mod submit;

@@ -27,7 +27,11 @@ pub(super) fn first_moments(
     let is_logged = transaction.access_log(arrived.shared).is_some_and(|log| log.measures_requests());
     let is_traced = transaction.trace.as_ref().is_some_and(|trace| trace.is_sampled());
     Moments {
-        are_measured: arrived.shared.measures || settings.server_timing || is_logged || is_traced,
+        are_measured: arrived.shared.measures
+            || settings.server_timing
+            || is_logged
+            || is_traced
+            || transaction.visitor.is_some(),
         received_us,
         proxies_us,
         queued_us: received_us,

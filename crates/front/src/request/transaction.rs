@@ -18,6 +18,7 @@ use crate::message::request_head::{Method, RequestHead};
 use crate::message::request_id::RequestId;
 use crate::refusals::failure_pages::Audience;
 use crate::response_headers::HeaderChanges;
+use crate::rollout::Visitor;
 use crate::route::app_state::Visit;
 use crate::shared::Shared;
 use crate::trace::Trace;
@@ -57,6 +58,8 @@ pub(crate) struct Transaction {
     pub(crate) reports_timing: bool,
     /// Whether a worker's answer may give the client a cookie for its session.
     pub(crate) has_session: bool,
+    /// The visitor, in a rollout of the application.
+    pub(crate) visitor: Option<Visitor>,
     /// Who gets the page about a failure of the application.
     pub(crate) audience: Audience,
 }
@@ -132,6 +135,7 @@ impl Transaction {
             header_changes: None,
             reports_timing: false,
             has_session: false,
+            visitor: None,
             audience: Audience::Public,
         }
     }
@@ -156,11 +160,12 @@ impl Transaction {
             header_changes,
             reports_timing,
             has_session,
+            visitor,
             audience,
         } = self;
         (*phase, *waited, *visit, *limit, *compression) = Default::default();
         (*user, *request_id, *quota_fields, *trace, *header_changes) = Default::default();
-        (*reports_timing, *has_session, *audience) = Default::default();
+        (*reports_timing, *has_session, *visitor, *audience) = Default::default();
     }
 
     /// Answers with this, which is all of the answer; the body is left out where the method is HEAD.

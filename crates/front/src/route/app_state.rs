@@ -11,7 +11,7 @@ use std::time::Duration;
 use highball_config::{AccessLog as LogPlace, App, AppId, Limits, RateRule};
 use highball_link::{
     AppRequests, Availability, Booted, Diagnosis, Figures, FrontAppEvent, FrontEvent, MaintenanceNotice,
-    RunningRequests,
+    Rollout, RunningRequests,
 };
 use tokio::sync::mpsc::UnboundedSender;
 use tracing::{error_span, Span};
@@ -31,11 +31,13 @@ use crate::hub::Hub;
 use crate::maintenance::{Maintenance, Now};
 use crate::message::refusal::Refusal;
 use crate::message::request_head::Head;
+use crate::moments::Moments;
 use crate::rate_limit::RateLog;
 use crate::refusals::error_pages::{ErrorPages, PageName};
 use crate::refusals::failure::{DevelopmentPages, Failure, ShedLog};
 use crate::refusals::failure_pages::{Audience, Form, Page};
 use crate::response_headers::HeaderChanges;
+use crate::rollout::{RolloutState, Visitor, VisitorRule};
 use crate::route::load_meter::LoadMeter;
 
 /// One application, as the front knows it.
@@ -46,6 +48,8 @@ pub(crate) struct AppState {
     app: RefCell<Arc<App>>,
     pub(crate) dispatcher: RefCell<Dispatcher>,
     pub(crate) statics: RefCell<Option<Rc<StaticFiles>>>,
+    /// Set while a rollout is under way.
+    rollout: RefCell<Option<Box<RolloutState>>>,
     /// It has booted at least once, and so has reported where its files are.
     has_booted: Cell<bool>,
     /// Set while the application that did not boot is not there.
@@ -131,6 +135,7 @@ impl AppState {
             id: app.id,
             dispatcher: RefCell::new(dispatcher),
             statics: RefCell::new(None),
+            rollout: RefCell::new(None),
             has_booted: Cell::new(false),
             failure: RefCell::new(None),
             error_pages: RefCell::new(None),
@@ -212,7 +217,7 @@ impl AppState {
     /// Its stored answers, if answers are stored: of the release that serves.
     pub(crate) fn cache(&self) -> Option<Rc<AppCache>> {
         let cache = self.cache.borrow().as_ref().map(Rc::clone)?;
-        cache.follow(self.dispatcher.borrow().newest_generation());
+        cache.follow(self.dispatcher.borrow().stored_generation());
         Some(cache)
     }
 
@@ -279,12 +284,72 @@ impl AppState {
         self.dispatcher.borrow_mut().submit(exchange)
     }
 
+    // --- Rollouts ------------------------------------------------------------------------------------
+
+    pub(crate) fn has_rollout(&self) -> bool {
+        self.rollout.borrow().is_some()
+    }
+
+    /// Which version visitors get, while a rollout is under way.
+    pub(crate) fn visitor_rule(&self) -> Option<VisitorRule> {
+        self.rollout.borrow().as_ref().map(|rollout| rollout.rule)
+    }
+
+    /// Whether each version has its visitors.
+    pub(crate) fn holds_rollout(&self) -> bool {
+        self.visitor_rule().is_some_and(|rule| rule.is_held)
+    }
+
+    /// Visitors get the versions like this from now on.
+    pub(crate) fn set_rollout(&self, rollout: &Rollout) {
+        let Rollout { generation, thousandths, is_held, ref app } = *rollout;
+        let rule = VisitorRule { generation, thousandths, is_held };
+        let mut state = self.rollout.borrow_mut();
+        match state.as_mut().filter(|state| state.rule.generation == generation) {
+            Some(state) => state.rule = rule,
+            None => *state = Some(Box::new(RolloutState::new(rule, self.statics_of(app)))),
+        }
+        drop(state);
+        self.dispatcher.borrow_mut().set_rollout(Some(rule));
+    }
+
+    /// Any worker is for any visitor.
+    pub(crate) fn end_rollout(&self) {
+        *self.rollout.borrow_mut() = None;
+        self.dispatcher.borrow_mut().set_rollout(None);
+    }
+
+    /// A generation is taken back: visitors and connections that it has answered go to the one before it again.
+    pub(crate) fn withdraw(&self, generation: u32) {
+        *self.rollout.borrow_mut() = None;
+        self.dispatcher.borrow_mut().withdraw(generation);
+    }
+
+    /// The static files of a rollout's new version.
+    pub(crate) fn statics_of_rollout(&self) -> Option<Rc<StaticFiles>> {
+        self.rollout.borrow().as_ref()?.statics.as_ref().map(Rc::clone)
+    }
+
+    /// Counts a request of a rollout's visitor, if it was one for a worker.
+    #[cold]
+    pub(crate) fn count_visit(&self, visitor: Visitor, moments: Moments, status: u16) {
+        if let Some(rollout) = self.rollout.borrow_mut().as_mut().filter(|_| moments.received_us > 0) {
+            rollout.count(visitor, moments, status);
+        }
+    }
+
     // --- Failure and sleep ---------------------------------------------------------------------------
 
     /// It has booted, and reports where its static files and assets are, and which header fields they get.
     pub(crate) fn booted(&self, reported: &Booted) {
         *self.failure.borrow_mut() = None;
         self.set_error_pages(reported.public.as_deref());
+        *self.statics.borrow_mut() = self.statics_of(reported);
+        self.files_are_known();
+    }
+
+    /// The static files that it reports.
+    fn statics_of(&self, reported: &Booted) -> Option<Rc<StaticFiles>> {
         let settings = self.settings();
         let rules = &settings.static_files;
         let folder = reported.public.clone().filter(|_| rules.enabled);
@@ -298,8 +363,7 @@ impl AppState {
             let statics = StaticFiles::new(finder, settings.runs_as.another(), &self.pool);
             statics.compressed_in(Some(&self.compression).filter(|_| settings.compress))
         });
-        *self.statics.borrow_mut() = statics.map(Rc::new);
-        self.files_are_known();
+        statics.map(Rc::new)
     }
 
     /// The application is only the files in this folder. Requests that wait for a worker are refused.
@@ -439,6 +503,9 @@ impl AppState {
     pub(crate) fn tick(&self, now_ms: u64) {
         if let Some(statics) = self.statics.borrow().as_ref() {
             statics.close_idle(now_ms);
+        }
+        if let Some(rollout) = self.rollout.borrow().as_ref() {
+            rollout.statics.iter().for_each(|statics| statics.close_idle(now_ms));
         }
         self.error_pages.borrow().iter().for_each(|pages| pages.forget_old(now_ms));
         self.basic_auth().iter().for_each(|auth| auth.tick(now_ms));
@@ -593,6 +660,7 @@ impl AppState {
             cache,
             hub: self.hub.report(),
             sessions,
+            rollout: self.rollout.borrow().as_ref().map(|rollout| rollout.report()),
             figures: self.figures.borrow().clone(),
         }
     }

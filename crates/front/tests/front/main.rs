@@ -9,6 +9,7 @@ mod hostile_workers;
 mod leaving;
 mod many_apps;
 mod places;
+mod rollouts;
 mod serving;
 mod streaming;
 #[path = "../support/mod.rs"]

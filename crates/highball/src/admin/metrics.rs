@@ -56,6 +56,7 @@ pub(super) async fn metrics(sources: &Sources) -> Response {
     load(&mut text, &front, &apps);
     hubs(&mut text, &apps);
     workers(&mut text, &apps);
+    rollouts(&mut text, &apps);
     companions(&mut text, &apps);
     memory(&mut text, &apps, &taken);
     let kept = kernel_limits::of(&settings).await;
@@ -316,6 +317,39 @@ fn companions(text: &mut Exposition, apps: &[App<'_>]) {
         if let Some(bytes) = one.memory_bytes {
             family.sample(&[("app", app), ("process", &one.name)], bytes);
         }
+    }
+}
+
+/// Both versions of applications in a rollout. The counts end with it.
+fn rollouts(text: &mut Exposition, apps: &[App<'_>]) {
+    let all = || {
+        let rollouts = apps.iter().filter_map(|app| Some((&*app.name, app.load.rollout.as_ref()?)));
+        rollouts.flat_map(|(name, rollout)| {
+            [("old", &rollout.old), ("new", &rollout.new)]
+                .map(|(version, report)| (name, rollout, version, report))
+        })
+    };
+    let help = "Share of the visitors that get the new version of a rollout, from 0 to 1.";
+    let mut family = text.family("highball_rollout_share", "gauge", help);
+    for (app, rollout, version, _) in all() {
+        if version == "new" {
+            family.sample(&[("app", app)], rollout.share_percent / 100.0);
+        }
+    }
+    let help = "Requests of a rollout's visitors for workers, by the version that the visitor gets.";
+    let mut family = text.family("highball_rollout_requests_total", "counter", help);
+    for (app, _, version, report) in all() {
+        family.sample(&[("app", app), ("version", version)], report.requests);
+    }
+    let help = "Such requests that were answered with a status of 500 or more.";
+    let mut family = text.family("highball_rollout_errors_total", "counter", help);
+    for (app, _, version, report) in all() {
+        family.sample(&[("app", app), ("version", version)], report.errors);
+    }
+    let help = "Time from the head of such a request to the first byte of the answer.";
+    let mut family = text.family("highball_rollout_first_byte_seconds", "histogram", help);
+    for (app, _, version, report) in all() {
+        family.histogram(&[("app", app), ("version", version)], &report.figures.first_byte_time);
     }
 }
 

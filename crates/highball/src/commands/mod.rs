@@ -1,4 +1,4 @@
-//! The commands that ask a running server: `status` (also `slow_requests`), `stop`, `restart` (and `refork`), `upgrade`, `maintenance`. `highball memory` and `highball top`
+//! The commands that ask a running server: `status` (also `slow_requests`), `stop`, `restart` (and `rollout`, `refork`), `upgrade`, `maintenance`. `highball memory` and `highball top`
 //! fail with the same errors.
 
 mod maintenance;
@@ -9,7 +9,7 @@ mod stop;
 mod upgrade;
 
 pub(crate) use maintenance::maintenance;
-pub(crate) use restart::{refork, restart};
+pub(crate) use restart::{refork, restart, rollout};
 pub(crate) use slow_requests::slow_requests;
 pub(crate) use status::status;
 pub(crate) use stop::stop;
@@ -45,6 +45,10 @@ pub(crate) enum CommandError {
     Silent(i32, io::Error),
     #[error("the instance with pid {0} refuses: {1}")]
     Refused(i32, String),
+    #[error("the instance with pid {0} does no rollout: {1}")]
+    NoRollout(i32, String),
+    #[error("the rollout of generation {0} was undone; all visitors get the old version")]
+    RolloutUndone(u32),
     #[error("the instance with pid {0} does not refork: {1}")]
     NoRefork(i32, String),
     #[error("the refork failed, and the workers are unchanged: {0}")]

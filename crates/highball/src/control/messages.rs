@@ -3,7 +3,7 @@
 use crate::control::actions::AppAction;
 use crate::status::overview::report::Overview;
 use crate::status::profile_report::ProfileReport;
-use highball_config::ProfileMode;
+use highball_config::{ProfileMode, RolloutOrder};
 use highball_link::{RubyHeap, ServerReport, SlowRequestReport};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -26,6 +26,8 @@ pub(crate) enum Question {
     Status,
     /// Replace the version that is served by a new one.
     Restart { app: u32 },
+    /// Give a share of the visitors a new version, or go back.
+    Rollout { app: u32, order: RolloutOrder },
     /// Re-fork the workers from a warm one.
     Refork { app: u32 },
     /// Replace this process by a new one.
@@ -92,7 +94,7 @@ pub(crate) fn heap_time(gc: bool) -> Duration {
 pub(crate) enum Answer {
     /// How things are.
     Status(Box<ServerReport>),
-    /// It restarts, or will when it is done with the restart before; `Status` shows its progress.
+    /// It restarts, with a rollout or without one, or will when it is done with the restart before; `Status` shows its progress.
     Restarting { pid: i32, generation: u32 },
     /// It reforks; `Status` shows its progress.
     Reforking { pid: i32, number: u32 },

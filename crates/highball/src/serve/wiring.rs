@@ -101,7 +101,7 @@ pub(crate) async fn tell_supervisor(
     }
 }
 
-/// Answers `highball status`, `highball restart`, `highball refork`, `highball stop`, `highball memory` and `highball top`.
+/// Answers `highball status`, `highball restart`, `highball rollout`, `highball refork`, `highball stop`, `highball memory` and `highball top`.
 #[derive(Debug)]
 pub(crate) struct ControlHandler {
     pub(crate) configuration: Configuration,
@@ -144,6 +144,13 @@ impl ControlHandler {
             }
             Question::Restart { app } => {
                 let asked = self.ask(|to| Order::ToApp(AppId(app), AppOrder::Restart(to))).await?;
+                Some(match asked {
+                    Ok(generation) => Answer::Restarting { pid: self.pid(), generation },
+                    Err(why) => Answer::Refused { why },
+                })
+            }
+            Question::Rollout { app, order } => {
+                let asked = self.ask(|to| Order::ToApp(AppId(app), AppOrder::Rollout(order, to))).await?;
                 Some(match asked {
                     Ok(generation) => Answer::Restarting { pid: self.pid(), generation },
                     Err(why) => Answer::Refused { why },

@@ -4,8 +4,8 @@ use super::page::{duration, Page, View};
 use highball_link::{
     AppProcesses, AppReport, CacheReport, CompanionProcess, CrashLoopReport, DomainReport, HubReport,
     KernelLimitsReport, MaintenanceReport, MemoryReport, MoldReport, OverrunReport, ReforkReport,
-    RestartReport, ServerReport, ServerRequests, SessionsReport, SizingReport, SlowRequestReport, TlsReport,
-    TracesReport, UpgradeReport, WorkerReport, WorkerRequests,
+    RestartReport, RolloutReport, ServerReport, ServerRequests, SessionsReport, SizingReport,
+    SlowRequestReport, TlsReport, TracesReport, UpgradeReport, VersionReport, WorkerReport, WorkerRequests,
 };
 use highball_text::counted;
 use std::fmt::Write as _;
@@ -295,6 +295,11 @@ fn ruby_facts(page: &mut Page, app: &AppReport) {
 
 /// The last restart and refork.
 fn change_facts(page: &mut Page, app: &AppReport) {
+    if let Some(rollout) = &app.requests.rollout {
+        page.fact("rollout", &rollout_line(rollout));
+        page.fact("old version", &version_line(app.processes.generation, &rollout.old));
+        page.fact("new version", &version_line(rollout.generation, &rollout.new));
+    }
     if let Some(restart) = app.processes.restarts.last() {
         page.fact("restart", &restart_line(restart));
     }
@@ -480,6 +485,19 @@ fn refork_line(refork: &ReforkReport) -> String {
 fn restart_line(restart: &RestartReport) -> String {
     let RestartReport { generation, asked_by, state, seconds, ended_seconds_ago, .. } = restart;
     format!("to generation {generation} by {asked_by}: {state}, {seconds:.1} s{}", ago(*ended_seconds_ago))
+}
+
+fn rollout_line(rollout: &RolloutReport) -> String {
+    let RolloutReport { generation, share_percent, holds, .. } = rollout;
+    let goes_on = if *holds { "" } else { "; it is replacing the old version" };
+    format!("generation {generation} serves {share_percent}% of the visitors{goes_on}")
+}
+
+fn version_line(generation: u32, version: &VersionReport) -> String {
+    let VersionReport { requests, errors, p50_ms, p99_ms, .. } = version;
+    let times = p50_ms.zip(*p99_ms).map(|(p50, p99)| format!("; p50 {p50:.1} ms, p99 {p99:.1} ms"));
+    let (requests, errors) = (counted(*requests, "request"), counted(*errors, "error"));
+    format!("generation {generation}: {requests}, {errors}{}", times.unwrap_or_default())
 }
 
 fn upgrade_line(upgrade: &UpgradeReport) -> String {

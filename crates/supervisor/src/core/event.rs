@@ -12,7 +12,7 @@ use crate::core::worker::StartFailure;
 use crate::facts::boot_failure::BootFailure;
 use crate::facts::ending::Ending;
 use crate::facts::folder_state::FolderState;
-use highball_config::AppId;
+use highball_config::{AppId, RolloutOrder};
 use highball_link::{Booted, Diagnosis, Step};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -191,6 +191,8 @@ pub(crate) enum AppEvent {
     // --- from operators and files
     /// A restart is asked for.
     Restart { asked: Asked, receipt: Option<Receipt> },
+    /// A rollout is asked for, or the end of one.
+    Rollout { order: RolloutOrder, receipt: Option<Receipt> },
     /// A refork is asked for.
     Refork { cause: ReforkCause, receipt: Option<Receipt> },
     /// More workers, or fewer if it is negative.

@@ -10,6 +10,7 @@ use crate::core::restart::{Asked, Failure};
 use crate::core::sizing::{Decision, Hindrance};
 use crate::core::worker::{StartFailure, WorkerState};
 use crate::facts::ending::Ending;
+use highball_config::VisitorShare;
 use highball_link::{Booted, Diagnosis, Step};
 use std::sync::Arc;
 use std::time::Duration;
@@ -79,6 +80,8 @@ pub(crate) enum AppLog {
     Restarted { generation: u32, workers: u16, took: Duration },
     RestartFailed { generation: u32, stage: &'static str, failure: Failure },
     RestartGivenUp { generation: u32, stage: &'static str },
+    // rollouts
+    Rollout(RolloutLog),
     // reforks
     NoRefork { cause: ReforkCause, why: &'static str },
     Reforking { cause: ReforkCause, worker: u32 },
@@ -103,6 +106,17 @@ pub(crate) enum AppLog {
     DrainTimeOver,
     // A step did not settle: a bug in the core.
     Unsettled,
+}
+
+/// About a rollout.
+#[derive(Debug, Clone)]
+pub(crate) enum RolloutLog {
+    Refused { why: String },
+    // The new version has its share of the visitors.
+    Holds { generation: u32, share: VisitorShare, took: Duration },
+    // It is for all visitors.
+    Finishes { generation: u32 },
+    Undone { generation: u32 },
 }
 
 /// About the server.

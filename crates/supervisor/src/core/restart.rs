@@ -1,6 +1,7 @@
 //! A rolling restart: a transaction that puts one generation in the place of another, or leaves everything as it was.
 
 use crate::probe::ProbeFailure;
+use highball_config::VisitorShare;
 use highball_link::{Diagnosis, RestartCount, RestartReport};
 use std::collections::VecDeque;
 use std::fmt;
@@ -11,6 +12,10 @@ pub(crate) const BACKTRACE_LINES: usize = 20;
 /// Restarts that have ended and are still reported.
 const REMEMBERED: usize = 8;
 
+/// What to do before something else can be done.
+pub(crate) const END_ROLLOUT_FIRST: &str =
+    "a rollout is under way: finish it (highball rollout 100%), or go back (highball rollout undo)";
+
 /// How far a restart has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stage {
@@ -18,6 +23,8 @@ pub(crate) enum Stage {
     Booting,
     /// The canary, its first worker, starts and is asked for the probe path. Clients know nothing of it.
     Probing,
+    /// A rollout: both versions serve, each of them its visitors.
+    Holding,
     /// New workers take the places of old ones.
     Rolling,
     /// It has failed: old workers take their places again.
@@ -30,6 +37,7 @@ impl Stage {
         match self {
             Stage::Booting => "booting",
             Stage::Probing => "probing",
+            Stage::Holding => "holding",
             Stage::Rolling => "rolling",
             Stage::Undoing => "undoing",
         }
@@ -49,11 +57,14 @@ pub(crate) enum Asked {
     File,
     /// A change of the application's files, while there is tmp/always_restart.txt.
     Change,
+    /// `highball rollout`.
+    Rollout,
 }
 
 impl Asked {
     /// All of them.
-    const ALL: [Asked; 5] = [Asked::Command, Asked::Signal, Asked::Configuration, Asked::File, Asked::Change];
+    const ALL: [Asked; 6] =
+        [Asked::Command, Asked::Signal, Asked::Configuration, Asked::File, Asked::Change, Asked::Rollout];
 
     /// The word for it in metrics.
     fn name(self) -> &'static str {
@@ -63,6 +74,7 @@ impl Asked {
             Asked::Configuration => "configuration",
             Asked::File => "file",
             Asked::Change => "change",
+            Asked::Rollout => "rollout",
         }
     }
 }
@@ -75,6 +87,7 @@ impl fmt::Display for Asked {
             Asked::Configuration => "its configuration",
             Asked::File => "tmp/restart.txt",
             Asked::Change => "tmp/always_restart.txt",
+            Asked::Rollout => "highball rollout",
         })
     }
 }
@@ -84,6 +97,36 @@ impl fmt::Display for Asked {
 pub(crate) struct Wish {
     pub(crate) generation: u32,
     pub(crate) asked: Asked,
+    /// The share of the visitors at which it holds; `None`: it does not.
+    pub(crate) share: Option<VisitorShare>,
+}
+
+/// How a restart ended.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum RestartOutcome<'a> {
+    Done,
+    Failed(&'a Failure),
+    /// An operator has gone back to the old version.
+    Undone,
+}
+
+impl RestartOutcome<'_> {
+    /// The words for it, in the order of their numbers.
+    const NAMES: [&'static str; 3] = ["done", "failed", "undone"];
+
+    fn number(self) -> usize {
+        match self {
+            RestartOutcome::Done => 0,
+            RestartOutcome::Failed(_) => 1,
+            RestartOutcome::Undone => 2,
+        }
+    }
+}
+
+impl<'a> From<Option<&'a Failure>> for RestartOutcome<'a> {
+    fn from(failure: Option<&'a Failure>) -> Self {
+        failure.map_or(RestartOutcome::Done, RestartOutcome::Failed)
+    }
 }
 
 /// Why a restart came to nothing.
@@ -135,22 +178,25 @@ impl fmt::Display for Failure {
 #[derive(Debug, Default)]
 pub(crate) struct PastRestarts {
     last: VecDeque<(RestartReport, Instant)>,
-    /// By [`Asked`]: the restarts that succeeded, and the failed ones.
-    counts: [[u64; 2]; Asked::ALL.len()],
+    /// By [`Asked`] and [`RestartOutcome`].
+    counts: [[u64; RestartOutcome::NAMES.len()]; Asked::ALL.len()],
 }
 
 impl PastRestarts {
-    pub(crate) fn add(&mut self, wish: Wish, took: Duration, failure: Option<&Failure>, now: Instant) {
-        self.counts[wish.asked as usize][usize::from(failure.is_some())] += 1;
+    pub(crate) fn add(&mut self, wish: Wish, took: Duration, outcome: RestartOutcome<'_>, now: Instant) {
+        self.counts[wish.asked as usize][outcome.number()] += 1;
         if self.last.len() == REMEMBERED {
             self.last.pop_front();
         }
         let report = RestartReport {
             generation: wish.generation,
             asked_by: wish.asked.to_string(),
-            state: if failure.is_some() { "failed" } else { "done" }.into(),
+            state: RestartOutcome::NAMES[outcome.number()].into(),
             seconds: took.as_secs_f64(),
-            failure: failure.map(Failure::to_string),
+            failure: match outcome {
+                RestartOutcome::Failed(failure) => Some(failure.to_string()),
+                RestartOutcome::Done | RestartOutcome::Undone => None,
+            },
             mold: None,
             ended_seconds_ago: None,
         };
@@ -174,20 +220,23 @@ impl PastRestarts {
     /// How many there were.
     pub(crate) fn counts(&self) -> Vec<RestartCount> {
         let counts = |asked: Asked| {
-            let [done, failed] = self.counts[asked as usize];
-            [("done", done), ("failed", failed)].map(|(outcome, count)| RestartCount {
-                asked_by: asked.name(),
-                outcome,
-                count,
-            })
+            let counts = RestartOutcome::NAMES.into_iter().zip(self.counts[asked as usize]);
+            counts.map(move |(outcome, count)| RestartCount { asked_by: asked.name(), outcome, count })
         };
-        Asked::ALL.into_iter().flat_map(counts).collect()
+        // Only rollouts are undone by operators.
+        let may_be =
+            |count: &RestartCount| count.outcome != "undone" || count.asked_by == Asked::Rollout.name();
+        Asked::ALL.into_iter().flat_map(counts).filter(may_be).collect()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn wish(generation: u32, asked: Asked) -> Wish {
+        Wish { generation, asked, share: None }
+    }
 
     #[test]
     fn a_failure_says_what_and_where_and_what_to_do() {
@@ -205,7 +254,7 @@ mod tests {
     fn only_the_last_restarts_are_remembered() {
         let mut past = PastRestarts::default();
         for generation in 2..20 {
-            past.add(Wish { generation, asked: Asked::Signal }, Duration::ZERO, None, Instant::now());
+            past.add(wish(generation, Asked::Signal), Duration::ZERO, RestartOutcome::Done, Instant::now());
         }
         let numbers: Vec<u32> = past.iter().map(|restart| restart.generation).collect();
         assert_eq!(numbers, (12..20).collect::<Vec<u32>>());
@@ -218,14 +267,16 @@ mod tests {
         let fails = [None, Some(&failure), Some(&failure)];
         for _ in 0..REMEMBERED {
             for failed in fails {
-                past.add(Wish { generation: 2, asked: Asked::File }, Duration::ZERO, failed, Instant::now());
+                past.add(wish(2, Asked::File), Duration::ZERO, failed.into(), Instant::now());
             }
         }
+        past.add(wish(3, Asked::Rollout), Duration::ZERO, RestartOutcome::Undone, Instant::now());
         let counts = past.counts();
         let of = |asked_by, outcome| {
             counts.iter().find(|one| one.asked_by == asked_by && one.outcome == outcome).unwrap().count
         };
         assert_eq!([of("file", "done"), of("file", "failed"), of("command", "done")], [8, 16, 0]);
-        assert_eq!(counts.len(), 2 * Asked::ALL.len());
+        assert_eq!(of("rollout", "undone"), 1);
+        assert_eq!(counts.len(), 2 * Asked::ALL.len() + 1);
     }
 }

@@ -141,6 +141,7 @@ impl Server {
             }
             None => {
                 if let AppEvent::Restart { receipt: Some(receipt), .. }
+                | AppEvent::Rollout { receipt: Some(receipt), .. }
                 | AppEvent::Refork { receipt: Some(receipt), .. } = event
                 {
                     let gone = "the application was removed".into();

@@ -83,10 +83,18 @@ impl Staff {
         stays.then_some(worker)
     }
 
-    /// The numbers of workers, seen from the line that is to stay. `replaces`: workers may be replaced now.
-    pub(crate) fn tally(&self, staying: u32, wanted: usize, replaces: bool, now: Instant) -> Tally {
+    /// The numbers of workers, seen from the line that is to stay; workers of the line `apart` do not count. `replaces`: workers
+    /// may be replaced now.
+    pub(crate) fn tally(
+        &self,
+        staying: u32,
+        apart: Option<u32>,
+        wanted: usize,
+        replaces: bool,
+        now: Instant,
+    ) -> Tally {
         let (reliefs, held) = if replaces { (self.relieved().len(), self.places_held(now)) } else { (0, 0) };
-        let mut tally = self.workers.tally(staying, wanted + reliefs, self.surge);
+        let mut tally = self.workers.tally(staying, apart, wanted + reliefs, self.surge);
         tally.coming += held; // nothing is forked for these places yet
         tally
     }

@@ -9,7 +9,7 @@ use super::crash_loop::PROBATION;
 use super::samples;
 use super::server::Server;
 use super::worker::WorkerState;
-use super::{AppAction, AppEvent, Event, Process};
+use super::{AppAction, AppEvent, Event, Process, Receipt};
 use crate::core::event::ReceivedSignal;
 use crate::core::refork::ReforkCause;
 use crate::core::restart::{Asked, Stage};
@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 const APP: AppId = AppId(1);
 
 /// Every event that is tried, by the name that the table has for it.
-const EVENTS: [&str; 26] = [
+const EVENTS: [&str; 29] = [
     "a request",
     "idle",
     "mold booted",
@@ -40,6 +40,9 @@ const EVENTS: [&str; 26] = [
     "last worker replaced",
     "new ones gone",
     "`restart`",
+    "`rollout`",
+    "`rollout 100%`",
+    "`rollout undo`",
     "`refork`",
     "worker named",
     "fit",
@@ -54,7 +57,7 @@ const EVENTS: [&str; 26] = [
 ];
 
 /// How each state is brought about.
-const STATES: [(&str, &[&str]); 18] = [
+const STATES: [(&str, &[&str]); 19] = [
     ("asleep", &["idle"]),
     ("booting", &[]),
     ("explaining", &["boot fails"]),
@@ -62,6 +65,7 @@ const STATES: [(&str, &[&str]); 18] = [
     ("serving", &["serve"]),
     ("restart: booting", &["serve", "`restart`"]),
     ("restart: probing", &["serve", "`restart`", "mold booted", "worker ready"]),
+    ("restart: holding", &["serve", "`rollout`", "mold booted", "worker ready", "canary answers"]),
     ("restart: rolling", &["serve", "`restart`", "mold booted", "worker ready", "canary answers"]),
     (
         "restart: undoing",
@@ -87,6 +91,8 @@ struct Play {
     now: Instant,
     /// The diagnosis that is being made, and the look at the folder.
     pending: Vec<AppAction>,
+    /// The last order was refused.
+    refused: bool,
 }
 
 impl Play {
@@ -99,7 +105,7 @@ impl Play {
             boots_at_a_time: 2,
             purpose: Purpose::Serve,
         };
-        let mut play = Play { server: Server::new(config, now), now, pending: Vec::new() };
+        let mut play = Play { server: Server::new(config, now), now, pending: Vec::new(), refused: false };
         play.server.add(APP, app());
         play.tell(Event::Tick);
         play
@@ -135,6 +141,7 @@ impl Play {
                         self.tell_app(AppEvent::MoldStarted { boot, folder: PathBuf::new() });
                     }
                     AppAction::Diagnose { .. } | AppAction::LookAtFolder { .. } => self.pending.push(action),
+                    AppAction::Answer(_, answer) => self.refused = answer.is_err(),
                     _ => {}
                 }
             }
@@ -212,6 +219,9 @@ impl Play {
                 new.into_iter().for_each(|worker| self.ends(Process::Worker(worker)));
             }
             "`restart`" => self.tell_app(AppEvent::Restart { asked: Asked::Command, receipt: None }),
+            "`rollout`" => return self.rollout("10%"),
+            "`rollout 100%`" => return self.rollout("100%"),
+            "`rollout undo`" => return self.rollout("undo"),
             "`refork`" => self.tell_app(AppEvent::Refork { cause: ReforkCause::Command, receipt: None }),
             "worker named" => self.tell_app(AppEvent::WorkerWarm { worker: serving? }),
             "fit" => self.tell_app(AppEvent::WorkerFit { worker: chosen? }),
@@ -233,6 +243,15 @@ impl Play {
             event => panic!("{event} is not an event"),
         }
         Some(())
+    }
+
+    /// Refused: it cannot happen.
+    fn rollout(&mut self, order: &str) -> Option<()> {
+        let order = order.parse().expect("it is an order");
+        let receipt = Some(Receipt(1 << 50));
+        self.refused = false;
+        self.tell_app(AppEvent::Rollout { order, receipt });
+        (!self.refused).then_some(())
     }
 
     fn boot_ends(&mut self, event: &str) -> Option<()> {

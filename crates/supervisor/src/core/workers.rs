@@ -49,10 +49,10 @@ impl Workers {
         }
     }
 
-    /// The numbers of workers, seen from the line that is to stay.
-    pub(crate) fn tally(&self, staying: u32, wanted: usize, surge: usize) -> Tally {
+    /// The numbers of workers, seen from the line that is to stay; workers of the line `apart` do not count.
+    pub(crate) fn tally(&self, staying: u32, apart: Option<u32>, wanted: usize, surge: usize) -> Tally {
         let mut tally = Tally { wanted, surge, ..Tally::default() };
-        for (_, worker) in &self.workers {
+        for (_, worker) in self.workers.iter().filter(|(_, worker)| Some(worker.line) != apart) {
             match (worker.line == staying, worker.state) {
                 (true, WorkerState::Serving) => tally.serving += 1,
                 (true, _) if worker.counts() => tally.coming += 1,
@@ -81,6 +81,11 @@ impl Workers {
     /// Whether there is a process of this generation.
     pub(crate) fn has_any_of(&self, generation: u32) -> bool {
         self.workers.iter().any(|(_, worker)| worker.generation == generation)
+    }
+
+    /// How many workers of this line serve.
+    pub(crate) fn serving_of(&self, line: u32) -> usize {
+        self.which(|worker| worker.line == line && worker.state == WorkerState::Serving).len()
     }
 
     pub(crate) fn is_empty(&self) -> bool {

@@ -4,6 +4,7 @@ use super::app::AppSupervisor;
 use super::upgrading::{log_handed_over, Upgrading};
 use crate::core::companions::Next;
 use crate::core::crash_loop::Crashes;
+use crate::core::log::RolloutLog;
 use crate::core::memory::OverMemory;
 use crate::core::restart::{Failure, BACKTRACE_LINES};
 use crate::core::{AppLog, Process, ServerLog};
@@ -107,6 +108,7 @@ pub(super) fn of_app(log: &AppLog, app: &AppSupervisor) {
         | AppLog::RestartFailed { .. }
         | AppLog::RestartGivenUp { .. }
         | AppLog::SiteNotReopened { .. } => of_restart(log, app),
+        AppLog::Rollout(log) => of_rollout(log),
         AppLog::NoRefork { .. }
         | AppLog::Reforking { .. }
         | AppLog::Promoted { .. }
@@ -576,6 +578,21 @@ fn of_restart(log: &AppLog, app: &AppSupervisor) {
             );
         }
         _ => {}
+    }
+}
+
+fn of_rollout(log: &RolloutLog) {
+    match log {
+        RolloutLog::Refused { why } => warn!(name: "rollout_refused", why, "no rollout"),
+        RolloutLog::Holds { generation, share, took } => info!(
+            name: "rollout_holds", generation, %share, took_ms = ms(*took), "the new version serves its share of the visitors"
+        ),
+        RolloutLog::Finishes { generation } => info!(
+            name: "rollout_finishing", generation, "the new version is for all visitors: replacing the workers of the old one"
+        ),
+        RolloutLog::Undone { generation } => info!(
+            name: "rollout_undone", generation, "rollout undone: all visitors get the old version"
+        ),
     }
 }
 

@@ -381,6 +381,10 @@ impl Supervisor {
                 let receipt = Some(self.receipt_for(to));
                 self.happens(app, AppEvent::Restart { asked: Asked::Command, receipt });
             }
+            Order::ToApp(app, AppOrder::Rollout(order, to)) => {
+                let receipt = Some(self.receipt_for(to));
+                self.happens(app, AppEvent::Rollout { order, receipt });
+            }
             Order::ToApp(app, AppOrder::Refork(to)) => {
                 let receipt = Some(self.receipt_for(to));
                 self.happens(app, AppEvent::Refork { cause: ReforkCause::Command, receipt });

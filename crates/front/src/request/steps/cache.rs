@@ -44,6 +44,10 @@ fn look_up(transaction: &mut Transaction, routed: Routed<'_>) -> Flow<Option<Wat
         waits: transaction.waited.cache,
         now_ms: now_ms(),
     };
+    // What is stored is the old version's.
+    if transaction.visitor.is_some_and(|visitor| visitor.gets_new) && routed.app.holds_rollout() {
+        return Continue(Some(cache.pass(&asking)));
+    }
     match cache.look_up(&asking) {
         Lookup::Forward(watch) => Continue(Some(watch)),
         Lookup::Unavailable => Break(refuse_to_forward(transaction)),

@@ -62,6 +62,7 @@ pub(in crate::request) fn prepare(transaction: &mut Transaction, routed: Routed<
     let cable = inner.request.is_for_web_socket && offer_cable(&mut inner.request.head, head, routed);
     inner.request.repeated = false;
     inner.request.session = session;
+    inner.request.visitor = transaction.visitor.map(|visitor| visitor.number);
     inner.response.may_name_session(session.and_then(|_| app.session_field()));
     inner.request.received.clear();
     if head.may_be_for_file() && !app.knows_files() {

@@ -9,6 +9,7 @@ use crate::core::config::{HotRestart, Source};
 use crate::core::departure::{Departure, LAST_MESSAGES_TIME};
 use crate::core::event::SuccessorEvent;
 use crate::core::log::ServerLog;
+use crate::core::restart::END_ROLLOUT_FIRST;
 use crate::facts::ending::Ending;
 use highball_link::UpgradeReport;
 use std::time::{Duration, Instant};
@@ -157,6 +158,9 @@ impl Server {
         }
         if self.apps.values().all(|app| app.condition.is_failed()) {
             return Err("the application has not booted yet: fix it first, and reload its page");
+        }
+        if self.apps.values().any(|app| app.restarts.share().is_some()) {
+            return Err(END_ROLLOUT_FIRST);
         }
         if self.upgrades.going.is_some() {
             return Err("a hot restart is under way already: wait for its outcome (highball status)");

@@ -10,7 +10,7 @@ use crate::core::sizing::{Decision, Room};
 use crate::core::worker::{Worker, WorkerState};
 use crate::core::{Action, AppAction, AppEvent, AppLog, Event, Receipt, ServerLog};
 use highball_config::AppId;
-use highball_link::{AppCommand, NewWorker};
+use highball_link::{AppCommand, NewWorker, Rollout};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Write as _};
 use std::time::{Duration, Instant};
@@ -42,6 +42,8 @@ pub(super) struct Books {
     deaths: BTreeMap<AppId, Vec<Instant>>,
     /// When the first worker of each new version was ready.
     canaries: BTreeMap<(AppId, u32), Instant>,
+    /// The rollout of each application, as the front knows it: generation, and share of the visitors.
+    shares: BTreeMap<AppId, (u32, u16)>,
     has_ended: bool,
     /// How often each of these came about.
     pub(super) reached: BTreeMap<String, u64>,
@@ -66,6 +68,7 @@ impl Books {
             }
             Event::OfApp(app, event) => match event {
                 AppEvent::Restart { receipt: Some(receipt), .. }
+                | AppEvent::Rollout { receipt: Some(receipt), .. }
                 | AppEvent::Refork { receipt: Some(receipt), .. } => {
                     self.orders.insert(*receipt);
                 }
@@ -159,6 +162,10 @@ impl Books {
                 let is_new = self.announced.insert((app, *worker));
                 ensure(is_new, || format!("worker {worker} was announced twice"))?;
             }
+            AppAction::Notify(AppCommand::Rollout(rollout)) => self.check_share(app, rollout)?,
+            AppAction::Notify(AppCommand::EndRollout | AppCommand::WithdrawGeneration { .. }) => {
+                self.shares.remove(&app);
+            }
             AppAction::Notify(AppCommand::OpenSite { .. }) => {
                 *self.reached.entry("site: found".into()).or_default() += 1
             }
@@ -189,6 +196,7 @@ impl Books {
             AppLog::Resized(decision) => variant(&decision.reason),
             AppLog::NotResized(hindrance) => variant(hindrance),
             AppLog::RestartFailed { stage, .. } => (*stage).into(),
+            AppLog::Rollout(log) => variant(log),
             AppLog::Unfit { careful: is, .. } | AppLog::ReforkOutcome { is_last: is, .. } => is.to_string(),
             _ => String::new(),
         };
@@ -247,6 +255,15 @@ impl Books {
             return Ok(());
         };
         ensure(now >= *ready_at + PROBATION, || format!("generation {generation} is a success too soon"))
+    }
+
+    /// No visitor gets the old version again before the rollout ends.
+    fn check_share(&mut self, app: AppId, rollout: &Rollout) -> Checked {
+        let (generation, thousandths) = (rollout.generation, rollout.thousandths);
+        let before = self.shares.insert(app, (generation, thousandths));
+        ensure(before.is_none_or(|(before, least)| before == generation && least <= thousandths), || {
+            format!("the share of generation {generation} is {thousandths}, and was {before:?}")
+        })
     }
 
     /// One worker is replaced at a time, or several of a large pool for one cause.

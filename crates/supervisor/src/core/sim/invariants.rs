@@ -12,11 +12,11 @@ use crate::core::rolling::Move;
 use crate::core::server::upgrade::UpgradeStage;
 use crate::core::server::{Server, ServerPhase, TURN};
 use crate::core::sizing::Sizing;
+use crate::core::step::rollout::MoveBeside;
 use crate::core::worker::WorkerState;
 use crate::core::{Process, Receipt, Source};
 use highball_config::AppId;
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Duration;
 
 /// The longest time that a worker is missing because others have died.
@@ -33,6 +33,7 @@ pub(super) fn check(world: &World) -> Checked {
         check_waiting(world, *id, app)?;
         check_changes(world, *id, app)?;
         check_staff(app)?;
+        check_rollout(app)?;
         check_known(world, *id, app)?;
         check_companions(app)?;
         world.books.check_replacements(*id, app)?;
@@ -96,7 +97,7 @@ fn check_changes(world: &World, id: AppId, app: &App) -> Checked {
         let is_awaited = match restart.stage {
             Stage::Booting => app.molds.of(restart.next.line()).is_some() || app.boots.site().is_some(),
             Stage::Probing => app.staff.workers().has_any_of(restart.next.number()),
-            Stage::Rolling => app.molds.of(restart.next.line()).is_some(),
+            Stage::Holding | Stage::Rolling => app.molds.of(restart.next.line()).is_some(),
             Stage::Undoing => {
                 app.staff.workers().has_any_of(restart.next.number())
                     || restart
@@ -158,6 +159,24 @@ fn check_staff(app: &App) -> Checked {
     }
 }
 
+/// While a rollout holds, both versions have workers, or there is a reason.
+fn check_rollout(app: &App) -> Checked {
+    let Some(restart) = app.restarts.holding() else { return Ok(()) };
+    let (wanted, of_old) = (usize::from(app.staff.wanted()), app.tally().wanted);
+    let of_new = restart.wanted_beside(app.staff.wanted());
+    ensure(of_old >= 1 && of_new >= 1 && of_new <= wanted, || {
+        format!("{of_old} old and {of_new} new workers are wanted")
+    })?;
+    ensure(restart.held_thousandths() < 1000, || "a rollout holds for all visitors".into())?;
+    let may_fork =
+        app.staff.may_fork(app.now) && app.molds.of(restart.next.line()).is_some_and(Mold::is_booted);
+    match app.move_beside() {
+        Some(MoveBeside::Fork) => ensure(!may_fork, || "a worker of the new version is missing".into()),
+        Some(MoveBeside::Retire) => Err("too many workers of the new version serve".into()),
+        None => Ok(()),
+    }
+}
+
 /// Whether the version that is served has a mold that is not booted yet or is ending, or a boot is due or waits for its
 /// turn.
 fn boot_is_coming(app: &App) -> bool {
@@ -177,7 +196,7 @@ fn check_companions(app: &App) -> Checked {
         ensure(!waits || occupant.deadline.is_some(), || {
             format!("companion {} is {:?} without a deadline", occupant.number, occupant.state)
         })?;
-        let version = (occupant.generation, Arc::as_ptr(&place.companion));
+        let version = (occupant.generation, &place.companion); // the configuration may have been read twice
         let known = versions.entry(&place.companion.name).or_insert(version);
         ensure(*known == version, || format!("two versions of {} run", place.companion.name))?;
         let is_old = occupant.generation != app.current.number() && !waits;

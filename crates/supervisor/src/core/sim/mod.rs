@@ -32,7 +32,7 @@ const REST_TIME: Duration = Duration::from_secs(3600);
 const REST_STEPS: u64 = 50_000;
 
 /// Kinds of what a simulation of this length comes to (see `Books::note_reached`).
-const KINDS: usize = 45;
+const KINDS: usize = 75;
 
 /// A violated invariant.
 #[derive(Debug)]
@@ -97,6 +97,7 @@ fn come_to_rest(world: &mut World) -> Result<(), String> {
         }
         if world.now >= ask_at {
             world.request_all(); // what failed is tried again then
+            world.end_rollouts();
             ask_at = world.now + Duration::from_secs(300);
         }
         step(world)?;

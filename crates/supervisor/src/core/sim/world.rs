@@ -18,7 +18,7 @@ use crate::facts::ending::Ending;
 use crate::facts::folder_state::FolderState;
 use fastrand::Rng;
 use highball_cgroups::{CpuLimit, Cpus};
-use highball_config::{AppId, Companion, PoolRange, ReforkAfter, RestartRule};
+use highball_config::{AppId, Companion, PoolRange, ReforkAfter, RestartRule, RolloutOrder, VisitorShare};
 use highball_link::{AppCommand, Booted, Diagnosis, NewWorker, Step};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
@@ -344,6 +344,18 @@ impl World {
         }
     }
 
+    /// Operators end the rollouts that hold, in either way.
+    pub(super) fn end_rollouts(&mut self) {
+        for app in 1..=self.next_app {
+            let order = match self.rng.bool() {
+                true => RolloutOrder::Undo,
+                false => RolloutOrder::Share(VisitorShare::ALL),
+            };
+            let event = AppEvent::Rollout { order, receipt: None };
+            self.after(Duration::ZERO, Event::OfApp(AppId(app), event));
+        }
+    }
+
     /// An impatient operator may interrupt a server that ends; or else there are no further orders.
     pub(super) fn may_be_interrupted(&mut self) {
         if self.rng.bool() {
@@ -509,6 +521,7 @@ impl World {
         match self.rng.u32(..40) {
             0..=4 => of_app(AppEvent::Restart { asked: Asked::Command, receipt: Some(receipt) }),
             5 => of_app(AppEvent::Restart { asked: Asked::File, receipt: None }),
+            31..=33 => of_app(AppEvent::Rollout { order: self.any_rollout(), receipt: Some(receipt) }),
             6..=9 => of_app(AppEvent::Refork { cause: ReforkCause::Command, receipt: Some(receipt) }),
             10 => Event::Upgrade(receipt),
             11 => Event::Signal(ReceivedSignal::Restart),
@@ -530,6 +543,14 @@ impl World {
             28 | 29 => self.changed_config(app),
             30 if self.next_app < 6 => self.new_app(),
             _ => of_app(AppEvent::MoreWorkers(self.rng.i32(-2..3))),
+        }
+    }
+
+    fn any_rollout(&mut self) -> RolloutOrder {
+        let share = ["0.1%", "5%", "30%", "50%", "99.9%", "100%"][self.rng.usize(..6)];
+        match self.rng.u32(..6) {
+            0 => RolloutOrder::Undo,
+            _ => RolloutOrder::Share(share.parse().expect("it is a share")),
         }
     }
 
@@ -1003,6 +1024,7 @@ fn repeatable(event: &Event) -> Option<Event> {
             | AppEvent::MoldStarted { .. }
             | AppEvent::MoldNotStarted { .. }
             | AppEvent::Restart { .. }
+            | AppEvent::Rollout { .. }
             | AppEvent::Refork { .. } => return None,
             _ => {}
         },

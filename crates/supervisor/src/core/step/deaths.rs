@@ -138,7 +138,10 @@ impl App {
         if running && self.is_end_of_refork(number, worker, has_failed, &why) {
             return;
         }
-        if running && self.restarts.is_next(worker.generation) && !expected {
+        let is_next = running && self.restarts.is_next(worker.generation) && !expected;
+        if is_next && self.restarts.holding().is_some() {
+            self.died_beside(number, worker, ending);
+        } else if is_next {
             self.next_worker_gone(number, worker, ending);
         } else if worker.generation == self.current.number() && !self.phase.is_last() && has_failed {
             self.next_is_delayed(number, worker, ending);

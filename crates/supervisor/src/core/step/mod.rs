@@ -2,7 +2,7 @@
 //! whatever the new state asks for, until it asks for nothing more.
 //!
 //! The parts of an application's life: [`boot`] (molds), [`site`], [`staff`] (workers), [`replace`] (one worker),
-//! [`deaths`], [`size`] (their number), [`restart`], [`refork`], [`auto_refork`], [`fail`] (an application that does not
+//! [`deaths`], [`size`] (their number), [`restart`], [`rollout`], [`refork`], [`auto_refork`], [`fail`] (an application that does not
 //! come up), [`sleep`], [`rest`] (of a mold), [`companions`], [`change`] (of the configuration), [`end`].
 
 mod auto_refork;
@@ -16,6 +16,7 @@ mod refork;
 mod replace;
 mod rest;
 mod restart;
+pub(super) mod rollout;
 mod site;
 mod size;
 mod sleep;
@@ -118,6 +119,10 @@ impl App {
                 let answer = self.ask_restart(asked);
                 self.out.answer(receipt, answer);
             }
+            AppEvent::Rollout { order, receipt } => {
+                let answer = self.ask_rollout(order);
+                self.out.answer(receipt, answer);
+            }
             AppEvent::Refork { cause, receipt } => {
                 let answer = self.ask_refork(cause);
                 self.out.answer(receipt, answer);
@@ -153,6 +158,7 @@ impl App {
                 self.advance_replacements();
                 self.advance_sizing();
                 self.staff();
+                self.staff_beside();
                 self.rest_mold_if_due();
             }
             Phase::Draining(until) if self.now >= until => {
@@ -221,7 +227,8 @@ impl App {
     /// When there is something to do that was not due yet at the last step.
     pub(crate) fn next_deadline(&self) -> Option<Instant> {
         let phase = self.phase.deadline().filter(|until| !self.phase.is_ending() || *until > self.now);
-        let fork = Some(self.staff.fork_due()).filter(|due| *due > self.now && self.waits_to_fork());
+        let fork = Some(self.staff.fork_due())
+            .filter(|due| *due > self.now && (self.waits_to_fork() || self.waits_to_fork_beside()));
         let always = [
             phase,
             fork,

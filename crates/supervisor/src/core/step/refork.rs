@@ -8,6 +8,7 @@ use super::super::reforks::{Refork, ReforkMove};
 use super::super::worker::Worker;
 use super::super::{AppAction, AppLog, WorkerOrder};
 use crate::core::refork::{ReforkCause, ReforkStage};
+use crate::core::restart::END_ROLLOUT_FIRST;
 use crate::core::worker::WorkerState;
 use highball_link::AppCommand;
 
@@ -29,6 +30,9 @@ impl App {
     pub(super) fn may_refork(&self) -> Result<(), &'static str> {
         if !self.phase.is_running() {
             return Err("the server is stopping");
+        }
+        if self.restarts.share().is_some() {
+            return Err(END_ROLLOUT_FIRST);
         }
         if !self.restarts.is_none() {
             return Err("a restart is under way: ask again when it is done");

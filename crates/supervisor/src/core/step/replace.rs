@@ -1,6 +1,7 @@
 //! Replacing one worker for a cause that lies in it. Another worker is forked first; when that serves, the front gives the
 //! old worker nothing more, and it ends when its requests have. A restart or a refork comes first: it takes the
-//! worker's place anyway, or goes wrong and leaves it.
+//! worker's place anyway, or goes wrong and leaves it. While a rollout holds, workers of the served version are replaced as
+//! usual (those of the new version: [`super::rollout`]).
 //!
 //! If there is no memory for both, the old worker is retired first; requests wait in the queue meanwhile.
 
@@ -26,7 +27,7 @@ impl App {
     pub(super) fn may_replace(&self) -> bool {
         self.phase.is_running()
             && self.condition.is_serving()
-            && !self.restarts.is_going()
+            && (!self.restarts.is_going() || self.restarts.holding().is_some())
             && !self.reforks.is_going()
     }
 
@@ -65,8 +66,9 @@ impl App {
         }
     }
 
+    /// While a rollout holds, no worker ends before another serves in its place.
     fn all_serve(&self) -> bool {
-        self.tally().serving >= usize::from(self.staff.wanted())
+        self.restarts.holding().is_none() && self.tally().serving >= usize::from(self.staff.wanted())
     }
 
     /// Another worker serves in its place, or there is no room for both.

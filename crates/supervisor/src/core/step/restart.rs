@@ -8,7 +8,7 @@ use super::super::restarts::{RestartMove, Undoing};
 use super::super::version::Version;
 use super::super::worker::Worker;
 use super::super::AppLog;
-use crate::core::restart::{Asked, Failure, Stage, Wish, BACKTRACE_LINES};
+use crate::core::restart::{Asked, Failure, Stage, Wish, BACKTRACE_LINES, END_ROLLOUT_FIRST};
 use crate::core::restart_policy::Life;
 use crate::core::worker::{StartFailure, WorkerState};
 use crate::facts::boot_failure::BootFailure;
@@ -41,12 +41,16 @@ impl App {
         Ok(generation)
     }
 
-    fn may_restart(&self, asked: Asked) -> Result<(), &'static str> {
+    pub(super) fn may_restart(&self, asked: Asked) -> Result<(), &'static str> {
         if !self.phase.is_running() {
             return Err("the server is stopping");
         }
         if self.condition.is_asleep() {
             return Err("the application sleeps, and boots what is there when a request arrives");
+        }
+        // What a configuration asks for has to happen, and waits.
+        if self.restarts.share().is_some() && asked != Asked::Configuration {
+            return Err(END_ROLLOUT_FIRST);
         }
         if asked == Asked::Command && self.surroundings.hot_restart == HotRestart::Going {
             return Err("a hot restart is under way, and brings the new version of the application as well: wait for its outcome");
@@ -68,6 +72,7 @@ impl App {
                 }
                 self.out.checkpoint("restart.canary_forked");
             }
+            Some(RestartMove::Hold(share)) => self.rollout_holds(share),
             Some(RestartMove::Succeed) => self.restart_succeeded(),
             Some(RestartMove::Undone) => {
                 self.restarts.undone();
@@ -86,7 +91,7 @@ impl App {
 
     /// Boots the new version: from where the application's path leads now.
     fn begin_restart(&mut self, wish: Wish) {
-        let Wish { generation, asked } = wish;
+        let Wish { generation, asked, .. } = wish;
         self.out.log(AppLog::Restarting { asked, generation });
         let line = self.molds.begin_line();
         self.restarts.begin(wish, line, self.current.folder().into(), self.now);
@@ -141,14 +146,23 @@ impl App {
             lived = time;
         }
         self.restarts.canary_passed(lived, now);
-        self.staff.roll();
         self.staff.fork_at_once(now); // that workers of the old version die is no reason to wait
-        if let Some(app) = self.restarts.next().and_then(Version::app) {
-            self.out.notify(AppCommand::Booted(Arc::clone(app))); // its static files come with it
+        if self.restarts.holding().is_some() {
+            self.rollout_begins();
+        } else {
+            self.canary_rolls();
         }
         self.staff.admit(worker);
         self.out.notify(AppCommand::AdmitCanary { worker });
         self.out.checkpoint("restart.admitted");
+    }
+
+    /// Its workers take the places of the old ones.
+    fn canary_rolls(&mut self) {
+        self.staff.roll();
+        if let Some(app) = self.restarts.next().and_then(Version::app) {
+            self.out.notify(AppCommand::Booted(Arc::clone(app))); // its static files come with it
+        }
     }
 
     /// A worker has not answered the front's request in time. If it replaces a worker of the same version, it serves all the same.
@@ -190,6 +204,9 @@ impl App {
     fn restart_succeeded(&mut self) {
         let Some(restart) = self.restarts.ended(None, self.now) else { return };
         let (generation, took) = (restart.next.number(), restart.took(self.now));
+        if restart.asked == Asked::Rollout {
+            self.out.notify(AppCommand::EndRollout);
+        }
         self.out.log(AppLog::Restarted { generation, workers: self.staff.wanted(), took });
         let old_line = self.current.line();
         self.current = restart.next;
@@ -210,12 +227,12 @@ impl App {
     }
 
     /// Ends what the restart has started. The stage that it was at; `None` if it is being undone already.
-    fn undo_restart(&mut self) -> Option<Stage> {
+    pub(super) fn undo_restart(&mut self) -> Option<Stage> {
         let Undoing { was, generation, line } = self.restarts.undo()?;
         self.let_go(line);
-        if was == Stage::Rolling {
+        if matches!(was, Stage::Holding | Stage::Rolling) {
             self.out.notify(AppCommand::WithdrawGeneration { generation });
-            if let Some(app) = self.current.app() {
+            if let Some(app) = self.current.app().filter(|_| was == Stage::Rolling) {
                 self.out.notify(AppCommand::Booted(Arc::clone(app)));
             }
             self.out.checkpoint("restart.undoing");
@@ -237,6 +254,9 @@ impl App {
         if !was_reported {
             let (generation, stage) = (restart.next.number(), restart.stage.name());
             self.out.log(AppLog::RestartGivenUp { generation, stage });
+        }
+        if restart.asked == Asked::Rollout {
+            self.out.notify(AppCommand::EndRollout); // workers of either version answer
         }
         self.let_go(restart.next.line());
     }

@@ -31,8 +31,9 @@ impl App {
     pub(crate) fn tally(&self) -> Tally {
         let one_is_relieved = self.reforks.stage() == Some(ReforkStage::Relieving);
         let wanted = if self.condition.is_asleep() { 0 } else { usize::from(self.staff.wanted()) };
-        let wanted = wanted + usize::from(one_is_relieved);
-        self.staff.tally(self.staying(), wanted, self.may_replace(), self.now)
+        let wanted = self.wanted_of_old(wanted) + usize::from(one_is_relieved);
+        let apart = self.restarts.holding().map(|restart| restart.next.line());
+        self.staff.tally(self.staying(), apart, wanted, self.may_replace(), self.now)
     }
 
     /// Forks missing workers, and retires surplus ones. While the front finishes what is in flight, one worker is enough,
