@@ -41,12 +41,19 @@ module Highball
       def around(app)
         return app unless (@server = server_with_adapter)
 
+        bus # without its gem, the boot fails
         require "websocket/driver" # as Action Cable does at its first WebSocket
         @problem = Demands.of_channels
         @server.singleton_class.prepend(Offers)
         ::ActionCable::Channel::Base.prepend(HeldStreams)
         ->(env) { env.key?(QUESTION) ? answer(env) : app.call(env) }
       end
+
+      # Brings what other machines broadcast to the hub, if the application has a bus between machines.
+      def receive_from_machines(log) = bus&.start(log)
+
+      # The Bus between the application's machines, or nil.
+      def bus = @server&.pubsub&.bus
 
       # Why the front cannot hold the application's WebSockets, as far as it is known. Or nil.
       def problem

@@ -132,7 +132,7 @@ module Highball
     end
 
     def more
-      [eager_load, concurrency, pool, cable, sessions, sendfile_header, development_gems, assets].compact
+      [eager_load, concurrency, pool, cable, bus, sessions, sendfile_header, development_gems, assets].compact
     end
 
     def rails = defined?(::Rails.application) && ::Rails.application
@@ -184,6 +184,15 @@ module Highball
                   remedy: "Name an adapter that workers share in config/cable.yml: highball, or with several " \
                           "machines redis, solid_cable or postgresql. Or serve with --workers 1 and more threads.",
                   **place_of_adapter)
+    end
+
+    # The Redis between machines.
+    def bus
+      defined?(Cable) && Cable.bus&.check
+      nil
+    rescue StandardError => e
+      Finding.new(cause: :cable_bus, what: "the Redis between machines does not answer: broadcasts fail (#{e.message})",
+                  remedy: "Start it, or correct its address in config/cable.yml.", **place_of_adapter)
     end
 
     def place_of_adapter

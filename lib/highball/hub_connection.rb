@@ -33,6 +33,11 @@ module Highball
     # Sends an order, and returns the reply: its code and its text.
     def order(kind, texts, ends_at)
       write([kind, *texts.map(&:bytesize)].pack("CL<3") + texts.join, ends_at)
+      reply(ends_at)
+    end
+
+    # Waits for a reply, and returns it: its code and its text.
+    def reply(ends_at)
       code, length = read(3, ends_at).unpack("CS<")
       [code, read(length, ends_at).force_encoding(Encoding::UTF_8)]
     end
@@ -47,6 +52,13 @@ module Highball
     def alive? = @socket.read_nonblock(1, exception: false) == :wait_readable
 
     def close = @socket.close
+
+    # Has a thread that waits here for the server wait no longer.
+    def shutdown
+      @socket.shutdown
+    rescue SystemCallError, IOError
+      nil # the connection has ended
+    end
 
     private
 

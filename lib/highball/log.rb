@@ -11,6 +11,10 @@ module Highball
     INLINE = 60
     # What happens: the event's name, which programs read (docs/log-events.md), and the message for people.
     EVENTS = {
+      broadcast_dropped: "a broadcast of another machine was dropped",
+      broadcasts_missed: "broadcasts of other machines may have been missed while no worker received them",
+      cable_bus_failed: "cannot receive broadcasts of other machines; trying again",
+      cable_bus_returned: "receiving broadcasts of other machines again",
       callback_failed: "a callback raised an exception after the response",
       diagnosis_failed: "Highball could not diagnose an exception; it is shown as it is",
       exception_raised: "the application raised an exception",

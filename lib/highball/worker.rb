@@ -118,6 +118,7 @@ module Highball
       server = Server.new(@app.rack_app, Ring.new(*numbers), name: name, log: log, sendfile: sendfile,
                                                              collector: Collector.of_worker, **@serving)
       watch_slow_requests(server) if @slow_request_ms
+      Cable.receive_from_machines(log) if defined?(Cable)
       server
     end
 

@@ -4,7 +4,7 @@
 //! In reading order: this file (publishing, subscribing, limits); [`message`] (a message as an event, and its id); [`streams`]
 //! (the messages that each stream keeps); [`subscription`] (one client's position); [`listener`] (the position of a process that
 //! receives messages of many streams); [`feed`] (the position of a WebSocket of Action Cable); [`replay`] (what its client has
-//! missed); [`cables`] (the number of these, and whether they can be held); [`fan_out`] (waking subscribers, a few in each turn of
+//! missed); [`cables`] (the number of these, and whether they can be held); [`bus`] (messages of other machines); [`fan_out`] (waking subscribers, a few in each turn of
 //! the event loop); [`inheritance`] (what a new process takes over in a hot restart).
 //!
 //! A message has one copy in memory, in its stream. A subscriber has a position, which is the number of its next message, and
@@ -15,6 +15,7 @@
 //! All messages of an application share one sequence of numbers. So the id of its last event says what a client has of every
 //! stream.
 
+mod bus;
 mod cables;
 mod fan_out;
 mod feed;
@@ -39,6 +40,7 @@ use crate::budget::{Account, Permit, Share};
 use crate::clock::spread::Spread;
 use crate::clock::{now_ms, Tally};
 
+pub(crate) use bus::{Bus, BusTurn};
 pub(crate) use cables::CableOffer;
 pub(crate) use fan_out::FanOut;
 pub(crate) use feed::{Fed, Feed};
@@ -110,6 +112,7 @@ pub(crate) struct Hub {
     last_key: Cell<u64>,
     held: Cell<usize>,
     cables: Cables,
+    pub(crate) bus: Bus,
     slow_closed: Cell<u64>,
     missed: Tally,
     heartbeats: Spread,
@@ -148,6 +151,7 @@ impl Hub {
             last_key: Cell::new(0),
             held: Cell::new(0),
             cables: Cables::default(),
+            bus: Bus::default(),
             slow_closed: Cell::new(0),
             missed: Tally::default(),
             heartbeats: Spread::default(),

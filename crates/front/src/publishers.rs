@@ -1,5 +1,5 @@
-//! Processes of applications that publish messages: workers, consoles, jobs and scripts. [`listening`] serves those processes
-//! that receive messages.
+//! Processes of applications that publish messages: workers, consoles, jobs and scripts. [`listening`] serves processes
+//! that receive messages, [`bringing`] processes that bring in what other machines publish.
 //!
 //! They connect to a Unix socket with a random name, and send the key of their application. The kernel reports the user of the
 //! process. On a connection, one order follows the other, and each gets a reply. Numbers are little-endian.
@@ -9,7 +9,8 @@
 //! | process | once: u32 length, credentials: the address after its first slash |
 //! | process | to publish: u8 0, u32 lengths of stream, event and data, then these |
 //! | process | to listen: u8 1, u32 lengths of a prefix of names and of the id of its last message, 0, then these |
-//! | front | u8 code (0: done, 1: refused, 2: another server takes it), u16 length, text: the id of the message, the id before the first message to come, or the reason |
+//! | process | to bring in what other machines publish: u8 2, three u32 0; when it is done, messages as above, with the place on the bus as the event; without stream and data, the place alone |
+//! | front | u8 code (0: done, 1: refused, 2: another server takes it, 3: another process does it, and this one is next), u16 length, text: the id of the message, the id before the first message to come, the place on the bus up to which messages were brought in, or the reason |
 //! | front | to a process that listens, for each message: u32 lengths of stream and text, then these; the text is an event's |
 //!
 //! Once another server accepts connections, this one refuses messages, because their subscribers are about to connect there.
@@ -17,6 +18,7 @@
 //!
 //! A process waits for the reply while its application is too far ahead of the subscribers.
 
+mod bringing;
 mod listening;
 
 use std::cell::RefCell;
@@ -46,6 +48,13 @@ use crate::shared::{Leaving, Shared};
 /// Kinds of orders.
 const PUBLISH: u8 = 0;
 const LISTEN: u8 = 1;
+const BRING: u8 = 2;
+
+/// Codes of replies.
+const DONE: u8 = 0;
+const REFUSED: u8 = 1;
+const ELSEWHERE: u8 = 2;
+const STAND_BY: u8 = 3;
 
 /// Largest number of connections of a user's processes.
 const MOST_OF_USER: usize = 1024;
@@ -207,40 +216,54 @@ impl From<Unpublishable> for Refused {
     }
 }
 
+/// Whose messages a process publishes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Brings {
+    /// Its own.
+    Own,
+    /// Messages of other machines. In the place of the event is where they were on the bus.
+    Bus,
+}
+
 /// Serves a process. Logs nothing about processes that leave, are slow or break the protocol: they get an error themselves.
 async fn serve(mut stream: UnixStream, place: Place, shared: Rc<Shared>) {
     let introduced = timeout(CREDENTIALS_TIME, introduced(&mut stream, place.user, &shared)).await;
     let Ok(Ok(introduced)) = introduced else { return };
     let Some(app) = introduced else {
-        let replied = reply(&mut stream, 1, "no application that is served here has this key").await;
+        let replied = reply(&mut stream, REFUSED, "no application that is served here has this key").await;
         if replied.is_ok() {
             // Closing with unread data resets the connection, and the process would lose the reply.
             let _ = timeout(CREDENTIALS_TIME, discard(&mut stream, REFUSED_BYTES)).await;
         }
         return;
     };
+    match orders(&mut stream, &app, &shared, Brings::Own).await {
+        Some(LISTEN) => listen(stream, &app, &shared).await,
+        Some(BRING) => drop(bringing::serve(stream, &app, &shared).await), // as above
+        _ => {}
+    }
+}
+
+/// Serves orders to publish. Returns the kind of another order; `None`: the process has left, or is to leave.
+async fn orders(stream: &mut UnixStream, app: &AppState, shared: &Shared, brings: Brings) -> Option<u8> {
     loop {
         tokio::select! {
             biased;
             _ = stream.readable() => {}
-            () = shared.handed_over() => return,
+            () = shared.handed_over() => return None,
         }
-        let kind = stream.read_u8().await;
-        if matches!(kind, Ok(LISTEN)) {
-            return listen(stream, &app, &shared).await;
+        let kind = stream.read_u8().await.ok()?;
+        if kind != PUBLISH {
+            return Some(kind);
         }
-        if !matches!(kind, Ok(PUBLISH)) {
-            return;
-        }
-        let Ok(published) = publish_next(&mut stream, &app, &shared).await else { return };
-        let (code, text, goes_on) = match published {
-            Ok(id) => (0, id, true),
-            Err(Refused::This(why)) => (1, why, true),
-            Err(Refused::All(why)) => (1, why, false),
-            Err(Refused::Elsewhere) => (2, String::new(), false),
+        let (code, text, goes_on) = match publish_next(stream, app, shared, brings).await.ok()? {
+            Ok(id) => (DONE, id, true),
+            Err(Refused::This(why)) => (REFUSED, why, true),
+            Err(Refused::All(why)) => (REFUSED, why, false),
+            Err(Refused::Elsewhere) => (ELSEWHERE, String::new(), false),
         };
-        if reply(&mut stream, code, &text).await.is_err() || !goes_on {
-            return;
+        if reply(stream, code, &text).await.is_err() || !goes_on {
+            return None;
         }
     }
 }
@@ -251,11 +274,11 @@ async fn listen(mut stream: UnixStream, app: &AppState, shared: &Shared) {
     let Ok(Ok((prefix, last_event_id))) = asked else { return };
     match app.hub.listen(&prefix, &last_event_id) {
         Ok(listener) => {
-            if reply(&mut stream, 0, &listener.position().to_string()).await.is_ok() {
+            if reply(&mut stream, DONE, &listener.position().to_string()).await.is_ok() {
                 listening::serve(stream, listener, app, shared).await;
             }
         }
-        Err(why) => drop(reply(&mut stream, 1, &why.to_string()).await), // the connection ends in any case
+        Err(why) => drop(reply(&mut stream, REFUSED, &why.to_string()).await), // the connection ends in any case
     }
 }
 
@@ -292,6 +315,7 @@ async fn publish_next(
     stream: &mut UnixStream,
     app: &AppState,
     shared: &Shared,
+    brings: Brings,
 ) -> io::Result<Result<String, Refused>> {
     let (name, event, data) =
         (stream.read_u32_le().await?, stream.read_u32_le().await?, stream.read_u32_le().await?);
@@ -318,8 +342,21 @@ async fn publish_next(
         return Ok(Err(Refused::Elsewhere)); // subscribers may have left
     }
     shared.turn.step();
-    let published = app.hub.publish(&Draft { stream: name, event, data });
-    Ok(published.map(|id| id.to_string()).map_err(Refused::from))
+    Ok(match brings {
+        Brings::Own => published(app, &Draft { stream: name, event, data }),
+        Brings::Bus => {
+            // What is refused once is refused again: the next process does not begin with it.
+            app.hub.bus.set_position(&String::from_utf8_lossy(event));
+            match name.is_empty() && data.is_empty() {
+                true => Ok(String::new()),
+                false => published(app, &Draft { stream: name, event: b"", data }),
+            }
+        }
+    })
+}
+
+fn published(app: &AppState, draft: &Draft<'_>) -> Result<String, Refused> {
+    app.hub.publish(draft).map(|id| id.to_string()).map_err(Refused::from)
 }
 
 /// Checks the lengths of a message before it is read.

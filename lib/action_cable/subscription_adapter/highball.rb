@@ -2,12 +2,14 @@
 
 require "digest"
 require "highball"
+require "highball/cable/bus"
 require "highball/listener"
 
 module ActionCable
   module SubscriptionAdapter
     # Action Cable's adapter for applications that Highball serves (`adapter: highball` in config/cable.yml): broadcasts
-    # of any process of the application reach the clients of all workers, without another server.
+    # of any process of the application reach the clients of all workers, without another server. With the address of a
+    # Redis (`url`), they reach the clients of all machines.
     class Highball < Base
       prepend ChannelPrefix
 
@@ -19,6 +21,14 @@ module ActionCable
         Async.new(server)
       end
 
+      # The Highball::Cable::Bus between machines, or nil.
+      attr_reader :bus
+
+      def initialize(*)
+        super
+        @bus = ::Highball::Cable::Bus.of(@server.config.cable) { |channel| STREAMS + name_of(channel) }
+      end
+
       # Prefix of this adapter's streams.
       STREAMS = "cable:"
       # Longest broadcasting name that becomes the name of a stream. Longer and unusual names are digested.
@@ -26,7 +36,7 @@ module ActionCable
       PLAIN = /\A(?!sha256:)[[:graph:]&&[^,]](?:[[:print:]&&[^,]]*[[:graph:]&&[^,]])?\z/n
 
       def broadcast(channel, payload)
-        ::Highball.publish(STREAMS + name_of(channel), payload)
+        @bus ? @bus.broadcast(channel, payload) : ::Highball.publish(STREAMS + name_of(channel), payload)
       end
 
       def subscribe(channel, callback, success_callback = nil)

@@ -49,10 +49,10 @@ async fn inherit(socket: OwnedFd, shared: &Shared) -> io::Result<Option<Wire>> {
     let mut hub: Option<Inheritance> = None;
     for count in 1.. {
         match wire.receive().await? {
-            Some(FromOld::Hub { app, forgotten, dropped }) => {
+            Some(FromOld::Hub { app, forgotten, dropped, bus }) => {
                 let apps = shared.apps.borrow();
                 let app = apps.iter().find(|state| state.settings().name == app);
-                hub = app.map(|app| app.hub.inherit(forgotten, dropped));
+                hub = app.map(|app| app.hub.inherit(forgotten, dropped, &bus));
             }
             Some(FromOld::Stream { name, lost }) => {
                 hub.iter_mut().for_each(|hub| hub.begin_stream(name.0.clone(), lost));

@@ -42,12 +42,14 @@ impl Hub {
     pub(crate) fn estate(&self, app: &str) -> Estate {
         let streams = self.streams.borrow();
         let (forgotten, dropped) = streams.losses();
-        let first = Some(FromOld::Hub { app: app.into(), forgotten, dropped });
+        let bus = self.bus.position();
+        let first = Some(FromOld::Hub { app: app.into(), forgotten, dropped, bus });
         Estate { first, streams: streams.all().cloned().collect(), current: None }
     }
 
-    /// Inherits from a hub with these losses.
-    pub(crate) fn inherit(self: &Rc<Self>, forgotten: u64, dropped: u64) -> Inheritance {
+    /// Inherits from a hub with these losses, and this position on the bus.
+    pub(crate) fn inherit(self: &Rc<Self>, forgotten: u64, dropped: u64, bus: &str) -> Inheritance {
+        self.bus.set_position(bus);
         self.streams.borrow_mut().inherit(self.sequence.after, (forgotten, dropped));
         Inheritance { hub: Rc::clone(self), stream: None }
     }

@@ -768,9 +768,9 @@ fn inherit(from: &Hub, to: &Rc<Hub>) {
     for message in from.estate("app") {
         let text = serde_json::to_string(&message).unwrap();
         match serde_json::from_str(&text).unwrap() {
-            FromOld::Hub { app, forgotten, dropped } => {
+            FromOld::Hub { app, forgotten, dropped, bus } => {
                 assert_eq!(app, "app");
-                inheritance = Some(to.inherit(forgotten, dropped));
+                inheritance = Some(to.inherit(forgotten, dropped, &bus));
             }
             FromOld::Stream { name, lost } => inheritance.as_mut().unwrap().begin_stream(name.0, lost),
             FromOld::Message { number, at_ms, event, data } => {

@@ -21,8 +21,14 @@ pub(crate) enum FromNew {
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(crate) enum FromOld {
     /// The hub of the application with this name; what follows is in it. `forgotten` and `dropped`: the largest numbers of messages
-    /// that a forgotten stream, and any stream, has dropped.
-    Hub { app: String, forgotten: u64, dropped: u64 },
+    /// that a forgotten stream, and any stream, has dropped. `bus`: where the last message from other machines was.
+    Hub {
+        app: String,
+        forgotten: u64,
+        dropped: u64,
+        #[serde(default)]
+        bus: String,
+    },
     /// A stream, and the number of the last message that it has dropped.
     Stream { name: AnyBytes, lost: u64 },
     /// A message of the last stream, and when it was published, in milliseconds of CLOCK_MONOTONIC.

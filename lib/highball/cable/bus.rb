@@ -1,0 +1,193 @@
+# frozen_string_literal: true
+
+require "securerandom"
+require_relative "../hub_connection"
+require_relative "../publisher"
+require_relative "bus_messages"
+
+module Highball
+  module Cable
+    # Broadcasts between machines, by Redis or Valkey: what is broadcast goes there, in the form of Action Cable's own
+    # adapter, so that other programs can broadcast and listen as well. On each machine one worker brings what arrives
+    # there to Highball's hub, and from there it reaches the clients. The others receive it, too, and the next one goes
+    # on exactly where that one ends.
+    #
+    # For that, all name a message by the same place. So each process that begins to receive sends a mark: the place of
+    # a message is the last mark before it, and how many messages are between.
+    class Bus
+      # The order to bring messages, and the reply that another process does it.
+      BRING = 2
+      STAND_BY = 3
+      # The channel of marks, with the application's prefix.
+      MARKS = "_highball_bus"
+      # Settings in config/cable.yml that say where Redis is.
+      ADDRESS = %i[url host path sentinels nodes].freeze
+      # Time for the server to answer, and the longest pause between two attempts to reach Redis, in seconds.
+      TIME = 5
+      PAUSE = 2
+      # Seconds between two marks of a process, and without any message after which the connection to Redis has failed.
+      MARK_EVERY = 10
+      SILENT = 25
+      # Longest time that a worker waits at its start for messages to arrive, in seconds.
+      READY = 2
+
+      # The bus of an application with these settings; nil: it has none.
+      def self.of(settings, &name_of_stream)
+        settings = settings.to_h.symbolize_keys
+        new(settings, name_of_stream) if settings.keys.intersect?(ADDRESS)
+      end
+
+      def initialize(settings, name_of_stream)
+        require "action_cable/subscription_adapter/redis" # which loads the gem
+        @settings = settings
+        @name_of_stream = name_of_stream
+        @mutex = Mutex.new
+        @listens = ConditionVariable.new
+      end
+
+      # Broadcasts to the clients of all machines. `channel` has the prefix.
+      def broadcast(channel, payload) = publisher.publish(channel, payload)
+
+      # Raises an exception if Redis does not answer.
+      def check = connect.tap(&:ping).close
+
+      # Brings messages to the hub, in a thread, once it is this process's turn. Returns when it receives them: the
+      # worker whose turn it is may end as soon as this one serves.
+      def start(log)
+        @log = log
+        @failures = 0
+        @thread = Thread.new { bring until @stopped }
+        @thread.name = "highball bus"
+        @thread.thread_variable_set(:fork_safe, true) # it ends before the worker is forked from
+        Listener.all << self
+        @mutex.synchronize { @listens.wait(@mutex, READY) unless @has_listened }
+      end
+
+      def stop
+        Listener.all.delete(self)
+        @stopped = true
+        @thread.kill.join
+      end
+
+      private
+
+      # For broadcasts of all threads. A fork must not use the same connection.
+      def publisher
+        @mutex.synchronize do
+          @publisher = connect if @pid != Process.pid
+          @pid = Process.pid
+          @publisher
+        end
+      end
+
+      def connect(**options)
+        ::ActionCable::SubscriptionAdapter::Redis.redis_connector.call(@settings.merge(options))
+      end
+
+      def prefix = @settings[:channel_prefix]
+      def marks = [prefix, MARKS].compact.join(":")
+      def pattern = prefix ? "#{prefix.to_s.gsub(/[\[\]*?\\^]/) { |char| "\\#{char}" }}:*" : "*"
+
+      # From the connection to the hub to the end of one of the connections.
+      def bring
+        hub = HubConnection.open(HubConnection.now + TIME)
+        code, place = hub.order(BRING, ["", "", ""], HubConnection.now + TIME)
+        receive(hub) do |messages|
+          code, place = hub.reply(nil) if code == STAND_BY
+          raise PublishError, place unless code.zero?
+
+          is_complete = messages.begin_behind(place)
+          while (message = messages.pop)
+            is_complete = note_received(is_complete)
+            pass_on(message, hub)
+          end
+        end
+      rescue StandardError => e # each version of the gem has its exceptions
+        # (The first failure is normal: a hot restart ends connections, and the next attempt finds the new server.)
+        @log.error(:cable_bus_failed, why: e.message) if @failures == 1
+        end_start
+        sleep(@failures.zero? ? 0.05 : PAUSE)
+        @failures += 1
+      ensure
+        hub&.close
+      end
+
+      # Receives messages while the block runs. Raises the exception that ends it.
+      def receive(hub)
+        messages = BusMessages.new
+        listening = thread { listen(messages, hub) }
+        watching = thread { watch(messages, listening) }
+        yield messages
+        listening.value
+      rescue PublishError
+        listening.value unless listening.alive? # its end has closed the connection to the hub
+        raise
+      ensure
+        [watching, listening].compact.each { |thread| thread.kill.join }
+      end
+
+      def thread(&)
+        Thread.new(&).tap do |thread|
+          thread.report_on_exception = false
+          thread.thread_variable_set(:fork_safe, true)
+        end
+      end
+
+      def listen(messages, hub)
+        redis = connect(reconnect_attempts: 0) # a new connection has another place
+        mark = new_mark
+        number = 0
+        redis.psubscribe(pattern) do |on|
+          on.psubscribe { publisher.publish(marks, new_mark) }
+          on.pmessage do |_, channel, text|
+            is_mark = channel == marks
+            mark, number = is_mark ? [text, 0] : [mark, number + 1]
+            end_start if is_mark
+            messages.push(BusMessages::Message.new("#{mark}:#{number}", *(is_mark ? [] : [channel, text])))
+          end
+        end
+      ensure
+        messages.close
+        hub.shutdown
+        redis&.close
+      end
+
+      # Ends the thread that listens if its connection is dead: a machine without power closes none.
+      def watch(messages, listening)
+        loop do
+          sleep MARK_EVERY
+          publisher.publish(marks, new_mark)
+          raise IOError, "Redis is silent" if messages.silent_for > SILENT
+        end
+      rescue StandardError => e
+        listening.raise(e)
+      end
+
+      def end_start
+        @mutex.synchronize do
+          @has_listened = true
+          @listens.broadcast
+        end
+      end
+
+      def new_mark = SecureRandom.hex(8)
+
+      # Redis answers. Returns whether no message is missing, from now on.
+      def note_received(is_complete)
+        @log.info(:cable_bus_returned, attempts: @failures) if @failures > 1
+        @failures = 0
+        @log.error(:broadcasts_missed, channels: pattern) unless is_complete
+        true
+      end
+
+      def pass_on(message, hub)
+        stream = message.channel ? @name_of_stream.call(message.channel) : ""
+        code, why = hub.order(Publisher::PUBLISH, [stream, message.place, message.text.to_s].map(&:b),
+                              HubConnection.now + TIME)
+        raise PublishError, "another server has taken over" if code == Publisher::ELSEWHERE
+
+        @log.error(:broadcast_dropped, why: why) unless code.zero?
+      end
+    end
+  end
+end
