@@ -13,6 +13,7 @@ use std::rc::Rc;
 use highball_config::Affinity as Way;
 use highball_link::SessionsReport;
 
+use crate::cookies::{set_cookie_line, values_in};
 use crate::message::request_head::{known_key, Head};
 use recent::Recent;
 
@@ -106,8 +107,7 @@ impl Affinity {
 
     /// Reads the cookie out of the value of a `Cookie` field.
     fn in_cookies(&self, cookies: &[u8]) -> Option<Session> {
-        let mut pairs = cookies.split(|byte| *byte == b';').map(<[u8]>::trim_ascii);
-        pairs.find_map(|pair| self.read(pair.strip_prefix(COOKIE.as_bytes())?))
+        values_in(cookies, COOKIE.as_bytes()).find_map(|value| self.read(value))
     }
 
     /// Reads `WORKER.KEY.CODE`, if this server has written it for this application.
@@ -136,12 +136,8 @@ impl Affinity {
             return None;
         }
         let (key, code) = (session.key, self.code(worker, session.key));
-        let path = if path.is_empty() { "/" } else { path };
-        let secure = if is_tls { "; Secure" } else { "" };
-        let line = format!(
-            "set-cookie: {COOKIE}{worker}.{key:016x}.{code:016x}; Path={path}; HttpOnly; SameSite=Lax{secure}\r\n"
-        );
-        Some(line.into_bytes())
+        let cookie = format!("{COOKIE}{worker}.{key:016x}.{code:016x}");
+        Some(set_cookie_line(&cookie, path, None, is_tls))
     }
 
     /// Returns the worker that had the session last.

@@ -12,6 +12,7 @@ use memchr::memmem;
 use rustix::process::geteuid;
 use sha2::{Digest, Sha256};
 
+use crate::cookies::values_in;
 use crate::location;
 
 /// Bytes of the secret.
@@ -149,8 +150,7 @@ impl DeveloperKey {
 
     /// Whether the value of a field `Cookie` has the cookie of this host.
     pub(crate) fn is_in_cookies(&self, cookies: &[u8], host: &[u8]) -> bool {
-        let mut values = cookies.split(|byte| *byte == b';').filter_map(value_of_ours);
-        values.any(|value| are_equal(value, self.cookie_token(host).as_bytes()))
+        values_in(cookies, COOKIE).any(|value| are_equal(value, self.cookie_token(host).as_bytes()))
     }
 
     fn cookie_token(&self, host: &[u8]) -> String {
@@ -175,11 +175,6 @@ fn decoded(text: &[u8], at: usize) -> Option<(u8, usize)> {
     Some((byte, next))
 }
 
-/// The value of a cookie, if it is ours.
-fn value_of_ours(cookie: &[u8]) -> Option<&[u8]> {
-    cookie.trim_ascii().strip_prefix(COOKIE)
-}
-
 /// Whether the value of a field `Cookie` may have our cookie in it.
 pub(crate) fn may_be_in(cookies: &[u8]) -> bool {
     memmem::find(cookies, COOKIE).is_some()
@@ -187,7 +182,8 @@ pub(crate) fn may_be_in(cookies: &[u8]) -> bool {
 
 /// The value of a field `Cookie` without our cookie.
 pub(crate) fn without_ours(cookies: &[u8]) -> Vec<u8> {
-    let others = cookies.split(|byte| *byte == b';').filter(|cookie| value_of_ours(cookie).is_none());
+    let is_ours = |cookie: &&[u8]| cookie.trim_ascii().starts_with(COOKIE);
+    let others = cookies.split(|byte| *byte == b';').filter(|cookie| !is_ours(cookie));
     let others: Vec<&[u8]> = others.map(<[u8]>::trim_ascii).collect();
     others.join(&b"; "[..])
 }

@@ -43,6 +43,7 @@ mod canary;
 mod clock;
 pub mod compression;
 mod connection;
+mod cookies;
 pub mod developer_key;
 mod dispatch;
 pub mod exchange;

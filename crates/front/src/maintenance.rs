@@ -15,6 +15,7 @@ use tokio::task::spawn_local;
 
 use crate::aside::{patiently, PoolShare};
 use crate::clock::now_ms;
+use crate::cookies::values_in;
 use crate::developer_key::are_equal;
 use crate::files::Pending;
 
@@ -205,10 +206,7 @@ fn read(folder: &std::path::Path, file: &std::path::Path, user: Option<&User>) -
 impl Notice {
     /// Returns whether the value of a `Cookie` field has the key.
     pub(crate) fn is_in_cookies(&self, cookies: &[u8]) -> bool {
-        let values = cookies
-            .split(|byte| *byte == b';')
-            .filter_map(|cookie| cookie.trim_ascii().strip_prefix(NAME.as_bytes()));
-        values.into_iter().any(|value| self.is_key(value))
+        values_in(cookies, NAME.as_bytes()).any(|value| self.is_key(value))
     }
 
     /// Returns the query without the key, if it has the key.

@@ -10,6 +10,7 @@ use std::rc::Rc;
 use highball_link::{RolloutReport, VersionFigures};
 
 use crate::cache::directives::Directives;
+use crate::cookies::{set_cookie_line, values_in};
 use crate::files::StaticFiles;
 use crate::http_syntax::{field_of, lines_of};
 use crate::message::request_head::{known_key, Head};
@@ -70,20 +71,14 @@ impl Visitor {
         if self.is_known || is_for_others(lines) {
             return None;
         }
-        let number = self.number;
-        let path = if path.is_empty() { "/" } else { path };
-        let secure = if is_tls { "; Secure" } else { "" };
-        let line = format!(
-            "set-cookie: {COOKIE}{number}; Path={path}; Max-Age={COOKIE_SECONDS}; HttpOnly; SameSite=Lax{secure}\r\n"
-        );
-        Some(line.into_bytes())
+        let cookie = format!("{COOKIE}{}", self.number);
+        Some(set_cookie_line(&cookie, path, Some(COOKIE_SECONDS), is_tls))
     }
 }
 
 /// Reads the cookie out of the value of a `Cookie` field.
 fn in_cookies(cookies: &[u8]) -> Option<u16> {
-    let mut pairs = cookies.split(|byte| *byte == b';').map(<[u8]>::trim_ascii);
-    pairs.find_map(|pair| read(pair.strip_prefix(COOKIE.as_bytes())?))
+    values_in(cookies, COOKIE.as_bytes()).find_map(read)
 }
 
 fn read(value: &[u8]) -> Option<u16> {
