@@ -59,7 +59,7 @@ module Highball
     # Closes the connections for messages: a worker that becomes a mold must not pass them on to its forks.
     def leave_hub
       @publisher&.close
-      Listener.all.dup.each(&:stop) if const_defined?(:Listener, false)
+      HubThread.all.dup.each(&:stop) if const_defined?(:HubThread, false)
     end
 
     # From now on no worker of this application is promoted to mold: the process is no longer fork-safe.

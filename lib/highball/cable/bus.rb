@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 require "securerandom"
-require_relative "../hub_connection"
+require_relative "../hub_thread"
 require_relative "../publisher"
 require_relative "bus_messages"
 
@@ -14,7 +14,7 @@ module Highball
     #
     # For that, all name a message by the same place. So each process that begins to receive sends a mark: the place of
     # a message is the last mark before it, and how many messages are between.
-    class Bus
+    class Bus < HubThread
       # The order to bring messages, and the reply that another process does it.
       BRING = 2
       STAND_BY = 3
@@ -22,9 +22,6 @@ module Highball
       MARKS = "_highball_bus"
       # Settings in config/cable.yml that say where Redis is.
       ADDRESS = %i[url host path sentinels nodes].freeze
-      # Time for the server to answer, and the longest pause between two attempts to reach Redis, in seconds.
-      TIME = 5
-      PAUSE = 2
       # Seconds between two marks of a process, and without any message after which the connection to Redis has failed.
       MARK_EVERY = 10
       SILENT = 25
@@ -38,6 +35,7 @@ module Highball
       end
 
       def initialize(settings, name_of_stream)
+        super()
         require "action_cable/subscription_adapter/redis" # which loads the gem
         @settings = settings
         @name_of_stream = name_of_stream
@@ -55,18 +53,8 @@ module Highball
       # worker whose turn it is may end as soon as this one serves.
       def start(log)
         @log = log
-        @failures = 0
-        @thread = Thread.new { bring until @stopped }
-        @thread.name = "highball bus"
-        @thread.thread_variable_set(:fork_safe, true) # it ends before the worker is forked from
-        Listener.all << self
+        start_thread("highball bus")
         @mutex.synchronize { @listens.wait(@mutex, READY) unless @has_listened }
-      end
-
-      def stop
-        Listener.all.delete(self)
-        @stopped = true
-        @thread.kill.join
       end
 
       private
@@ -74,8 +62,8 @@ module Highball
       # For broadcasts of all threads. A fork must not use the same connection.
       def publisher
         @mutex.synchronize do
-          @publisher = connect if @pid != Process.pid
-          @pid = Process.pid
+          @publisher = connect if @publishing_pid != Process.pid
+          @publishing_pid = Process.pid
           @publisher
         end
       end
@@ -89,7 +77,7 @@ module Highball
       def pattern = prefix ? "#{prefix.to_s.gsub(/[\[\]*?\\^]/) { |char| "\\#{char}" }}:*" : "*"
 
       # From the connection to the hub to the end of one of the connections.
-      def bring
+      def serve
         hub = HubConnection.open(HubConnection.now + TIME)
         code, place = hub.order(BRING, ["", "", ""], HubConnection.now + TIME)
         receive(hub) do |messages|
@@ -102,15 +90,15 @@ module Highball
             pass_on(message, hub)
           end
         end
-      rescue StandardError => e # each version of the gem has its exceptions
-        # (The first failure is normal: a hot restart ends connections, and the next attempt finds the new server.)
-        @log.error(:cable_bus_failed, why: e.message) if @failures == 1
-        end_start
-        sleep(@failures.zero? ? 0.05 : PAUSE)
-        @failures += 1
       ensure
         hub&.close
+        end_start
       end
+
+      # Each version of the gem has its exceptions.
+      def failures = [StandardError]
+
+      def report(error) = @log.error(:cable_bus_failed, why: error.message)
 
       # Receives messages while the block runs. Raises the exception that ends it.
       def receive(hub)
@@ -126,12 +114,7 @@ module Highball
         [watching, listening].compact.each { |thread| thread.kill.join }
       end
 
-      def thread(&)
-        Thread.new(&).tap do |thread|
-          thread.report_on_exception = false
-          thread.thread_variable_set(:fork_safe, true)
-        end
-      end
+      def thread(&) = fork_safe_thread(&).tap { |thread| thread.report_on_exception = false }
 
       def listen(messages, hub)
         redis = connect(reconnect_attempts: 0) # a new connection has another place
