@@ -73,8 +73,6 @@ end
 class CostBench
   include Observed
 
-  TICKS = "highball-ticks\n" # the thread that times samples
-
   # CPU time per request in microseconds, and requests a second.
   Turn = Struct.new(:cpu, :rate)
 
@@ -136,7 +134,7 @@ class CostBench
 
   def sampled?(server)
     @pids ||= server.worker_pids
-    @pids.all? { |pid| Dir.glob("/proc/#{pid}/task/*/comm").any? { |path| File.read(path) == TICKS } }
+    @pids.all? { |pid| ProcessFacts.sampled?(pid) }
   end
 
   def measure(server)

@@ -32,6 +32,16 @@ module ProcessFacts
     false
   end
 
+  # Whether a thread of the process has this name.
+  def thread?(pid, name)
+    Dir.glob("/proc/#{pid}/task/*/comm").any? { |path| File.read(path) == "#{name}\n" }
+  rescue Errno::ENOENT, Errno::ESRCH
+    false # one has just ended
+  end
+
+  # Whether a profile of this worker is being taken: the thread that times samples is there.
+  def sampled?(pid) = thread?(pid, "highball-ticks")
+
   # Whether SIGSTOP has stopped all of its threads, which do not stop at the same time.
   def stopped?(pid)
     threads = Dir.children("/proc/#{pid}/task")

@@ -34,8 +34,8 @@ class ObservedSecretsTest < TracesTestCase
       highball("profile", "--mode", "wall", "--group", "path", "--seconds", "4", "--output", "-", *server.which,
                within: 60)
     end
-    threads = "/proc/#{server.worker_pids.first}/task/*/comm"
-    wait_for("the profile") { Dir.glob(threads).any? { |path| File.read(path) == "highball-ticks\n" } }
+    worker = server.worker_pids.first
+    wait_for("the profile") { ProcessFacts.sampled?(worker) }
     yield
     profile.value
   end

@@ -27,7 +27,7 @@ class ApmAgentsTest < E2ETest
       end
     end
   RUBY
-  ROUTES = "  get \"work/:id\", to: \"work#show\"\n  get \"fiber/:id\", to: \"work#show\"\n"
+  ROUTES = "  get \"tasks/:id\", to: \"work#show\"\n  get \"fiber/:id\", to: \"work#show\"\n"
   # What docs/apm.md advises for workers that become molds.
   BEFORE_REFORK = "Highball.before_refork { Sentry.session_flusher&.flush }\n"
 
@@ -102,7 +102,7 @@ class ApmAgentsTest < E2ETest
   # Sends requests at the same time; returns their numbers.
   def work(server, count, seconds: 0.2)
     numbers = Array.new(count) { (@number += 1).to_s }
-    concurrently(count) { |index| ask(server, "/work/#{numbers[index]}?seconds=#{seconds}") }
+    concurrently(count) { |index| ask(server, "/tasks/#{numbers[index]}?seconds=#{seconds}") }
     numbers
   end
 
@@ -166,9 +166,9 @@ class ApmAgentsTest < E2ETest
 
   # One request keeps the only thread busy, another waits for it.
   def in_the_queue(server)
-    busy = Thread.new { ask(server, "/work/1?seconds=1.2") }
+    busy = Thread.new { ask(server, "/tasks/1?seconds=1.2") }
     wait_for("a busy worker") { server.status["workers"].sum { |worker| worker["in_flight"] } == 1 }
-    ask(server, "/work/2")
+    ask(server, "/tasks/2")
     busy.join
     %w[1 2]
   end

@@ -103,8 +103,8 @@ class ProfileTest < E2ETest
   def test_a_second_profile_at_the_same_time_is_refused
     server = serve(profiled_app)
     first = Thread.new { profile(server, "--seconds", "4", "--output", "-") }
-    threads = "/proc/#{server.worker_pids.first}/task/*/comm"
-    wait_for("the first to begin") { Dir.glob(threads).any? { |path| File.read(path) == "highball-ticks\n" } }
+    worker = server.worker_pids.first
+    wait_for("the first to begin") { ProcessFacts.sampled?(worker) }
     text = highball_fails("profile", "--seconds", "1", "--output", "-", *server.which)
     assert_match(/another profile of this application is running; try again when/, text)
     first.value
@@ -118,8 +118,8 @@ class ProfileTest < E2ETest
       words = ["profile", "--seconds", "300", "--output", path, *server.which]
       pid = Process.spawn(HighballServer::ENVIRONMENT, HighballServer::BINARY, *words, %i[out err] => File::NULL)
       command = Process.detach(pid)
-      threads = "/proc/#{server.worker_pids.first}/task/*/comm"
-      wait_for("it to begin") { Dir.glob(threads).any? { |comm| File.read(comm) == "highball-ticks\n" } }
+      worker = server.worker_pids.first
+      wait_for("it to begin") { ProcessFacts.sampled?(worker) }
       sampled = Deadline.now + 1
       wait_for("some samples") { Deadline.now > sampled }
       HighballServer.kill(pid, "INT")

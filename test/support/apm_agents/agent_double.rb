@@ -40,7 +40,7 @@ module AgentDouble
     end
 
     def call(env)
-      return @app.call(env) unless env["PATH_INFO"].match?(%r{\A/(?:work|fiber)/\d+\z})
+      return @app.call(env) unless env["PATH_INFO"].match?(%r{\A/(?:tasks|fiber)/\d+\z})
 
       @agent.around(env) { @app.call(env) }
     end
