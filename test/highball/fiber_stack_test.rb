@@ -39,7 +39,7 @@ class FiberStackTest < Minitest::Test
     place = NATIVE.stack_place
     Fiber.new { assert_equal 0, NATIVE.give_back_stack(place, BYTES) }.resume
     Thread.new { assert_equal 0, NATIVE.give_back_stack(place, BYTES) }.join
-    assert_equal 0, deep(200) { NATIVE.give_back_stack(place, BYTES) }
+    assert_equal 0, deep(500) { NATIVE.give_back_stack(place, BYTES) }
     [0, 1, 2**62, (2**64) - 1].each { |other| assert_equal 0, NATIVE.give_back_stack(other, BYTES) }
     [0, 1, 20_000].each { |size| assert_equal 0, NATIVE.give_back_stack(place, size) }
   end

@@ -1,7 +1,5 @@
 # frozen_string_literal: true
 
-# marks: debian13
-
 require "open3"
 require "socket"
 require "timeout"

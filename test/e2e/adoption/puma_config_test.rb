@@ -1,7 +1,5 @@
 # frozen_string_literal: true
 
-# marks: debian13
-
 require "json"
 require_relative "../../support/e2e_test"
 require_relative "../../support/puma_fixtures"

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# marks: long, debian13
+# marks: long
 
 require_relative "../../support/album_app"
 require_relative "../../support/e2e_test"

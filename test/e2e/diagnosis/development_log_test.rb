@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# marks: long, debian13
+# marks: long
 
 require_relative "../../support/bundled_blog"
 require_relative "../../support/changed_blog"

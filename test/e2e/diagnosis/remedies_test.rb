@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# marks: long, debian13
+# marks: long
 
 require "open3"
 require_relative "../../support/broken_blog"

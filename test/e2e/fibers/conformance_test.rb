@@ -1,7 +1,5 @@
 # frozen_string_literal: true
 
-# marks: debian13
-
 require "fileutils"
 require "minitest/autorun"
 require "open3"

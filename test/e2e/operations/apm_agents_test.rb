@@ -1,7 +1,5 @@
 # frozen_string_literal: true
 
-# marks: debian13
-
 require "fileutils"
 require "json"
 require_relative "../../support/apm_collector"

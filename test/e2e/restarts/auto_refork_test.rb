@@ -1,7 +1,5 @@
 # frozen_string_literal: true
 
-# marks: debian13
-
 require_relative "../../support/refork_test_case"
 
 # Reforks that Highball begins automatically, as measurements of memory show that they pay.

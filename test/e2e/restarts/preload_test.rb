@@ -1,7 +1,5 @@
 # frozen_string_literal: true
 
-# marks: debian13
-
 require_relative "../../support/restart_test_case"
 
 # Applications that cannot be loaded before a fork: each worker loads them itself.

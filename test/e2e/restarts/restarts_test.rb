@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# marks: root, debian13
+# marks: root
 
 require_relative "../../support/restart_test_case"
 

@@ -1,7 +1,5 @@
 # frozen_string_literal: true
 
-# marks: debian13
-
 require_relative "../../support/http2_client"
 require_relative "../../support/tls_test_case"
 require_relative "../../support/web_socket_app"
