@@ -11,6 +11,7 @@ require_relative "collector"
 require_relative "compiler"
 require_relative "control_socket"
 require_relative "diagnosis"
+require_relative "forked_companion"
 require_relative "forking_thread"
 require_relative "heap"
 require_relative "heap_layout"
@@ -171,6 +172,9 @@ module Highball
         when "fork"
           worker = fork_worker(message, descriptors)
           return worker if worker
+        when "fork_companion"
+          companion = fork_companion(message[:companion], descriptors)
+          return companion if companion
         when "heap" then @control.say(:heap, heap: Heap.figures)
         when "memory" then @control.say(:memory, memory: OwnMemory.figures)
         else warn "highball: the mold received an unknown message: #{message[:type]}"
@@ -198,6 +202,18 @@ module Highball
       descriptors.each(&:close) unless worker
     end
 
+    # Returns the companion in the new process, and nil here.
+    def fork_companion(number, descriptors)
+      companion = ForkedCompanion.new(descriptors)
+      @app&.disconnect_databases
+      forked = fork_by_thread { fork_here(companion.guardian) { become_companion(companion) } }
+    rescue StandardError => e
+      @control.say(:companion_not_forked, companion: number, message: ExceptionWords.new(e).message)
+      nil
+    ensure
+      descriptors.each(&:close) unless forked
+    end
+
     # A Puma configuration has hooks for this.
     def forked(number)
       Highball.hooks.run(:after_worker_fork, number)
@@ -207,25 +223,35 @@ module Highball
 
     # Returns the worker in the new process, and nil here.
     def fork_process(message, descriptors)
-      return @forking.fork_by { fork_here(message, descriptors) } if @forking
-
-      fork_here(message, descriptors)
+      fork_by_thread { fork_here { become_worker(message, descriptors) } }
     end
 
-    def fork_here(message, descriptors)
+    def fork_by_thread(&block) = @forking ? @forking.fork_by(&block) : yield
+
+    # Calls the block in the new process, and returns what it returns there. See WorkerFork.
+    def fork_here(guardian = nil)
       mold = Process.pid
-      become_worker(message, descriptors) unless WorkerFork.fork
+      yield unless WorkerFork.fork(guardian)
     rescue StandardError => e
       raise if Process.pid == mold
 
-      warn "highball: cannot fork a worker: #{ExceptionWords.summary(e)}"
+      warn "highball: cannot fork a process: #{ExceptionWords.summary(e)}"
       exit!(1)
     end
 
     def become_worker(message, descriptors)
+      leave_mold
+      Worker.new(message, descriptors, @app, @found, (@state if message[:may_refork]))
+    end
+
+    def become_companion(companion)
+      leave_mold
+      companion
+    end
+
+    def leave_mold
       @control.close # the mold's
       BootCache.forget
-      Worker.new(message, descriptors, @app, @found, (@state if message[:may_refork]))
     end
 
     def refuse(message, reason)

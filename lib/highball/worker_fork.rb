@@ -12,11 +12,15 @@ module Highball
     end
 
     # The same as Process.fork. It returns the number of the intermediate process, which hooks get as well.
-    def self.fork
+    #
+    # guardian:: forks the new process as its child instead, and watches over it. `begin` is called in the guardian's
+    #            process before that, and `watch` with the number of the new process afterwards; it does not return.
+    def self.fork(guardian = nil)
       @asking = Thread.current
+      @guardian = guardian
       Process.fork
     ensure
-      @asking = nil
+      @asking = @guardian = nil
     end
 
     # Whether this thread has asked for such a fork. Once, because hooks may fork, too.
@@ -34,6 +38,24 @@ module Highball
       intermediate
     end
 
+    # Calls the block, which forks, in a process between the mold and the new one. It has no caller for an error.
+    def self.fork_or_end
+      yield
+    rescue SystemCallError => e
+      warn "highball: cannot fork a process: #{e.message}"
+      exit!(1)
+    end
+
+    # Calls the block, which forks, in the guardian's process, if there is to be one. Returns 0, in the new process.
+    def self.below_guardian(&block)
+      return 0 unless @guardian
+
+      @guardian.begin
+      forked = fork_or_end(&block)
+      @guardian.watch(forked) if forked.positive?
+      0
+    end
+
     # Below all hooks, because this file is loaded before the application.
     module BelowHooks
       def _fork
@@ -43,13 +65,7 @@ module Highball
         return WorkerFork.conclude(intermediate) if intermediate.positive?
 
         Checkpoint.pass("fork.intermediate")
-        begin
-          worker = super
-        rescue SystemCallError => e
-          warn "highball: cannot fork a worker: #{e.message}"
-          exit!(1)
-        end
-        return worker if worker.zero?
+        return WorkerFork.below_guardian { super } if WorkerFork.fork_or_end { super }.zero?
 
         Checkpoint.pass("fork.worker_forked")
         exit!(0) # without the application's at_exit blocks

@@ -22,7 +22,7 @@ const COMMAND_BYTES: usize = 4096;
 const MOST_VARIABLES: usize = 256;
 const STOP_TIMES: RangeInclusive<Duration> = Duration::ZERO..=Duration::from_secs(86400);
 const USUAL_STOP_TIME: Duration = Duration::from_secs(30);
-const KEYS: [&str; 7] = ["name", "command", "count", "env", "directory", "restart", "stop_timeout"];
+const KEYS: [&str; 8] = ["name", "command", "count", "fork", "env", "directory", "restart", "stop_timeout"];
 const RESTARTS: [(&str, RestartRule); 3] =
     [("always", RestartRule::Always), ("on-failure", RestartRule::OnFailure), ("never", RestartRule::Never)];
 
@@ -62,6 +62,7 @@ pub(crate) fn companion(text: &str) -> Result<Companion, String> {
         name: name(name_text)?,
         command: Command::Shell(command_text(line)?),
         count: 1,
+        fork: false,
         env: BTreeMap::new(),
         directory: None,
         restart: RestartRule::Always,
@@ -138,6 +139,7 @@ fn of_entry(fields: &Map<String, Json>) -> Result<Companion, String> {
         count: text("count")?
             .map_or(Ok(1), |text| value::count(text, &(1..=MOST as u16)))
             .map_err(of("count"))?,
+        fork: fields.get("fork").map_or(Ok(false), switch).map_err(of("fork"))?,
         env: fields.get("env").map_or_else(|| Ok(BTreeMap::new()), variables).map_err(of("env"))?,
         directory: text("directory")?.map(directory).transpose()?,
         restart: text("restart")?.map_or(Ok(RestartRule::Always), restart)?,
@@ -210,6 +212,14 @@ fn variables(value: &Json) -> Result<BTreeMap<String, String>, String> {
     fields.iter().map(variable).collect()
 }
 
+fn switch(value: &Json) -> Result<bool, String> {
+    match value {
+        Json::Bool(is_on) => Ok(*is_on),
+        Json::String(text) => value::switch(text),
+        _ => Err("it is on or off".into()),
+    }
+}
+
 fn directory(text: &str) -> Result<PathBuf, String> {
     if text.is_empty() || text.contains('\0') {
         return Err("`directory` of a process: a path is missing".into());
@@ -244,10 +254,11 @@ mod tests {
     #[test]
     fn an_entry_says_everything() {
         let text = "name = 'mail_2'\ncommand = ['bin/mail', 'a b']\ncount = 3\nrestart = 'on-failure'\n\
-                    directory = 'sub'\nstop_timeout = '2m'\nenv = { QUEUES = 'mail', N = '1', ON = true }";
+                    fork = 'on'\ndirectory = 'sub'\nstop_timeout = '2m'\nenv = { QUEUES = 'mail', N = '1', ON = true }";
         let mail = of_file(text).unwrap();
         assert_eq!(mail.command, Command::Program(vec!["bin/mail".into(), "a b".into()]));
-        assert_eq!((mail.count, mail.restart), (3, RestartRule::OnFailure));
+        assert_eq!((mail.count, mail.fork, mail.restart), (3, true, RestartRule::OnFailure));
+        assert!(of_file("name = 'mail'\ncommand = 'x'\nfork = true").unwrap().fork);
         assert_eq!((mail.directory, mail.stop_timeout), (Some("sub".into()), Duration::from_secs(120)));
         let env =
             [("N", "1"), ("ON", "true"), ("QUEUES", "mail")].map(|(name, value)| (name.into(), value.into()));
@@ -279,6 +290,8 @@ mod tests {
             ("name = 'jobs'\ncommand = []", "a program and its arguments"),
             ("name = 'jobs'\ncommand = ' '", "1 to 4096 bytes"),
             ("name = 'jobs'\ncommand = 'x'\ncount = 0", "`count` of a process"),
+            ("name = 'jobs'\ncommand = 'x'\nfork = 'yes please'", "`fork` of a process"),
+            ("name = 'jobs'\ncommand = 'x'\nfork = 2", "`fork` of a process"),
             ("name = 'jobs'\ncommand = 'x'\nrestart = 'alway'", "always, on-failure, never"),
             ("name = 'jobs'\ncommand = 'x'\nstop_timeout = 'soon'", "`stop_timeout` of a process"),
             ("name = 'jobs'\ncommand = 'x'\nenv = { '1' = 'x' }", "NAME=VALUE"),

@@ -419,6 +419,8 @@ pub struct Companion {
     pub command: CompanionCommand,
     /// The number of copies; at least 1.
     pub count: u16,
+    /// Whether it is a Ruby program that begins as a copy of the process that has loaded the application.
+    pub fork: bool,
     /// Its own variables, beside the application's.
     pub env: BTreeMap<String, String>,
     /// Its working folder, below the application's folder or absolute; `None`: the application's folder.
@@ -428,6 +430,16 @@ pub struct Companion {
     pub restart: RestartRule,
     /// Time to end after TERM; then it is killed.
     pub stop_timeout: Duration,
+}
+
+impl Companion {
+    /// What people call this copy of it: `jobs`, or `jobs.2` where there are several.
+    pub fn label(&self, copy: u16) -> String {
+        match self.count {
+            1 => self.name.clone(),
+            _ => format!("{}.{copy}", self.name),
+        }
+    }
 }
 
 /// What a companion runs.

@@ -11,7 +11,9 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use highball_secrets::Secrets;
 use magnus::{function, prelude::*, Error, RArray, RModule, RString, Ruby, Value};
 use rustix::event::{poll, PollFd, PollFlags};
-use rustix::process::{getpid, pidfd_open, Pid, PidfdFlags};
+use rustix::process::{
+    getpid, getppid, pidfd_open, set_parent_process_death_signal, Pid, PidfdFlags, Signal,
+};
 
 use crate::clock::cpu_ns;
 use crate::request_clock::delayed_us;
@@ -23,6 +25,7 @@ pub(crate) fn define(ruby: &Ruby, highball: RModule) -> Result<(), Error> {
     native.define_singleton_method("pidfd", function!(pidfd, 0))?;
     native.define_singleton_method("pidfd_of", function!(pidfd_of, 1))?;
     native.define_singleton_method("exit_when_closed", function!(exit_when_closed, 1))?;
+    native.define_singleton_method("end_with_parent", function!(end_with_parent, 1))?;
     native.define_singleton_method("allocator_version", function!(allocator::version, 0))?;
     native.define_singleton_method("separate_heap", function!(allocator::separate, 0))?;
     native.define_singleton_method("join_heap", function!(allocator::join, 0))?;
@@ -53,6 +56,18 @@ fn pidfd_of(ruby: &Ruby, pid: i32) -> Result<RawFd, Error> {
         .and_then(|pid| pidfd_open(pid, PidfdFlags::empty()))
         .map(OwnedFd::into_raw_fd)
         .map_err(|e| Error::new(ruby.exception_runtime_error(), format!("pidfd_open: {e}")))
+}
+
+/// `Native.end_with_parent(pid) -> nil`: from now on the kernel kills this process when its parent, the process `pid`, has ended
+/// (`PR_SET_PDEATHSIG`, prctl(2)), and not when the socket of [`exit_when_closed`] is closed. Call it after `fork`.
+fn end_with_parent(ruby: &Ruby, pid: i32) -> Result<(), Error> {
+    close_inherited();
+    let set = set_parent_process_death_signal(Some(Signal::KILL));
+    set.map_err(|e| Error::new(ruby.exception_runtime_error(), format!("prctl: {e}")))?;
+    if getppid().map(Pid::as_raw_pid) != Some(pid) {
+        std::process::exit(1); // it had ended before that
+    }
+    Ok(())
 }
 
 /// `Native.exit_when_closed(fd) -> nil`: from now on this process ends at once when the other end of the

@@ -44,7 +44,7 @@ module Highball
       def run
         @arguments = Arguments.new(@words)
         case @arguments.command
-        when "help" then print format(HELP, system: HostSystem.name, commands: (COMMANDS - HERE).join(", "))
+        when "help" then print format(HELP, system: HostSystem.name, commands: other_commands)
         when "version" then puts version
         when "serve" then serve
         when "doctor" then doctor
@@ -71,6 +71,8 @@ module Highball
       def options_here = Options.new(@arguments.options, from: @from)
 
       private
+
+      def other_commands = (COMMANDS - HERE).each_slice(8).map { |some| some.join(", ") }.join(",\n  ")
 
       def version = "highball #{VERSION} (#{HostSystem.name}: #{NOTE})"
 

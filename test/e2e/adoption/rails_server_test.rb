@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# marks: long, debian13
+# marks: long
 
 require "socket"
 require_relative "../../support/bundled_blog"

@@ -10,6 +10,7 @@ class SolidQueueTest < E2ETest
   include JobQueue
 
   PUMA = File.read(File.join(PumaFixtures::FOLDER, "rails80.rb"))
+  FORKED = "[[process]]\nname = 'jobs'\ncommand = 'bin/jobs'\nfork = 'on'\n"
 
   def test_the_plugin_runs_the_jobs_if_it_is_asked_to
     server = serve_queue
@@ -34,7 +35,7 @@ class SolidQueueTest < E2ETest
 
   def test_no_job_is_lost_or_run_twice_in_restarts_and_no_two_schedulers_run
     long
-    server = serve_queue
+    server = serve_forked_queue
     numbers = []
     outcomes = Load.during(server, clients: 2) do
       10.times do |version|
@@ -57,7 +58,7 @@ class SolidQueueTest < E2ETest
   # A process of the jobs is killed again and again; now and then it is the supervisor, which leaves the others behind.
   def test_a_hundred_kills_of_jobs_cost_no_request_and_no_job
     long
-    server = serve_queue
+    server = serve_forked_queue
     numbers = []
     outcomes = Load.during(server, clients: 2) do
       100.times do |count|
@@ -72,6 +73,13 @@ class SolidQueueTest < E2ETest
   end
 
   private
+
+  # With jobs that begin as copies of the mold.
+  def serve_forked_queue
+    @folder = queue_app(PUMA)
+    File.write("#{@folder}/config/highball.toml", FORKED)
+    serve(@folder, workers: 2).tap { wait_for("its jobs") { lines_of(@folder, "starts").any? } }
+  end
 
   def serve_queue(*options, env: { "SOLID_QUEUE_IN_PUMA" => "1" })
     @folder = queue_app(PUMA)

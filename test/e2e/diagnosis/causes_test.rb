@@ -1,7 +1,5 @@
 # frozen_string_literal: true
 
-# marks: debian13
-
 require "cgi"
 require "socket"
 require_relative "../../support/broken_app"

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# marks: long, debian13
+# marks: long
 
 require "cgi"
 require "open3"

@@ -63,6 +63,20 @@ class ServiceNotificationTest < E2ETest
     refute @systemd.wait_readable(1)
   end
 
+  # The kernel keeps some messages (net.unix.max_dgram_qlen); the next ones would wait.
+  def test_a_service_manager_that_does_not_read_holds_up_nothing
+    server = serve("probe", env: watchdog.merge("WATCHDOG_USEC" => "20000"))
+    full = Socket.new(:UNIX, :DGRAM).tap { |socket| socket.connect(Addrinfo.unix(@path)) }
+    wait_for("no more room") { full.sendmsg_nonblock("X=1", exception: false) == :wait_writable }
+    3.times { assert_equal 200, server.get("/").status }
+    server.signal("HUP")
+    wait_for("the notice") { server.log.include?("cannot notify systemd") }
+    assert_equal 200, server.get("/").status
+    server.stop
+  ensure
+    full&.close
+  end
+
   # As a thread that computes, or waits for something, would be.
   def test_a_stuck_event_loop_gives_no_sign_of_life
     needs("strace")

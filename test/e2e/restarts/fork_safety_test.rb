@@ -1,7 +1,5 @@
 # frozen_string_literal: true
 
-# marks: debian13
-
 require_relative "../../support/refork_test_case"
 
 # Workers share nothing that an application has opened, started or seeded at boot, neither after a fork nor after a

@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+# marks: few (it needs a CPU for itself)
+
 require "json"
 require_relative "../../support/upgrade_test_case"
 

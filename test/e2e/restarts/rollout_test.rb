@@ -27,6 +27,8 @@ class RolloutTest < RestartTestCase
     rollout(server, "50%")
     assert_versions(server, visitors, 500)
     assert_figures(server, visitors)
+    words = /rollout: generation 2 has 50% of the visitors, and 0 of \d+ requests failed, p99 .* ms; before: 0 of \d+,/
+    assert_match words, command_output(server, "top", "--once")
     assert_match(/^generation 2 serves, after/, rollout(server, "100%"))
     assert_versions(server, visitors.first(100), 1000)
     assert_empty server.get("/").values("set-cookie")

@@ -19,8 +19,8 @@ class ShutdownTest < E2ETest
       # A connection may be closed between two requests; a started answer may not break off.
       results = outcomes.map(&:result).tally
       assert_empty results.keys - [200, "closed", "Errno::ECONNRESET", "Errno::EPIPE"], results
-      # Each client sees the end once.
-      assert_operator outcomes.length - results.fetch(200), :<=, 10
+      # Each client sees the end once, and again where it has connected just before the server stopped listening.
+      assert_operator outcomes.length - results.fetch(200), :<=, 20
     end
   end
 

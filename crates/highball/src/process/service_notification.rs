@@ -1,11 +1,17 @@
 //! Notifies systemd (`sd_notify(3)`), if it has set `NOTIFY_SOCKET`: that the server serves, reloads or stops, or lives.
 
 use highball_spawner::ServiceState;
+use rustix::io::Errno;
+use rustix::net::sockopt::{set_socket_timeout, Timeout};
 use rustix::net::{sendto, socket_with, AddressFamily, SendFlags, SocketAddrUnix, SocketFlags, SocketType};
 use rustix::time::{clock_gettime, ClockId};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
+use std::time::Duration;
 use tracing::warn;
+
+/// How long a change of state waits for a service manager that does not read. Nothing else goes on meanwhile.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The notification socket.
 fn address() -> Option<OsString> {
@@ -18,7 +24,7 @@ pub(crate) fn notify(state: ServiceState) {
     match state {
         ServiceState::Ready => send("READY=1\nSTATUS=Serving"),
         ServiceState::HandedOver(_) => send("STATUS=Serving, by the process of the last hot restart"),
-        ServiceState::Alive => send("WATCHDOG=1"),
+        ServiceState::Alive => send_sign_of_life(),
         ServiceState::Reloading => {
             let now = clock_gettime(ClockId::Monotonic);
             let now_us = now.tv_sec * 1_000_000 + now.tv_nsec / 1000;
@@ -28,19 +34,34 @@ pub(crate) fn notify(state: ServiceState) {
     }
 }
 
-/// Sends variables as `NAME=value`, one a line.
+/// Sends variables as `NAME=value`, one a line. They wait a moment where the service manager has many messages to read.
 fn send(state: &str) {
-    let Some(address) = address() else { return };
-    let sent = || {
-        let name = address.as_bytes();
-        let address = match name {
-            [b'@', rest @ ..] => SocketAddrUnix::new_abstract_name(rest)?,
-            _ => SocketAddrUnix::new(name)?,
-        };
-        let socket = socket_with(AddressFamily::UNIX, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
-        sendto(&socket, state.as_bytes(), SendFlags::NOSIGNAL, &address)
+    note(sent(state, SendFlags::empty()));
+}
+
+/// None waits: where the service manager has many messages to read, it knows that the server lives when it has read them.
+fn send_sign_of_life() {
+    note(sent("WATCHDOG=1", SendFlags::DONTWAIT).or_else(|error| match error {
+        Errno::AGAIN => Ok(()),
+        other => Err(other),
+    }));
+}
+
+fn sent(state: &str, how: SendFlags) -> rustix::io::Result<()> {
+    let Some(address) = address() else { return Ok(()) };
+    let name = address.as_bytes();
+    let address = match name {
+        [b'@', rest @ ..] => SocketAddrUnix::new_abstract_name(rest)?,
+        _ => SocketAddrUnix::new(name)?,
     };
-    if let Err(error) = sent() {
+    let socket = socket_with(AddressFamily::UNIX, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
+    set_socket_timeout(&socket, Timeout::Send, Some(PATIENCE))?;
+    sendto(&socket, state.as_bytes(), how | SendFlags::NOSIGNAL, &address).map(drop)
+}
+
+fn note(sent: rustix::io::Result<()>) {
+    if let Err(error) = sent {
+        let address = address().unwrap_or_default();
         warn!(
             name: "systemd_not_notified", %error, "cannot notify systemd: NOTIFY_SOCKET is {}", address.to_string_lossy()
         );

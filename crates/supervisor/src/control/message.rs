@@ -42,6 +42,14 @@ pub(crate) enum ToMold<'a> {
         /// Whether Highball may refork automatically: the worker then remembers what it begins with.
         may_refork: bool,
     },
+    /// Fork a companion. Four descriptors come with this message: a file with the [`ForkedCompanion`], the control socket and the
+    /// output of the process that is to watch over it, and the program that this is to run.
+    ///
+    /// [`ForkedCompanion`]: crate::process::companion_process::ForkedCompanion
+    ForkCompanion {
+        /// The companion's number.
+        companion: u32,
+    },
     /// Report the Ruby heap, as it is: a collection would copy pages that are shared with the workers.
     Heap,
     /// Report the memory of the process.
@@ -85,6 +93,8 @@ pub(crate) enum FromMold {
     Failed(Box<BootFailure>),
     /// A worker could not be forked.
     ForkFailed { worker: u32, message: String },
+    /// A companion could not be forked.
+    CompanionNotForked { companion: u32, message: String },
     /// The caller that acts as mold was asked to end: stop as after TERM. Repeats change nothing.
     Stop,
     /// Answers `heap`; `None` where Ruby's garbage collector does not report it.

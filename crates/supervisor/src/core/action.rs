@@ -69,8 +69,8 @@ pub(crate) enum AppAction {
     SpawnMold { boot: u32, folder: Option<PathBuf> },
     /// Make a ring and sockets for a worker, and order this mold to fork it.
     Fork { boot: u32, worker: u32 },
-    /// Start a companion, as this copy of it, in this folder.
-    SpawnCompanion { number: u32, companion: Arc<Companion>, copy: u16, folder: PathBuf },
+    /// Start a companion, as this copy of it: have the mold of this boot fork it, or else start it in this folder.
+    SpawnCompanion { number: u32, companion: Arc<Companion>, copy: u16, folder: PathBuf, boot: Option<u32> },
     /// Ask a companion to end. It answers by ending.
     EndCompanion { number: u32 },
     /// Send an order to a worker.

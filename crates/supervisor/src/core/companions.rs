@@ -124,12 +124,8 @@ impl Place {
         }
     }
 
-    /// What people call it: `jobs`, or `jobs.2` where there are several.
     pub(crate) fn label(&self) -> String {
-        match self.companion.count {
-            1 => self.companion.name.clone(),
-            _ => format!("{}.{}", self.companion.name, self.copy),
-        }
+        self.companion.label(self.copy)
     }
 
     /// The word for its state.
@@ -213,6 +209,11 @@ impl Companions {
         self.places.iter()
     }
 
+    /// Whether some are to be forked from the mold.
+    pub(crate) fn need_mold(&self) -> bool {
+        self.places.iter().any(|place| place.is_wanted && place.companion.fork)
+    }
+
     /// Whether no process is left.
     pub(crate) fn are_gone(&self) -> bool {
         self.places.iter().all(|place| place.occupant.is_none())
@@ -270,10 +271,11 @@ impl Companions {
     }
 
     /// Asks processes to end that should not be there, and starts those to come. `runs_in`: the version in which they are to run;
-    /// `serves`: whether its workers do; `most`: the longest time that they get to end.
+    /// `boot`: its mold, if that can fork; `serves`: whether its workers do; `most`: the longest time that they get
+    /// to end.
     pub(crate) fn advance(
         &mut self,
-        (runs_in, folder): (Option<u32>, &Path),
+        (runs_in, folder, boot): (Option<u32>, &Path, Option<u32>),
         serves: bool,
         most: Duration,
         now: Instant,
@@ -288,7 +290,7 @@ impl Companions {
         let Some(generation) = runs_in.filter(|_| self.may_start) else { return actions };
         for index in 0..self.places.len() {
             if self.may_occupy(index, generation, now) {
-                actions.push(self.occupy(index, generation, folder, now));
+                actions.push(self.occupy(index, (generation, folder, boot), now));
             }
         }
         actions
@@ -309,7 +311,12 @@ impl Companions {
             && !self.places.iter().any(is_other)
     }
 
-    fn occupy(&mut self, index: usize, generation: u32, folder: &Path, now: Instant) -> AppAction {
+    fn occupy(
+        &mut self,
+        index: usize,
+        (generation, folder, boot): (u32, &Path, Option<u32>),
+        now: Instant,
+    ) -> AppAction {
         self.last += 1;
         let (number, place) = (self.last, &mut self.places[index]);
         place.occupant = Some(Occupant {
@@ -322,7 +329,8 @@ impl Companions {
             is_asked_to_end: false,
         });
         let (companion, copy) = (Arc::clone(&place.companion), place.copy);
-        AppAction::SpawnCompanion { number, companion, copy, folder: folder.to_owned() }
+        let boot = boot.filter(|_| companion.fork);
+        AppAction::SpawnCompanion { number, companion, copy, folder: folder.to_owned(), boot }
     }
 
     // --- what happens
@@ -447,7 +455,8 @@ mod tests {
         }
 
         fn advance(&mut self, runs_in: Option<u32>, serves: bool) -> Vec<String> {
-            let actions = self.companions.advance((runs_in, Path::new("/")), serves, Duration::MAX, self.now);
+            let actions =
+                self.companions.advance((runs_in, Path::new("/"), Some(7)), serves, Duration::MAX, self.now);
             let name = |action: &AppAction| match action {
                 AppAction::SpawnCompanion { number, companion, copy, .. } => {
                     format!("spawn {number}: {}.{copy}", companion.name)
@@ -548,6 +557,24 @@ mod tests {
         scene.now += STEADY;
         assert_eq!(scene.companions.calm_down(scene.now), ["jobs"]);
         assert_eq!(scene.end(10, Ending::Exited(1)).next, Next::After(Duration::ZERO));
+    }
+
+    #[test]
+    fn one_is_forked_where_it_says_so_and_there_is_a_mold() {
+        let (plain, forked) = (companion("mail", 1), Companion { fork: true, ..companion("jobs", 1) });
+        let boots = |boot| {
+            let mut scene = Scene::of(&[plain.clone(), forked.clone()]);
+            assert!(scene.companions.need_mold());
+            let place = (Some(1), Path::new("/"), boot);
+            let actions = scene.companions.advance(place, true, Duration::MAX, scene.now);
+            let boot = |action| match action {
+                AppAction::SpawnCompanion { boot, .. } => boot,
+                other => panic!("{other:?}"),
+            };
+            actions.into_iter().map(boot).collect::<Vec<_>>()
+        };
+        assert_eq!((boots(Some(3)), boots(None)), (vec![None, Some(3)], vec![None, None]));
+        assert!(!Scene::of(&[companion("mail", 1)]).companions.need_mold());
     }
 
     #[test]

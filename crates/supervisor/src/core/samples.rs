@@ -53,6 +53,7 @@ pub(super) fn companion(name: &str, count: u16) -> Companion {
         name: name.into(),
         command: CompanionCommand::Shell("true".into()),
         count,
+        fork: false,
         env: BTreeMap::new(),
         directory: None,
         restart: RestartRule::Always,

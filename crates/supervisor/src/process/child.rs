@@ -137,6 +137,20 @@ impl Child {
         }
     }
 
+    /// What the environment of a companion has more than that of the application's mold. (The configuration is text, and so is all
+    /// that this is about.)
+    pub(crate) fn beyond_mold(
+        app: &App,
+        folder: &Path,
+        companion: &Companion,
+        copy: u16,
+    ) -> BTreeMap<String, String> {
+        let of_mold = environment::of_app(app, folder, own_environment());
+        let all = Child::companion(app, folder, companion, copy).environment;
+        let more = all.into_iter().filter(|(name, value)| of_mold.get(name) != Some(value));
+        more.filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?))).collect()
+    }
+
     /// Starts it in its folder, which is entered by this path, with the other end of its control socket, and of the
     /// pipe for its [`Output`], if it is to have one; in this cgroup, if there is one.
     ///

@@ -2,10 +2,11 @@
 
 use crate::control::control_socket::ControlSocket;
 use crate::process::child::Child;
-use crate::process::companion_process::{CompanionOrder, ToCompanion};
+use crate::process::companion_process::{self, CompanionOrder, ForkedCommand, ForkedCompanion, ToCompanion};
 use crate::process::launcher::{Becomes, Launched, Launching, Who};
+use crate::process::mold::MoldHandle;
 use crate::process::watcher::{HeldProcess, Watch, Watcher};
-use highball_config::{App, Companion};
+use highball_config::{App, Companion, CompanionCommand, User};
 use highball_tenant::TenantFolder;
 use rustix::process::{Pid, Signal};
 use std::io;
@@ -15,8 +16,10 @@ use std::sync::Arc;
 
 #[derive(Debug)]
 pub(crate) struct CompanionHandle {
-    /// The process that watches over it.
-    pub(crate) pid: Pid,
+    /// The process that watches over it; known once that exists.
+    pub(crate) pid: Option<Pid>,
+    /// Whom it has to run as, if another than Highball's.
+    user: Option<User>,
     /// Its name in the configuration.
     pub(crate) name: String,
     /// What people call it.
@@ -25,7 +28,7 @@ pub(crate) struct CompanionHandle {
     pub(crate) program: Option<i32>,
     /// It has reported that process.
     has_reported: bool,
-    process: HeldProcess,
+    process: Option<HeldProcess>,
     control: Arc<ControlSocket>,
     _watch: Watch,
 }
@@ -38,16 +41,57 @@ impl CompanionHandle {
         (companion, copy): (&Companion, u16),
         pipe: OwnedFd,
     ) -> Launching {
-        let order =
-            CompanionOrder { directory: companion.directory.clone(), stop_timeout: companion.stop_timeout };
         Launching {
             app: app.path(),
             limits: app.kernel_limits(),
             child: Child::companion(app, folder, companion, copy),
             folder: opened,
             pipe: Some(pipe),
-            becomes: Becomes::Companion(order),
+            becomes: Becomes::Companion(order_for(companion)),
         }
+    }
+
+    /// Has this mold fork it, as this copy of it, in this folder; `output`: the pipe for what it prints.
+    pub(crate) fn fork(
+        (app, folder, mold): (&App, &Path, &MoldHandle),
+        number: u32,
+        (companion, copy): (&Companion, u16),
+        output: &OwnedFd,
+        watcher: &Watcher,
+    ) -> io::Result<CompanionHandle> {
+        let (ours, theirs) = highball_spawner::channel::pair()?;
+        companion_process::order_of_forked(&ours, &order_for(companion))?;
+        let label = companion.label(copy);
+        let order = ForkedCompanion {
+            label: &label,
+            command: match &companion.command {
+                CompanionCommand::Shell(line) => ForkedCommand::Line(line),
+                CompanionCommand::Program(words) => ForkedCommand::Words(words),
+            },
+            directory: companion.directory.as_ref().map(|directory| directory.to_string_lossy()),
+            environment: Child::beyond_mold(app, folder, companion, copy),
+        };
+        mold.fork_companion(number, &order, (&theirs, output))?;
+        let control = Arc::new(ControlSocket::over(ours)?);
+        Ok(CompanionHandle::over(
+            control,
+            number,
+            (companion.name.clone(), label),
+            mold.user.clone(),
+            watcher,
+        ))
+    }
+
+    fn over(
+        control: Arc<ControlSocket>,
+        companion: u32,
+        (name, label): (String, String),
+        user: Option<User>,
+        watcher: &Watcher,
+    ) -> CompanionHandle {
+        let watch = watcher.companion(Arc::clone(&control), companion);
+        let (pid, process, program, has_reported) = (None, None, None, false);
+        CompanionHandle { pid, user, name, label, program, has_reported, process, control, _watch: watch }
     }
 
     /// It was started. From here on it reports by messages.
@@ -61,9 +105,27 @@ impl CompanionHandle {
         let process = watcher.hold(pidfd, Who::Companion(companion))?;
         let socket = socket.ok_or_else(|| io::Error::other("it has no control socket"))?;
         let control = Arc::new(ControlSocket::over(socket)?);
-        let watch = watcher.companion(Arc::clone(&control), companion);
-        let (program, has_reported) = (None, false);
-        Ok(CompanionHandle { pid, name, label, program, has_reported, process, control, _watch: watch })
+        let handle = CompanionHandle::over(control, companion, (name, label), None, watcher);
+        Ok(CompanionHandle { pid: Some(pid), process: Some(process), ..handle })
+    }
+
+    /// The mold has forked it, and the process `pid`, which watches over it and has sent a pidfd. The first report counts.
+    ///
+    /// # Errors
+    /// The pidfd is missing, or belongs to a process that cannot be this one.
+    pub(crate) fn exists(
+        &mut self,
+        companion: u32,
+        pid: i32,
+        pidfd: Option<OwnedFd>,
+        watcher: &Watcher,
+    ) -> io::Result<()> {
+        if self.process.is_none() {
+            let who = Who::Companion(companion);
+            self.process = Some(watcher.hold_forked(pidfd, pid, self.user.as_ref(), who)?);
+            self.pid = Pid::from_raw(pid);
+        }
+        Ok(())
     }
 
     /// Its own process has this number, if it descends from the process that watches over it. The first report counts.
@@ -71,15 +133,22 @@ impl CompanionHandle {
         if std::mem::replace(&mut self.has_reported, true) {
             return;
         }
-        self.program = Some(program).filter(|pid| highball_proc::family(self.pid.as_raw_pid()).contains(pid));
+        let family = self.pid.map(|pid| highball_proc::family(pid.as_raw_pid())).unwrap_or_default();
+        self.program = Some(program).filter(|pid| family.contains(pid));
     }
 
     pub(crate) fn tell(&self, message: ToCompanion) -> io::Result<()> {
         self.control.send(&message, &[])
     }
 
-    /// Kills the process that watches over it, and with that its own process.
+    /// Kills the process that watches over it, if there is one yet, and with that its own process.
     pub(crate) fn kill(&self) {
-        self.process.signal(Signal::KILL);
+        if let Some(process) = &self.process {
+            process.signal(Signal::KILL);
+        }
     }
+}
+
+fn order_for(companion: &Companion) -> CompanionOrder {
+    CompanionOrder { directory: companion.directory.clone(), stop_timeout: companion.stop_timeout }
 }

@@ -2,6 +2,9 @@
 //! from the server the order what to run. What the companion starts can leave it, but not this process, which is its subreaper:
 //! when the companion has ended, the rest is ended as well, so that the next one never runs beside what is left of this one. It ends as the
 //! companion did.
+//!
+//! A companion that is forked from the mold is a child of this process, too: a fork of the mold forks it, and then becomes this
+//! program (`lib/highball/forked_companion.rb`).
 
 use crate::control::control_socket::ControlSocket;
 use crate::facts::ending::Ending;
@@ -9,9 +12,12 @@ use crate::process::child::Child;
 use crate::process::mold_process::{no_order, receive_order, send_order, ProcessOrder, Trouble};
 use crate::process::reaper;
 use rustix::process::{
-    fchdir, getpid, kill_process, set_child_subreaper, setrlimit, setsid, Pid, Resource, Rlimit, Signal,
+    fchdir, getpid, kill_process, pidfd_open, set_child_subreaper, setrlimit, setsid, Pid, PidfdFlags,
+    Resource, Rlimit, Signal,
 };
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::CommandExt;
@@ -23,6 +29,10 @@ use tokio::signal::unix::{signal, SignalKind};
 
 /// The exit code where the companion could not be run: a shell's.
 const NOT_RUN: i32 = 127;
+/// Names the companion that this process has forked.
+const FORKED: &str = "HIGHBALL_FORKED_COMPANION";
+/// The pipe whose byte lets that begin.
+const BEGIN: &str = "HIGHBALL_FORKED_COMPANION_FD";
 /// How often what does not end is killed.
 const KILL_EVERY: Duration = Duration::from_millis(20);
 /// How long killed processes may take to be gone; then they are left behind.
@@ -36,6 +46,29 @@ pub(crate) struct CompanionOrder {
     pub(crate) directory: Option<PathBuf>,
     /// The time that what is left has to end.
     pub(crate) stop_timeout: Duration,
+}
+
+/// What the mold has to know of a companion that it forks.
+#[derive(Debug, Serialize)]
+pub(crate) struct ForkedCompanion<'a> {
+    /// What people call it.
+    pub(crate) label: &'a str,
+    /// What it runs: a Ruby program.
+    pub(crate) command: ForkedCommand<'a>,
+    /// See [`CompanionOrder`].
+    pub(crate) directory: Option<Cow<'a, str>>,
+    /// What its environment has more than the mold's.
+    pub(crate) environment: BTreeMap<String, String>,
+}
+
+/// See [`ForkedCompanion`].
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub(crate) enum ForkedCommand<'a> {
+    /// Words as in a shell.
+    Line(&'a str),
+    /// A program and its arguments.
+    Words(&'a [String]),
 }
 
 /// Messages to such a process.
@@ -52,6 +85,11 @@ pub(crate) enum ToCompanion {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(crate) enum FromCompanion {
+    /// The mold has forked the companion, and this process; a pidfd of it comes with this message.
+    Exists {
+        /// Its process id.
+        pid: i32,
+    },
     /// The companion runs.
     Started {
         /// Its process id.
@@ -72,7 +110,12 @@ pub(super) fn order(
     order: &CompanionOrder,
 ) -> io::Result<()> {
     let descriptors: Vec<BorrowedFd<'_>> = [folder].into_iter().chain(pipe.map(OwnedFd::as_fd)).collect();
-    send_order(socket, &(ProcessOrder::of(child), order), &descriptors)
+    send_order(socket, &(Some(ProcessOrder::of(child)), order), &descriptors)
+}
+
+/// The same, where the mold forks the companion.
+pub(super) fn order_of_forked(socket: &OwnedFd, order: &CompanionOrder) -> io::Result<()> {
+    send_order(socket, &(None::<ProcessOrder>, order), &[])
 }
 
 /// Runs a companion: receives the order from the server, follows it, and ends as the companion does.
@@ -87,12 +130,18 @@ pub fn run_companion(socket: OwnedFd) -> ExitCode {
 
 async fn follow(socket: OwnedFd) -> io::Result<Ending> {
     let _ = setsid(); // it is the leader of a session already where the spawner has started it
-    let ((order, of_companion), mut descriptors) = receive_order::<(ProcessOrder, CompanionOrder)>(&socket)?;
-    let folder = descriptors.next().ok_or_else(no_order)?;
-    let pipe = descriptors.next();
+    let ((order, of_companion), mut descriptors) =
+        receive_order::<(Option<ProcessOrder>, CompanionOrder)>(&socket)?;
     let control = ControlSocket::over(socket)?;
     let mut children = signal(SignalKind::child())?;
-    match run(order, folder, pipe, &of_companion) {
+    let main = match order {
+        Some(order) => {
+            let folder = descriptors.next().ok_or_else(no_order)?;
+            run(order, folder, descriptors.next(), &of_companion)
+        }
+        None => forked(&control),
+    };
+    match main {
         Ok(main) => {
             let _ = control.send(&FromCompanion::Started { pid: main.as_raw_pid() }, &[]); // it may have gone
             let mut watching = Watching::over(main, of_companion.stop_timeout);
@@ -121,6 +170,19 @@ fn run(
     highball_spawner::exec::dies_with_this_process(&mut command);
     command.process_group(0); // what it does to its group does not reach this process
     Ok(Pid::from_child(&command.spawn()?))
+}
+
+/// The companion that this process has forked before it became this program. It begins when the server knows this process: a
+/// server that doesn't wait for it any more may have started another one.
+fn forked(control: &ControlSocket) -> io::Result<Pid> {
+    let _ = rustix::thread::set_name(c"highball"); // it was started by the number of a descriptor
+    set_child_subreaper(Some(getpid()))?;
+    let pidfd = pidfd_open(getpid(), PidfdFlags::empty())?;
+    control.send(&FromCompanion::Exists { pid: getpid().as_raw_pid() }, &[pidfd.as_fd()])?;
+    let pid = std::env::var(FORKED).ok().and_then(|text| Pid::from_raw(text.parse().ok()?));
+    let begin = highball_spawner::exec::take(BEGIN)?.ok_or_else(no_order)?;
+    rustix::io::write(&begin, b"1")?;
+    pid.ok_or_else(no_order)
 }
 
 /// What such a process knows of the companion.

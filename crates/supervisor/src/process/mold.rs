@@ -6,6 +6,7 @@ use crate::control::message::{OwnMemory, ToMold};
 use crate::control::questions::{Answer, NotAsked, Questions};
 use crate::facts::boot_failure::BootFailure;
 use crate::process::child::{Child, Errand, Output};
+use crate::process::companion_process::ForkedCompanion;
 use crate::process::interpreter::Interpreter;
 use crate::process::launcher::Who;
 use crate::process::launcher::{Becomes, Launched, Launching};
@@ -13,11 +14,16 @@ use crate::process::watcher::{HeldProcess, StartReport, Watch, Watcher};
 use highball_config::{App, LogFormat, User};
 use highball_link::RubyHeap;
 use highball_tenant::TenantFolder;
+use rustix::fs::{memfd_create, open, MemfdFlags, Mode, OFlags};
 use rustix::process::{Pid, Signal};
-use std::io;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::fs::File;
+use std::io::{self, Seek, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+/// The program of this process.
+const OWN_PROGRAM: &str = "/proc/self/exe";
 
 /// Where the mold comes from.
 #[derive(Debug)]
@@ -159,6 +165,22 @@ impl MoldHandle {
             may_refork: app.process.may_refork_by_itself(),
         };
         self.control.send(&order, descriptors)
+    }
+
+    /// Asks for a companion, and the process that watches over it, which gets this control socket and this output.
+    pub(crate) fn fork_companion(
+        &self,
+        companion: u32,
+        order: &ForkedCompanion<'_>,
+        (control, output): (&OwnedFd, &OwnedFd),
+    ) -> io::Result<()> {
+        let mut file = File::from(memfd_create(c"highball-companion", MemfdFlags::CLOEXEC)?);
+        file.write_all(&serde_json::to_vec(order)?)?;
+        file.rewind()?;
+        #[allow(clippy::disallowed_methods)] // it is no application's
+        let program = open(OWN_PROGRAM, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
+        let descriptors = [file.as_fd(), control.as_fd(), output.as_fd(), program.as_fd()];
+        self.control.send(&ToMold::ForkCompanion { companion }, &descriptors)
     }
 
     /// Asks for its Ruby heap.

@@ -7,14 +7,15 @@ use crate::control::watched_fd::watched;
 use crate::facts::boot_failure::BootFailure;
 use crate::inbox::{Inbox, Received};
 use crate::process::companion_process::FromCompanion;
+use crate::process::identity;
 use crate::process::launcher::{Launcher, Who};
 use crate::process::mold_process::Trouble;
 use crate::rate_limit::RateLimit;
-use highball_config::AppId;
+use highball_config::{AppId, User};
 use rustix::process::{Pid, Signal};
 use serde::de::DeserializeOwned;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::io::unix::AsyncFd;
@@ -77,7 +78,7 @@ impl Watcher {
 
     /// Reads the control socket of the process that watches over a companion until it closes.
     pub(crate) fn companion(&self, socket: Arc<ControlSocket>, companion: u32) -> Watch {
-        let to_event = move |message, _descriptors| SocketEvent::Companion { companion, message };
+        let to_event = move |message, descriptors| SocketEvent::Companion { companion, message, descriptors };
         Watch(tokio::spawn(read_all(socket, Who::Companion(companion), self.inbox.clone(), to_event)))
     }
 
@@ -99,6 +100,24 @@ impl Watcher {
         Ok(self.hold_watched(Arc::new(watched(pidfd, Interest::READABLE)?), who))
     }
 
+    /// Holds the process `pid` of this user (`None`: the server's), which its mold has forked, and which has sent this pidfd.
+    ///
+    /// # Errors
+    /// The pidfd is missing, or belongs to a process that cannot be this one.
+    pub(crate) fn hold_forked(
+        &self,
+        pidfd: Option<OwnedFd>,
+        pid: i32,
+        user: Option<&User>,
+        who: Who,
+    ) -> io::Result<HeldProcess> {
+        let pidfd = pidfd.ok_or_else(|| io::Error::other("no pidfd came with it"))?;
+        if let Some(user) = user {
+            identity::check(pidfd.as_fd(), pid, user)?;
+        }
+        self.hold(pidfd, who)
+    }
+
     /// Holds the same process, as something else from now on.
     pub(crate) fn hold_as(&self, process: HeldProcess, who: Who) -> HeldProcess {
         self.hold_watched(process.pidfd, who)
@@ -117,7 +136,7 @@ impl Watcher {
     }
 }
 
-/// What came out of a control socket; descriptors only come with a worker's first message.
+/// What came out of a control socket; descriptors only come with the first message of a process that was forked.
 #[derive(Debug)]
 pub(crate) enum SocketEvent {
     /// From a mold.
@@ -125,7 +144,7 @@ pub(crate) enum SocketEvent {
     /// From a worker.
     Worker { worker: u32, message: FromWorker, descriptors: Vec<OwnedFd> },
     /// From the process that watches over a companion.
-    Companion { companion: u32, message: FromCompanion },
+    Companion { companion: u32, message: FromCompanion, descriptors: Vec<OwnedFd> },
     /// From the process that is to take the place of this one.
     Successor(Pid, FromSuccessor),
     /// A process for which this one is the PID proxy has been succeeded by another, whose pidfd comes with it.

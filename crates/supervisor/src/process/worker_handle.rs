@@ -4,7 +4,6 @@ use crate::asked_profile::ProfileOrder;
 use crate::control::control_socket::ControlSocket;
 use crate::control::message::{OwnMemory, ToWorker};
 use crate::control::questions::{Answer, NotAsked, Questions};
-use crate::process::identity;
 use crate::process::launcher::Who;
 use crate::process::mold::MoldHandle;
 use crate::process::watcher::{HeldProcess, Watch, Watcher};
@@ -13,7 +12,7 @@ use highball_link::{RubyHeap, ThreadPlace};
 use highball_ring::FrontRing;
 use rustix::process::{Pid, Signal};
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -80,11 +79,7 @@ impl WorkerHandle {
         if self.process.is_some() {
             return Ok(false);
         }
-        let pidfd = pidfd.ok_or_else(|| io::Error::other("no pidfd came with it"))?;
-        if let Some(user) = &self.user {
-            identity::check(pidfd.as_fd(), pid, user)?;
-        }
-        self.process = Some(watcher.hold(pidfd, Who::Worker(worker))?);
+        self.process = Some(watcher.hold_forked(pidfd, pid, self.user.as_ref(), Who::Worker(worker))?);
         self.pid = Pid::from_raw(pid);
         Ok(true)
     }

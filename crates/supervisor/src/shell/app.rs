@@ -158,7 +158,7 @@ impl AppSupervisor {
     pub(super) fn owner_of(&self, pid: Pid) -> Option<Process> {
         let worker = self.workers.iter().find(|(_, worker)| worker.pid == Some(pid));
         let mold = || self.molds.iter().find(|(_, mold)| mold.pid == Some(pid));
-        let companion = || self.companions.iter().find(|(_, companion)| companion.pid == pid);
+        let companion = || self.companions.iter().find(|(_, companion)| companion.pid == Some(pid));
         worker
             .map(|(worker, _)| Process::Worker(*worker))
             .or_else(|| mold().map(|(boot, _)| Process::Mold(*boot)))
@@ -200,8 +200,14 @@ impl AppSupervisor {
                     happens(AppEvent::Unreachable { worker });
                 }
             }
-            AppAction::SpawnCompanion { number, companion, copy, folder } => {
+            AppAction::SpawnCompanion { number, companion, copy, folder, boot: None } => {
                 self.plan_companion(number, companion, copy, folder);
+            }
+            AppAction::SpawnCompanion { number, companion, copy, folder, boot: Some(boot) } => {
+                if let Err(error) = self.fork_companion(number, (&companion, copy), &folder, boot) {
+                    let why = format!("could not be forked: {error}");
+                    happens(AppEvent::CompanionNotStarted { number, why });
+                }
             }
             AppAction::EndCompanion { number } => self.tell_companion(number, ToCompanion::End),
             AppAction::Kill(Process::Companion(number)) => self.tell_companion(number, ToCompanion::Kill),
@@ -451,6 +457,22 @@ impl AppSupervisor {
                 handle.kill();
             }
         }
+    }
+
+    /// Asks a mold for a companion.
+    fn fork_companion(
+        &mut self,
+        number: u32,
+        companion: (&Companion, u16),
+        folder: &Path,
+        boot: u32,
+    ) -> io::Result<()> {
+        let output = self.output_of(&companion.0.name)?;
+        let mold = self.molds.get(&boot).ok_or_else(|| io::Error::other("there is no mold"))?;
+        let place = (&*self.app, folder, mold);
+        let handle = CompanionHandle::fork(place, number, companion, &output, &self.watcher)?;
+        self.companions.insert(number, handle);
+        Ok(())
     }
 
     /// Opens the folder in which a companion is to run, beside the loop.

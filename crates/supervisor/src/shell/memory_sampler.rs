@@ -137,10 +137,9 @@ impl MemorySampler {
         });
         let molds =
             app.molds.keys().filter_map(|boot| Some((Process::Mold(*boot), app.pid_of_mold(*boot)?, false)));
-        let companions = app
-            .companions
-            .iter()
-            .map(|(number, companion)| (Process::Companion(*number), companion.pid.as_raw_pid(), false));
+        let companions = app.companions.iter().filter_map(|(number, companion)| {
+            Some((Process::Companion(*number), companion.pid?.as_raw_pid(), false))
+        });
         let processes = workers.chain(molds).chain(companions).map(|(process, pid, is_serving)| {
             WantedProcess { process, pid, is_serving, is_exact: self.watch.asks_exactly(id, process, now) }
         });

@@ -56,7 +56,9 @@ impl Supervisor {
             SocketEvent::Worker { worker, message, descriptors } => {
                 app.worker_sent(worker, message, descriptors)
             }
-            SocketEvent::Companion { companion, message } => app.companion_sent(companion, message),
+            SocketEvent::Companion { companion, message, descriptors } => {
+                app.companion_sent(companion, message, descriptors)
+            }
             SocketEvent::ProtocolError(who, error) => {
                 Some(AppEvent::Misbehaved { process: process(who)?, error: error.to_string() })
             }
@@ -172,6 +174,10 @@ impl AppSupervisor {
             FromMold::ForkFailed { worker, message } => {
                 return Some(AppEvent::ForkFailed { worker, message });
             }
+            FromMold::CompanionNotForked { companion: number, message } => {
+                let why = format!("could not be forked: {message}");
+                return Some(AppEvent::CompanionNotStarted { number, why });
+            }
             FromMold::Stop => return Some(AppEvent::MoldAsksToStop { boot }),
             FromMold::Heap { heap } if mold.heap_questions.answered(heap) => {}
             FromMold::Memory { memory } if mold.memory_questions.answered(memory) => {}
@@ -236,9 +242,19 @@ impl AppSupervisor {
         })
     }
 
-    fn companion_sent(&mut self, number: u32, message: FromCompanion) -> Option<AppEvent> {
+    fn companion_sent(
+        &mut self,
+        number: u32,
+        message: FromCompanion,
+        mut descriptors: Vec<OwnedFd>,
+    ) -> Option<AppEvent> {
         let handle = self.companions.get_mut(&number)?;
         match message {
+            FromCompanion::Exists { pid } => {
+                let process = Process::Companion(number);
+                let error = handle.exists(number, pid, descriptors.pop(), &self.watcher).err()?;
+                Some(AppEvent::Misbehaved { process, error: error.to_string() })
+            }
             FromCompanion::Started { pid } => {
                 handle.runs_as(pid);
                 Some(AppEvent::CompanionStarted { number })

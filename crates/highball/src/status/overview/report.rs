@@ -37,7 +37,7 @@ pub(crate) struct AppOverview {
     #[serde(default)]
     pub(crate) diagnosis: Option<DiagnosisOverview>,
     pub(crate) generation: u32,
-    /// `restart: rolling`, while there is one; or that maintenance is on.
+    /// `restart: rolling`, while there is one; how a rollout goes; or that maintenance is on.
     pub(crate) under_way: Option<String>,
     pub(crate) workers_wanted: u16,
     pub(crate) workers: Vec<WorkerOverview>,

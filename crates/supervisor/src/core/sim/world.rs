@@ -193,8 +193,8 @@ impl World {
         let rules = [RestartRule::Always, RestartRule::Always, RestartRule::OnFailure, RestartRule::Never];
         let mut any = |name: &&str| {
             let stop_timeout = Duration::from_secs([0, 1, 30, 600][rng.usize(..4)]);
-            let restart = rules[rng.usize(..4)];
-            Arc::new(Companion { stop_timeout, restart, ..companion(name, rng.u16(1..4)) })
+            let (restart, fork) = (rules[rng.usize(..4)], rng.bool());
+            Arc::new(Companion { stop_timeout, restart, fork, ..companion(name, rng.u16(1..4)) })
         };
         names.map(&mut any).collect()
     }
@@ -661,8 +661,8 @@ impl World {
             AppAction::SpawnMold { boot, folder } => self.spawn_mold(app, boot, folder.unwrap_or_default()),
             AppAction::Fork { boot, worker } => self.fork(app, boot, worker),
             AppAction::Tell { worker, order } => self.obey(app, worker, order),
-            AppAction::SpawnCompanion { number, companion, .. } => {
-                self.spawn_companion(app, number, companion.restart);
+            AppAction::SpawnCompanion { number, companion, boot, .. } => {
+                self.spawn_companion(app, number, companion.restart, boot);
             }
             AppAction::EndCompanion { number } => self.end_companion(app, number),
             AppAction::DumpThreads(_) => {}
@@ -846,10 +846,14 @@ impl World {
         }
     }
 
-    fn spawn_companion(&mut self, app: AppId, number: u32, restart: RestartRule) {
+    fn spawn_companion(&mut self, app: AppId, number: u32, restart: RestartRule, boot: Option<u32>) {
         let process = Process::Companion(number);
         let delay = self.soon();
-        if self.chance(self.chaos.refusal) {
+        let is_dead = boot.is_some_and(|boot| !self.lives(app, Process::Mold(boot)));
+        if is_dead && self.rng.bool() {
+            return self.reports(app, delay, AppEvent::Closed { process }); // the mold had its control socket
+        }
+        if self.chance(self.chaos.refusal) || is_dead {
             let event = AppEvent::CompanionNotStarted { number, why: String::new() };
             return self.reports(app, delay, event);
         }

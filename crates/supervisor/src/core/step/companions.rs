@@ -26,7 +26,8 @@ impl App {
             && self.surroundings.is_alone_with_companions;
         let runs_in = run.then_some(self.current.number());
         let most = if self.phase.is_quick() { QUICK_STOP } else { Duration::MAX };
-        let place = (runs_in, self.current.folder());
+        let mold = self.molds.of(self.current.line()).filter(|mold| self.config.preload && mold.is_booted());
+        let place = (runs_in, self.current.folder(), mold.map(|mold| mold.boot));
         let actions = self.companions.advance(place, self.staff.any_serves(), most, self.now);
         self.out.act_all(actions);
     }
@@ -72,7 +73,7 @@ impl App {
                 self.companion_gone(number, Ok(Ending::Unknown));
             }
             CompanionState::Starting => {
-                self.companion_gone(number, Err("could not be started in time: its folder does not answer"));
+                self.companion_gone(number, Err("could not be started in time: its folder, or the application's mold, does not answer"));
             }
             CompanionState::Running | CompanionState::Stopping => {
                 if !self.phase.is_quick() {

@@ -18,6 +18,7 @@ impl App {
             && self.surroundings.hot_restart == HotRestart::No
             && self.condition.is_serving()
             && self.is_at_rest()
+            && !self.companions.need_mold()
             && self.staff.wanted() == 1
             && self.config.pool.is_none_or(|pool| pool.max == 1);
         let (line, worker) = (self.current.line(), self.staff.only_one().filter(|_| is_alone)?);
