@@ -65,7 +65,7 @@ fn end_with_parent(ruby: &Ruby, pid: i32) -> Result<(), Error> {
     let set = set_parent_process_death_signal(Some(Signal::KILL));
     set.map_err(|e| Error::new(ruby.exception_runtime_error(), format!("prctl: {e}")))?;
     if getppid().map(Pid::as_raw_pid) != Some(pid) {
-        std::process::exit(1); // it had ended before that
+        exit_now(); // the parent had ended before that
     }
     Ok(())
 }
