@@ -12,8 +12,8 @@ class NativeGemTest < E2ETest
   # What the loader finds on any Linux with glibc.
   LIBRARIES = /\A(?:libc|libm|libpthread|libdl|librt|libgcc_s|ld-linux-x86-64|ld-linux-aarch64)\.so\.\d\z/
   OLDEST_GLIBC = Gem::Version.new("2.17")
-  # What the tests build is optimised less than what users install, and half as large again.
-  MOST_BYTES = { "release" => 8 * MIB, "testing" => 12 * MIB }.fetch(ENV.fetch("HIGHBALL_PROFILE", "release"))
+  # What the tests build is hardly optimised, and up to twice as large as what users install.
+  MOST_BYTES = { "release" => 8 * MIB, "testing" => 16 * MIB }.fetch(ENV.fetch("HIGHBALL_PROFILE", "release"))
 
   def test_it_holds_what_it_should
     package = Gem::Package.new(native)
