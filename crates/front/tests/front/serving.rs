@@ -194,8 +194,10 @@ fn the_name_of_the_server_is_the_address_that_the_client_has_connected_to() {
 fn beyond_the_limit_connections_wait() {
     let front = Front::with(|settings| settings.limits.connections = 2);
     let worker = front.worker(3);
-    let (mut one, mut two) = (front.get("/one"), front.get("/two"));
-    let (first, second) = (worker.claim(), worker.claim());
+    let mut one = front.get("/one");
+    let first = worker.claim();
+    let mut two = front.get("/two");
+    let second = worker.claim();
     let mut third = front.get("/");
     third.stays_silent(Duration::from_millis(50));
     assert!(worker.try_claim().is_none());
