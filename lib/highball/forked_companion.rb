@@ -76,7 +76,7 @@ module Highball
       Native.end_with_parent(@guardian.pid)
       @guardian.wait
       Process.setpgid(0, 0)
-      %w[INT QUIT HUP TERM USR2].each { |signal| trap(signal, "DEFAULT") }
+      [*Mold::GROUP_SIGNALS, "USR2"].each { |signal| trap(signal, "DEFAULT") }
       Random.srand # or copies would draw the same numbers
       ENV.update(@environment)
       Dir.chdir(@directory) if @directory
