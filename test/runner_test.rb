@@ -63,6 +63,18 @@ class RunnerTest < Minitest::Test
     end
   end
 
+  def test_a_level_has_its_steps_and_a_step_that_is_named_runs_at_each
+    write_steps <<~YAML
+      always: { level: quick, run: "true" }
+      usually: { run: "true" }
+      before a release: { level: full, run: "true" }
+    YAML
+    { [] => 2, ["--quick"] => 1, ["--full"] => 3, ["before a release"] => 1 }.each do |typed, count|
+      output, = run_steps(*typed)
+      assert_equal "#{count} passed, 0 failed", output.lines(chomp: true).last
+    end
+  end
+
   def test_what_fails_twice_has_failed
     output, ended = run_files("test/a_test.rb" => PASSES, "test/b_test.rb" => FAILS)
     refute_predicate ended, :success?, output

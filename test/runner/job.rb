@@ -7,10 +7,16 @@ require "yaml"
 class Job
   STEPS = YAML.load_file(File.join(__dir__, "steps.yml")).freeze
   LEVEL = ENV.fetch("HIGHBALL_TEST_LEVEL")
+  LEVELS = %w[quick default full].freeze
   LEFT_OUT = { "quick" => %w[long very_long], "default" => %w[very_long], "full" => [] }.fetch(LEVEL)
   LOGS = FileUtils.mkdir_p(File.join(ENV.fetch("CARGO_TARGET_DIR"), "test-logs")).first
   MARKS = %w[alone few long very_long root debian13].freeze # see CONTRIBUTING.md
   DEFAULTS = { "needs" => [], "after" => [], "brings" => [], "marks" => [], "inside" => [], "environment" => {} }.freeze
+
+  # The names of this level's steps.
+  def self.steps_of_this_level
+    STEPS.keys.select { |name| LEVELS.index(STEPS[name].fetch("level", "default")) <= LEVELS.index(LEVEL) }
+  end
 
   # The step of this name, or its files; or the file of this name.
   def self.named(name)

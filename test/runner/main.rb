@@ -17,7 +17,7 @@ class Runner
 
   # First the steps, and then files, of which those come first that have taken longest.
   def initialize(names)
-    names = Job::STEPS.keys.select { |name| Job::STEPS[name]["quick"] || Job::LEVEL != "quick" } if names.empty?
+    names = Job.steps_of_this_level if names.empty?
     jobs = names.flat_map { |name| Job.named(name) }
     jobs += jobs.flat_map(&:brings).flat_map { |name| Job.named(name) }
     files, steps = jobs.uniq(&:name).partition(&:file)

@@ -4,7 +4,6 @@ require "fileutils"
 require "tmpdir"
 require_relative "bundled_blog"
 require_relative "own_gem"
-require "highball/version"
 
 # The application of test/apps/album: laid out by `rails new`, with Puma in its Gemfile, tests and system tests. It is
 # locked to the gems that Debian packages. `album_on_highball` is the same after the documented switch, with Highball
@@ -28,7 +27,7 @@ module AlbumApp
     end
 
     # Where the gem is installed.
-    def own_gem = @own_gem ||= OwnGem.new(File.join(@folder, "gems")).tap { |gem| gem.install(Highball::VERSION) }
+    def own_gem = @own_gem ||= OwnGem.new(File.join(@folder, "gems")).tap(&:install)
 
     def on_puma
       @on_puma ||= copy_of(SOURCE, "puma").tap do |app|

@@ -4,6 +4,7 @@ require "fileutils"
 require "open3"
 require "rbconfig"
 require_relative "highball_server"
+require "highball/version"
 
 # Versions of the gem, installed into a folder as `gem install` does it. A fake cargo takes what was built
 # before, as building would take minutes.
@@ -22,7 +23,7 @@ class OwnGem
 
   def environment = { "GEM_HOME" => home, "HIGHBALL_LIB" => nil, "HIGHBALL_BINARY" => nil, "HIGHBALL_RUBY" => nil }
 
-  def install(version)
+  def install(version = Highball::VERSION)
     gem = build(version)
     run({ "GEM_HOME" => home, "HOME" => home, "CARGO_TARGET_DIR" => nil, "PATH" => "#{cargo}:#{ENV.fetch('PATH')}" },
         "gem", "install", "--local", "--no-document", "--bindir", File.join(home, "bin"), gem)

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "../../support/documented_code_test_case"
+require_relative "../../support/own_gem"
 
 # The documented commands: runnable ones are run, and Highball understands all commands that name it.
 class DocumentedCommandsTest < DocumentedCodeTestCase
@@ -80,8 +81,17 @@ class DocumentedCommandsTest < DocumentedCodeTestCase
   def serve_block(block)
     stage = self.stage
     folder = block.marks.include?("in=tree") ? tree : File.join(stage, "srv/blog")
-    server = serve(folder, command: ["bash", "-c", block.in_folder(stage).strip],
-                           env: variables(stage, 0))
+    env = variables(stage, 0)
+    env = env.merge(bundled(folder)) if block.text.include?("bundle exec")
+    server = serve(folder, command: ["bash", "-c", block.in_folder(stage).strip], env: env)
     assert_equal 200, server.get("/", { "Host" => "localhost" }).status, block.to_s
+  end
+
+  # Puts Highball into the Gemfile and installs it where these variables say: Bundler looks for commands first in the
+  # folder of RubyGems, which may have another Highball.
+  def bundled(app)
+    File.write(File.join(app, "Gemfile"), "gem 'highball'\n", mode: "a")
+    gem = OwnGem.new(folder_with).tap(&:install)
+    gem.environment.merge("BUNDLE_USER_CONFIG" => File::NULL, "BUNDLE_PATH" => nil)
   end
 end
