@@ -10,6 +10,8 @@ Highball::Compiler.start_again(__FILE__)
 # What gems take for the name of the server, or of the program: in traces, and in lists of a database's clients.
 $PROGRAM_NAME = "highball"
 
-require_relative "mold"
+require_relative "boot_cache"
+Highball::BootCache.take_decision
+Highball::BootCache.during { require_relative "mold" }
 
 Highball::Mold.start(ARGV.shift)

@@ -5,8 +5,8 @@ require_relative "boot_cache/compiled_file"
 require_relative "boot_cache/folder"
 
 module Highball
-  # Instruction sequences of the files that an application loads, kept from one boot to the next, so that Ruby does not
-  # have to parse and compile them again: a third of the time that Rails takes to boot.
+  # Instruction sequences of the files that an application and Highball load, kept from one boot to the next, so that
+  # Ruby does not have to parse and compile them again: a third of the time that Rails takes to boot.
   #
   # Files that are not in the cache, or have changed, Ruby compiles as always. After the boot another process of the
   # same user compiles them again, and puts them into the cache (`boot_cache/writer.rb`). The cache is left alone where
@@ -35,17 +35,17 @@ module Highball
         @decision = ENV.delete(DECISION)
       end
 
-      # Calls the block, in which files are loaded from the cache. Returns what it returns.
+      # Calls the block, in which files are loaded from the cache. Returns what it returns. A boot has several such
+      # blocks.
       def during
-        @current = open
+        @current = @last ||= open
         yield
       ensure
-        @last = @current
         @counts = @last&.counts
         @current = nil
       end
 
-      # Whether the last boot has loaded files that the cache lacks.
+      # Whether this boot has loaded files that the cache lacks.
       def lacks_files? = !@last.nil? && @last.lacks_files?
 
       # Starts a process that puts these files into the cache.

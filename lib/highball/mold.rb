@@ -131,7 +131,6 @@ module Highball
       HeapLayout.forget_least
       Compiler.take_decision
       Collector.take_decision
-      BootCache.take_decision
       Allocator.take_decision
       Extension.load
       Native.exit_when_closed(@control.fileno)
@@ -152,7 +151,7 @@ module Highball
     end
 
     def prepare_fork
-      require_relative "worker" # so that workers share this code, too
+      BootCache.during { require_relative "worker" } # so that workers share this code, too
       Highball.hooks.run(:before_fork)
       @app.disconnect_databases
       state if @may_refork # noting it leaves much garbage, so before the heap is laid out

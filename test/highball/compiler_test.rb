@@ -1,6 +1,8 @@
 # frozen_string_literal: true
 
+require "fileutils"
 require "minitest/autorun"
+require "tmpdir"
 require "highball/compiler"
 require_relative "../support/run_ruby"
 
@@ -46,6 +48,18 @@ class CompilerTest < Minitest::Test
     assert_equal [false, true], held(1000).first
   end
 
+  # Ruby 3.1 writes to all of it.
+  def test_an_application_without_rails_has_less_memory_for_code
+    Dir.mktmpdir do |folder|
+      Dir.chdir(folder) do
+        assert_equal 16, Highball::Compiler.code_mib
+        FileUtils.mkdir_p("config")
+        FileUtils.touch("config/application.rb")
+        assert_equal 32, Highball::Compiler.code_mib
+      end
+    end
+  end
+
   private
 
   # In a Ruby that was started with this number of calls, an array:
@@ -74,7 +88,7 @@ class CompilerTest < Minitest::Test
       work
       p results << [RubyVM::YJIT.enabled?, Bytes.() - at_start]
     RUBY
-    options = ["--yjit", "--yjit-exec-mem-size=#{Highball::Compiler::CODE_MIB}", "--yjit-call-threshold=#{calls}"]
+    options = ["--yjit", "--yjit-exec-mem-size=#{Highball::Compiler.code_mib}", "--yjit-call-threshold=#{calls}"]
     eval(run_ruby("highball/compiler", script, options: options)) # rubocop:disable Security/Eval -- this test's own output
   end
 

@@ -199,7 +199,7 @@ impl Shared {
                 .traces
                 .as_ref()
                 .zip(spans)
-                .map(|(traces, spans)| Tracer { sampler: traces.sampler, spans }),
+                .map(|(traces, spans)| Tracer::new(traces.sampler, spans, &mut RandomBytes::default())),
             random: RefCell::default(),
             deadlines: Deadlines::default(),
             access_log: access_log(&settings).map(Rc::new),

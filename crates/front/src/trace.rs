@@ -29,31 +29,33 @@ const FIRST_SERVER_ERROR: u16 = 500;
 /// Begins and ends traces.
 #[derive(Debug)]
 pub(crate) struct Tracer {
-    pub(crate) sampler: Sampler,
-    pub(crate) spans: Arc<SpanQueue>,
+    sampler: Sampler,
+    spans: Arc<SpanQueue>,
+    /// The first half of the ids of traces that begin here. The second half is random for each: half of the random bytes are enough.
+    first_half: [u8; 8],
 }
 
 /// The trace of a request.
 #[derive(Debug)]
 pub(crate) struct Trace {
+    /// The `traceparent` that the application gets.
+    traceparent: [u8; TRACEPARENT_BYTES],
+    /// What its spans will say; `None`: it is not sampled, as most are not: they need no room for it.
+    draft: Option<Box<Draft>>,
+}
+
+/// What is known of a request that is traced.
+#[derive(Debug, Default)]
+struct Draft {
     id: TraceId,
     /// The caller's span.
     parent: Option<SpanId>,
     server: SpanId,
     /// The span of the worker's time, which is the parent of the application's spans.
     worker: SpanId,
-    /// The `traceparent` that the application gets.
-    traceparent: [u8; TRACEPARENT_BYTES],
-    begun_us: u64,
-    /// What its spans will say; `None`: it is not sampled.
-    draft: Option<Draft>,
-}
-
-/// What is known of a request that is traced.
-#[derive(Debug, Default)]
-struct Draft {
     /// The caller's `tracestate`.
     state: Box<[u8]>,
+    begun_us: u64,
     /// `None`: its head could not be read.
     method: Option<Method>,
     attributes: Attributes,
@@ -71,30 +73,46 @@ pub(crate) struct TraceEnd<'a> {
 }
 
 impl Tracer {
+    pub(crate) fn new(sampler: Sampler, spans: Arc<SpanQueue>, random: &mut RandomBytes) -> Self {
+        Tracer { sampler, spans, first_half: random.take() }
+    }
+
     /// Begins the trace of a request; or goes on with its caller's, if its head names one.
     pub(crate) fn begin(&self, head: Option<Head<'_>>, random: &mut RandomBytes) -> Box<Trace> {
         let parent = head.and_then(TraceParent::of);
-        let id = parent.map_or_else(|| random.take(), |parent| parent.trace);
-        let is_sampled = self.sampler.takes(&id, parent.map(|parent| parent.is_sampled));
-        let worker = random.take();
-        Box::new(Trace {
+        let (id, last_span) = match parent {
+            Some(parent) => (parent.trace, parent.span),
+            None => self.new_id(random),
+        };
+        if !self.sampler.takes(&id, parent.map(|parent| parent.is_sampled)) {
+            return Box::new(Trace { traceparent: traceparent(&id, &last_span, false), draft: None });
+        }
+        let draft = Draft {
             id,
             parent: parent.map(|parent| parent.span),
-            server: if is_sampled { random.take() } else { SpanId::default() },
-            worker,
-            traceparent: traceparent(&id, &worker, is_sampled),
+            server: random.take(),
+            worker: random.take(),
+            state: head.map(state).unwrap_or_default(),
             begun_us: turn_us(),
-            draft: is_sampled
-                .then(|| Draft { state: head.map(state).unwrap_or_default(), ..Draft::default() }),
-        })
+            ..Draft::default()
+        };
+        let traceparent = traceparent(&id, &draft.worker, true);
+        Box::new(Trace { traceparent, draft: Some(Box::new(draft)) })
+    }
+
+    /// The id of a trace that begins here, and that of a span which is not there, for a trace that is not sampled.
+    fn new_id(&self, random: &mut RandomBytes) -> (TraceId, SpanId) {
+        let second_half = random.take();
+        let mut id = [0; 16];
+        id[..8].copy_from_slice(&self.first_half);
+        id[8..].copy_from_slice(&second_half);
+        (id, second_half)
     }
 
     /// Ends the trace of a request whose response has gone.
     pub(crate) fn end(&self, trace: &mut Trace, end: TraceEnd<'_>, random: &mut RandomBytes) {
         let Some(draft) = trace.draft.take() else { return };
-        let times = Times::now();
-        let spans = trace.spans(draft, end, &times, || random.take());
-        self.spans.add(&spans);
+        self.spans.add(&draft.spans(end, &Times::now(), || random.take()));
     }
 }
 
@@ -175,31 +193,26 @@ impl Trace {
             draft.is_cut_off = true;
         }
     }
+}
 
-    fn spans(
-        &self,
-        draft: Draft,
-        end: TraceEnd<'_>,
-        times: &Times,
-        mut new_id: impl FnMut() -> SpanId,
-    ) -> Spans {
+impl Draft {
+    /// The request's span, and one for each part of it.
+    fn spans(mut self, end: TraceEnd<'_>, times: &Times, mut new_id: impl FnMut() -> SpanId) -> Spans {
         let TraceEnd { moments, .. } = end;
-        let (end_us, is_queued) = (times.now_us, draft.is_queued);
-        let (state, is_error) = (draft.state.clone(), draft.is_error(end.status));
-        let name = draft.method.and_then(method_label).unwrap_or("HTTP");
-        let server = draft.attributes_at_end(end);
+        let end_us = times.now_us;
+        let server = self.attributes_at_end(end);
         let whole = Span {
             trace: self.id,
             id: self.server,
             parent: self.parent,
             is_parent_remote: self.parent.is_some(),
-            state: &state,
-            name,
+            state: &self.state,
+            name: self.method.and_then(method_label).unwrap_or("HTTP"),
             kind: SpanKind::Server,
             begin_ns: times.ns(self.begun_us),
             end_ns: times.ns(end_us),
             attributes: &server,
-            is_error,
+            is_error: self.is_error(end.status),
         };
         let mut spans = Spans::default();
         spans.add(&whole);
@@ -222,7 +235,7 @@ impl Trace {
                 ..whole
             });
         };
-        if is_queued {
+        if self.is_queued {
             part(new_id(), "queue", moments.queued_us, moments.placed_us, &none);
         }
         if moments.placed_us > 0 {
@@ -233,15 +246,13 @@ impl Trace {
         }
         spans
     }
-}
 
-impl Draft {
     fn is_error(&self, status: u16) -> bool {
         status >= FIRST_SERVER_ERROR || self.is_cut_off
     }
 
     /// The attributes of the request's span, with what is known at its end.
-    fn attributes_at_end(self, end: TraceEnd<'_>) -> Attributes {
+    fn attributes_at_end(&mut self, end: TraceEnd<'_>) -> Attributes {
         let TraceEnd { status, peer, app, .. } = end;
         let error = match status {
             CLIENT_LEFT => Some("client_left".to_owned()),
@@ -249,7 +260,7 @@ impl Draft {
             FIRST_SERVER_ERROR.. => Some(status.to_string()),
             _ => None,
         };
-        let mut attributes = self.attributes;
+        let mut attributes = std::mem::take(&mut self.attributes);
         if self.method.is_none() {
             attributes.text("http.request.method", b"_OTHER");
         }
@@ -311,7 +322,7 @@ mod tests {
     use crate::tests::heads::head_of;
 
     fn tracer(follows_parent: bool, below: u64) -> Tracer {
-        Tracer { sampler: Sampler { follows_parent, below }, spans: Arc::default() }
+        Tracer::new(Sampler { follows_parent, below }, Arc::default(), &mut RandomBytes::default())
     }
 
     fn begun(tracer: &Tracer, parent: Option<&str>) -> Box<Trace> {
@@ -343,6 +354,10 @@ mod tests {
         ] {
             let trace = begun(&tracer, parent);
             assert!(trace.traceparent().ends_with(b"-00") && !trace.is_sampled(), "{parent:?}");
+            if let Some(parent) = parent {
+                let text = String::from_utf8_lossy(trace.traceparent()).into_owned();
+                assert_eq!(text[..53], parent[..53], "the parent is the last span that there is");
+            }
         }
     }
 
@@ -351,7 +366,10 @@ mod tests {
         let tracer = tracer(true, 1 << 63);
         let mut random = RandomBytes::default();
         let (one, two) = (tracer.begin(None, &mut random), tracer.begin(None, &mut random));
-        assert_ne!(one.id, two.id);
-        assert_ne!(one.server, one.worker);
+        assert_ne!(one.id(), two.id());
+        let draft = one.draft.unwrap();
+        assert_ne!(draft.server, draft.worker);
+        let elsewhere = Tracer::new(tracer.sampler, Arc::default(), &mut random).begin(None, &mut random);
+        assert_ne!(elsewhere.id()[..16], two.id()[..16], "another server");
     }
 }

@@ -29,13 +29,14 @@ fn of_code(line: &str) -> Option<Range<usize>> {
 }
 
 fn free_unused_of(code: Range<usize>) -> usize {
+    let filled = vec![FILLER; page_size()];
     let mut freed = 0;
     let mut unused = code.start..code.start;
     for page in code.clone().step_by(page_size()) {
         // SAFETY: the kernel has reported these addresses as readable a moment ago. They are those of the compiler, which keeps
         // its memory as long as the process lives, and changes it with the GVL alone, which this thread has.
         let bytes = unsafe { std::slice::from_raw_parts(page as *const u8, page_size()) };
-        if bytes.iter().all(|byte| *byte == FILLER) {
+        if bytes == filled {
             unused.end = page + page_size();
         } else {
             freed += give_back(&unused);

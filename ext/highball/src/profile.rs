@@ -93,6 +93,9 @@ struct Session {
     ring: Option<Obj<Ring>>,
     process: OwnProcess,
     recording: RefCell<Recording>,
+    /// The frames of backtraces.
+    #[cfg(not(ruby_gte_3_3))]
+    places: RefCell<HashMap<stacks::PlaceKey, u32>>,
     /// Objects that Ruby must not free or move.
     pinned: RefCell<Vec<VALUE>>,
     allocations: Allocations,
@@ -185,6 +188,8 @@ impl Session {
             ring,
             process: OwnProcess::mark()?,
             recording: RefCell::new(Recording::new()),
+            #[cfg(not(ruby_gte_3_3))]
+            places: RefCell::default(),
             pinned: RefCell::default(),
             allocations: Allocations::new(mode == Mode::Allocations),
             known: RefCell::default(),

@@ -9,6 +9,8 @@
 //! Taking the time needs some system calls. A few requests a second are enough.
 
 use std::cell::Cell;
+use std::fs::File;
+use std::io::Read;
 
 use highball_ring::RequestTimes;
 use rustix::process::Pid;
@@ -99,7 +101,9 @@ impl Clocks {
 /// How long this thread has waited for a processor: the second number of `schedstat`, which is in nanoseconds. Where there is no such file, threads never wait for a processor.
 pub(crate) fn delayed_us(thread: Pid) -> u64 {
     let path = format!("/proc/self/task/{}/schedstat", thread.as_raw_nonzero());
-    let text = std::fs::read_to_string(path).unwrap_or_default();
+    let mut text = [0; 64]; // room for three numbers
+    let read = File::open(path).and_then(|mut file| file.read(&mut text)).unwrap_or(0);
+    let text = std::str::from_utf8(&text[..read]).unwrap_or_default();
     let delayed = text.split_whitespace().nth(1).and_then(|number| number.parse::<u64>().ok());
     delayed.unwrap_or(0) / 1000
 }

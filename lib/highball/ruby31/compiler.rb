@@ -22,7 +22,7 @@ module Highball
       # Turns it off until the application has been loaded. Returns whether that is possible.
       def hold
         require_relative "../native"
-        Extension.load_if_built && Native.hold_compiler(self::CODE_MIB, NEVER) && !enabled?
+        Extension.load_if_built && Native.hold_compiler(code_mib, NEVER) && !enabled?
       end
 
       def wanted?(decision) = decision == HELD || super

@@ -44,9 +44,13 @@ fn bytes<const N: usize>(digits: &[u8]) -> Option<[u8; N]> {
 pub(crate) fn traceparent(trace: &TraceId, span: &SpanId, is_sampled: bool) -> [u8; TRACEPARENT_BYTES] {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let mut text = *b"00-................................-................-00";
-    let places = (3..35).chain(36..52);
-    let digits = trace.iter().chain(span).flat_map(|byte| [byte >> 4, byte & 0xf]);
-    places.zip(digits).for_each(|(at, digit)| text[at] = DIGITS[usize::from(digit)]);
+    let write = |place: &mut [u8], bytes: &[u8]| {
+        for (digits, byte) in place.chunks_exact_mut(2).zip(bytes) {
+            digits.copy_from_slice(&[DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 0xf)]]);
+        }
+    };
+    write(&mut text[3..35], trace);
+    write(&mut text[36..52], span);
     text[TRACEPARENT_BYTES - 1] += u8::from(is_sampled);
     text
 }

@@ -50,12 +50,14 @@ pub(super) struct Recording {
     without_class: HashMap<(String, String), u32>,
     nodes: Vec<Node>,
     children: HashMap<(u32, u32), u32>,
+    /// The last stack, outermost first: each frame and its node. The next one most often begins in the same way.
+    last: Vec<(u32, u32)>,
     groups: usize,
     samples: u64,
     idle: u64,
     left_out: u64,
-    /// The name of the method in which a thread waits for a request.
-    claim: Option<u32>,
+    /// The names of the method in which a thread waits for a request: with its class, and without.
+    claims: Vec<u32>,
 }
 
 impl Recording {
@@ -69,11 +71,12 @@ impl Recording {
             without_class: HashMap::new(),
             nodes: vec![Node { parent: ROOT, frame: OTHER, weight: 0 }],
             children: HashMap::new(),
+            last: Vec::new(),
             groups: 0,
             samples: 0,
             idle: 0,
             left_out: 0,
-            claim: None,
+            claims: Vec::new(),
         }
     }
 
@@ -84,7 +87,7 @@ impl Recording {
 
     /// Whether a thread that is innermost here waits for a request.
     pub(super) fn is_claim(&self, frame: u32) -> bool {
-        self.claim == Some(frame)
+        self.claims.contains(&frame)
     }
 
     /// A frame that Ruby has reported for the first time. `short`: the label that backtraces have.
@@ -125,7 +128,7 @@ impl Recording {
         }
         let frame = self.names.len() as u32;
         if name.path.is_empty() && matches!(&name.label[..], "Highball::Ring#claim" | "claim") {
-            self.claim = Some(frame);
+            self.claims.push(frame);
         }
         self.names.push(name);
         self.by_name.insert(key, frame);
@@ -147,22 +150,33 @@ impl Recording {
 
     /// The node of a stack, innermost first. Where there is no room for all of it, the node of its outer part.
     pub(super) fn node(&mut self, frames: &[u32]) -> u32 {
-        let mut node = ROOT;
-        for frame in frames.iter().rev() {
-            if let Some(child) = self.children.get(&(node, *frame)) {
-                node = *child;
-                continue;
-            }
-            if self.nodes.len() >= MOST_NODES {
+        let outermost_first = frames.iter().rev();
+        let same =
+            self.last.iter().zip(outermost_first.clone()).take_while(|((last, _), frame)| last == *frame);
+        self.last.truncate(same.count());
+        let mut node = self.last.last().map_or(ROOT, |(_, node)| *node);
+        for frame in outermost_first.skip(self.last.len()) {
+            let Some(child) = self.child(node, *frame) else {
                 self.left_out += 1;
                 return node;
-            }
-            let child = self.nodes.len() as u32;
-            self.nodes.push(Node { parent: node, frame: *frame, weight: 0 });
-            self.children.insert((node, *frame), child);
+            };
+            self.last.push((*frame, child));
             node = child;
         }
         node
+    }
+
+    fn child(&mut self, parent: u32, frame: u32) -> Option<u32> {
+        if let Some(child) = self.children.get(&(parent, frame)) {
+            return Some(*child);
+        }
+        if self.nodes.len() >= MOST_NODES {
+            return None;
+        }
+        let child = self.nodes.len() as u32;
+        self.nodes.push(Node { parent, frame, weight: 0 });
+        self.children.insert((parent, frame), child);
+        Some(child)
     }
 
     /// A sample: something was here for this time, or is this many objects.

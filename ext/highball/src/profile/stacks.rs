@@ -7,7 +7,7 @@
 
 use std::sync::OnceLock;
 
-use magnus::rb_sys::FromRawValue;
+use magnus::rb_sys::{AsRawValue, FromRawValue};
 use magnus::typed_data::DataTypeFunctions;
 use magnus::{gc, prelude::*, Error, RModule, RString, Ruby, TypedData, Value};
 use rb_sys::VALUE;
@@ -76,23 +76,42 @@ impl Session {
         Ok(self.stack_of_frames(&frames[..usize::try_from(length.get()).unwrap_or(0)]))
     }
 
+    /// Lines are on the stack while Ruby runs, where its collector sees them.
     #[cfg(not(ruby_gte_3_3))]
     pub(super) fn frames_of(&self, thread: VALUE) -> Result<Vec<u32>, Error> {
         // SAFETY: it is a thread, which is alive.
         let thread = unsafe { Value::from_raw(thread) };
         let locations: Option<magnus::RArray> = thread.funcall("backtrace_locations", (0, MOST_FRAMES))?;
-        let places = locations.into_iter().flatten().map(Place::of).collect::<Result<Vec<Place>, Error>>()?;
-        let mut recording = self.recording.borrow_mut();
-        let frame = |(at, place): (usize, &Place)| {
-            let is_native = places.get(at + 1).is_some_and(|caller| place.is_native_below(caller));
-            let path = if is_native { "" } else { &place.path };
-            recording.frame_without_class(&place.label, path)
-        };
-        let mut frames: Vec<u32> = places.iter().enumerate().map(frame).collect();
+        let mut frames = Vec::new();
+        let mut called: Option<Place> = None;
+        for location in locations.into_iter().flatten() {
+            let place = Place::of(location)?;
+            if let Some(called) = called.replace(place) {
+                frames.push(self.frame_of_place(called, called.is_native_below(place)));
+            }
+        }
+        frames.extend(called.map(|outermost| self.frame_of_place(outermost, false)));
         if frames.len() == MOST_FRAMES {
             frames.push(CUT_OFF);
         }
         Ok(frames)
+    }
+
+    /// The number of a line of a backtrace. Ruby has one string for all lines of a method, by which its name is found again.
+    #[cfg(not(ruby_gte_3_3))]
+    fn frame_of_place(&self, place: Place, is_native: bool) -> u32 {
+        let key: PlaceKey = (place.label.as_raw(), place.path.map(|path| path.as_raw()), is_native);
+        if let Some(frame) = self.places.borrow().get(&key) {
+            return *frame;
+        }
+        let path = place.path.filter(|_| !is_native).map(text_of).unwrap_or_default();
+        let frame = self.recording.borrow_mut().frame_without_class(&text_of(place.label), &path);
+        let mut pinned = self.pinned.borrow_mut();
+        if pinned.len() < MOST_PINNED {
+            pinned.extend([Some(key.0), key.1].into_iter().flatten());
+            self.places.borrow_mut().insert(key, frame);
+        }
+        frame
     }
 
     /// The numbers of frames that Ruby has reported.
@@ -120,27 +139,36 @@ impl Session {
     }
 }
 
+/// By what a frame of a backtrace is found again: Ruby's strings for its label and its path, and whether it is native.
+#[cfg(not(ruby_gte_3_3))]
+pub(super) type PlaceKey = (VALUE, Option<VALUE>, bool);
+
 /// A line of a backtrace.
 #[cfg(not(ruby_gte_3_3))]
+#[derive(Clone, Copy)]
 struct Place {
-    label: String,
-    path: String,
+    label: RString,
+    path: Option<RString>,
     line: i64,
 }
 
 #[cfg(not(ruby_gte_3_3))]
 impl Place {
     fn of(location: Value) -> Result<Place, Error> {
-        let text = |method: &str| -> Result<String, Error> {
-            Ok(location.funcall::<_, _, Option<RString>>(method, ())?.map(text_of).unwrap_or_default())
-        };
-        Ok(Place { label: text("label")?, path: text("path")?, line: location.funcall("lineno", ())? })
+        Ok(Place {
+            label: location.funcall("label", ())?,
+            path: location.funcall("path", ())?,
+            line: location.funcall("lineno", ())?,
+        })
     }
 
     /// Native methods have the place of their caller.
-    fn is_native_below(&self, caller: &Place) -> bool {
-        let is_at_its_place = self.line == caller.line && self.path == caller.path;
-        is_at_its_place && self.label != caller.label && !self.label.contains(' ')
+    fn is_native_below(self, caller: Place) -> bool {
+        let path = |place: Place| place.path.map(|path| path.as_raw());
+        let is_at_its_place = self.line == caller.line && path(self) == path(caller);
+        // SAFETY: with the GVL held, and no Ruby runs meanwhile.
+        let (label, label_of_caller) = unsafe { (self.label.as_slice(), caller.label.as_slice()) };
+        is_at_its_place && label != label_of_caller && !label.contains(&b' ')
     }
 }
 
