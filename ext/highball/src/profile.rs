@@ -255,7 +255,7 @@ impl Ticks {
     /// The life of the native thread.
     fn tick(&self) {
         signals::block();
-        let (mut random, mut before) = (now_ns() | 1, HashMap::new());
+        let (mut random, mut ticking) = (now_ns() | 1, HashMap::new());
         while !self.are_over() {
             // Ticks must not keep time with what the application does regularly.
             random ^= random << 13;
@@ -267,7 +267,7 @@ impl Ticks {
                 self.wake(|woken| woken.is_late = true);
                 continue;
             }
-            *lock(&self.pending) = Some(self.begin_tick(&mut before));
+            *lock(&self.pending) = Some(self.begin_tick(&mut ticking));
             if let Some(call) = self.call {
                 call.make();
             }

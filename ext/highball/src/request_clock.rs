@@ -10,7 +10,8 @@
 
 use std::cell::Cell;
 use std::fs::File;
-use std::io::Read;
+use std::io;
+use std::os::unix::fs::FileExt;
 
 use highball_ring::RequestTimes;
 use rustix::process::Pid;
@@ -100,10 +101,19 @@ impl Clocks {
 
 /// How long this thread has waited for a processor: the second number of `schedstat`, which is in nanoseconds. Where there is no such file, threads never wait for a processor.
 pub(crate) fn delayed_us(thread: Pid) -> u64 {
-    let path = format!("/proc/self/task/{}/schedstat", thread.as_raw_nonzero());
+    schedstat(thread).map_or(0, |file| delayed_ns(&file) / 1000)
+}
+
+/// Where the kernel tells how long a thread has waited for a processor (proc_pid_schedstat(5)). Opening it takes longer than
+/// reading it.
+pub(crate) fn schedstat(thread: Pid) -> io::Result<File> {
+    File::open(format!("/proc/self/task/{}/schedstat", thread.as_raw_nonzero()))
+}
+
+/// How long the thread of this file has waited for a processor by now. 0: it has ended.
+pub(crate) fn delayed_ns(schedstat: &File) -> u64 {
     let mut text = [0; 64]; // room for three numbers
-    let read = File::open(path).and_then(|mut file| file.read(&mut text)).unwrap_or(0);
+    let read = schedstat.read_at(&mut text, 0).unwrap_or(0);
     let text = std::str::from_utf8(&text[..read]).unwrap_or_default();
-    let delayed = text.split_whitespace().nth(1).and_then(|number| number.parse::<u64>().ok());
-    delayed.unwrap_or(0) / 1000
+    text.split_whitespace().nth(1).and_then(|number| number.parse().ok()).unwrap_or(0)
 }

@@ -9,7 +9,7 @@ use magnus::{prelude::*, RArray, Ruby, Value};
 use rb_sys::VALUE;
 use rustix::thread::gettid;
 
-use super::clocks::{delayed_ns, now_ns};
+use super::clocks::{delayed_ns, now_ns, Ticking};
 use super::gvl::waiting_since_ns;
 use super::recording::{Recording, GARBAGE_COLLECTION, ROOT};
 use super::{lock, Mode, Session, Ticks, INTERVAL};
@@ -59,16 +59,17 @@ struct Seen {
 }
 
 impl Ticks {
-    /// A tick begins. `before` has CPU times at the last one.
-    pub(super) fn begin_tick(&self, before: &mut HashMap<i32, u64>) -> Tick {
+    /// A tick begins. `ticking`: the threads of the last tick.
+    pub(super) fn begin_tick(&self, ticking: &mut HashMap<i32, Ticking>) -> Tick {
         let threads = lock(&self.threads).clone();
+        ticking.retain(|thread, _| threads.contains(thread));
         let clock = |thread| {
             let cpu_ns = cpu_ns(thread)?;
-            let has_computed = before.get(&thread).is_some_and(|before| *before != cpu_ns);
-            Some(Clock { thread, cpu_ns, delayed_ns: has_computed.then(|| delayed_ns(thread)) })
+            let delayed_ns =
+                ticking.entry(thread).or_insert_with(|| Ticking::begin(cpu_ns)).tick(thread, cpu_ns);
+            Some(Clock { thread, cpu_ns, delayed_ns })
         };
-        let clocks: Vec<Clock> = threads.into_iter().filter_map(clock).collect();
-        *before = clocks.iter().map(|clock| (clock.thread, clock.cpu_ns)).collect();
+        let clocks = threads.into_iter().filter_map(clock).collect();
         Tick { at_ns: now_ns(), clocks, is_collecting: is_collecting() }
     }
 }
