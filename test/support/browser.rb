@@ -14,8 +14,7 @@ class Browser
   # Yields a browser that has kept nothing of earlier visits. Each start takes seconds, so the tests of a process share
   # a browser. With `home`, it is a new one: the user's home folder, where authorities may be that the browser trusts.
   def self.open(home: nil)
-    quit_at_the_end unless @shared || home
-    browser = (@shared unless home) || new(home)
+    browser = (@shared unless home) || new(home).tap { quit_at_the_end unless home }
     @shared = nil unless home
     yield browser
     @shared = browser.forget unless home
@@ -23,6 +22,7 @@ class Browser
     browser&.quit unless browser == @shared
   end
 
+  # To be called when there is a browser: what was registered last runs first, and then its driver still runs.
   def self.quit_at_the_end
     owner = Process.pid
     at_exit { @shared&.quit if Process.pid == owner }
