@@ -36,6 +36,11 @@ pub(crate) fn hexadecimal(digit: u8) -> Option<u8> {
     char::from(digit).to_digit(16).map(|value| value as u8)
 }
 
+/// A byte as hexadecimal digits.
+pub(crate) fn hexadecimal_digits(byte: u8) -> [u8; 2] {
+    [byte >> 4, byte & 0xf].map(|digit| b"0123456789abcdef"[usize::from(digit)])
+}
+
 /// A length in bytes: digits only, and at most as many as fit (RFC 9110 section 8.6).
 pub(crate) fn parse_length(value: &[u8]) -> Option<u64> {
     if value.is_empty() {

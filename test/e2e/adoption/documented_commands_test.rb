@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require_relative "../../support/bundled_blog"
 require_relative "../../support/documented_code_test_case"
 require_relative "../../support/own_gem"
 
@@ -92,6 +93,6 @@ class DocumentedCommandsTest < DocumentedCodeTestCase
   def bundled(app)
     File.write(File.join(app, "Gemfile"), "gem 'highball'\n", mode: "a")
     gem = OwnGem.new(folder_with).tap(&:install)
-    gem.environment.merge("BUNDLE_USER_CONFIG" => File::NULL, "BUNDLE_PATH" => nil)
+    BundledBlog::ENVIRONMENT.merge(gem.environment)
   end
 end

@@ -3,6 +3,7 @@
 //! An id that came with the request is kept if Rails would keep it. All others are random UUIDs of version 4 (RFC 9562), as
 //! Rails makes them.
 
+use crate::http_syntax::hexadecimal_digits;
 use crate::random::RandomBytes;
 
 /// The longest id that is kept, in bytes; Rails cuts longer ones off.
@@ -67,7 +68,6 @@ impl RequestId {
 
     /// As a UUID of version 4.
     fn of(mut random: [u8; UUID_BYTES]) -> RequestId {
-        const DIGITS: &[u8; 16] = b"0123456789abcdef";
         random[6] = random[6] & 0x0f | 0x40;
         random[8] = random[8] & 0x3f | 0x80;
         let mut line = [b'-'; MADE_BYTES];
@@ -76,8 +76,7 @@ impl RequestId {
         let mut at = NAME.len();
         for (index, byte) in random.into_iter().enumerate() {
             at += usize::from(matches!(index, 4 | 6 | 8 | 10));
-            line[at] = DIGITS[usize::from(byte >> 4)];
-            line[at + 1] = DIGITS[usize::from(byte & 0xf)];
+            line[at..at + 2].copy_from_slice(&hexadecimal_digits(byte));
             at += 2;
         }
         RequestId::Made(Box::new(line))

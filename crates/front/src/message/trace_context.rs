@@ -6,6 +6,7 @@
 use highball_trace::{SpanId, TraceId};
 
 use super::request_head::{known_key, Head, RequestHead};
+use crate::http_syntax::hexadecimal_digits;
 
 /// Bytes of a `traceparent` of version 00: `00-TRACE-PARENT-FLAGS`.
 pub(crate) const TRACEPARENT_BYTES: usize = 55;
@@ -42,11 +43,10 @@ fn bytes<const N: usize>(digits: &[u8]) -> Option<[u8; N]> {
 
 /// A `traceparent` for those who are called.
 pub(crate) fn traceparent(trace: &TraceId, span: &SpanId, is_sampled: bool) -> [u8; TRACEPARENT_BYTES] {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let mut text = *b"00-................................-................-00";
     let write = |place: &mut [u8], bytes: &[u8]| {
         for (digits, byte) in place.chunks_exact_mut(2).zip(bytes) {
-            digits.copy_from_slice(&[DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 0xf)]]);
+            digits.copy_from_slice(&hexadecimal_digits(*byte));
         }
     };
     write(&mut text[3..35], trace);

@@ -6,7 +6,7 @@ use rustix::process::Pid;
 use rustix::time::ClockId;
 
 use crate::clock::nanoseconds;
-use crate::request_clock::{self, delayed_us, schedstat};
+use crate::request_clock::{self, schedstat};
 
 /// Now, by CLOCK_MONOTONIC.
 pub(super) fn now_ns() -> u64 {
@@ -15,7 +15,11 @@ pub(super) fn now_ns() -> u64 {
 
 /// How long the thread with this number has waited for a processor.
 pub(super) fn delayed_ns(thread: i32) -> u64 {
-    Pid::from_raw(thread).map_or(0, delayed_us) * 1000
+    schedstat_of(thread).as_ref().map_or(0, request_clock::delayed_ns)
+}
+
+fn schedstat_of(thread: i32) -> Option<File> {
+    Pid::from_raw(thread).and_then(|thread| schedstat(thread).ok())
 }
 
 /// What the ticking thread keeps of another thread.
@@ -39,7 +43,7 @@ impl Ticking {
             return None;
         }
         if self.schedstat.is_none() {
-            self.schedstat = Pid::from_raw(thread).and_then(|thread| schedstat(thread).ok());
+            self.schedstat = schedstat_of(thread);
         }
         Some(self.schedstat.as_ref().map_or(0, request_clock::delayed_ns))
     }
