@@ -16,6 +16,7 @@ use highball_bench::{system_calls, Failure};
 use programs::Program;
 use server::{Reaction, Server, HELLO};
 use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -224,14 +225,20 @@ fn pages_that_are_dynamic_are_not_wrong() {
     assert_eq!(errors, Errors::default());
 }
 
+/// Bound and not listening: as long as the socket is there, no other program gets the port, and no client gets it as
+/// the port to connect from, which would connect it to the client.
+fn address_that_refuses() -> (OwnedFd, SocketAddr) {
+    let (family, kind) = (rustix::net::AddressFamily::INET, rustix::net::SocketType::STREAM);
+    let socket = rustix::net::socket(family, kind, None).unwrap();
+    rustix::net::bind(&socket, &SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
+    let address = rustix::net::getsockname(&socket).unwrap().try_into().unwrap();
+    (socket, address)
+}
+
 #[test]
 fn refused_connections_are_a_failure() {
     let _alone = alone();
-    // Bound and not listening: no other program can get the port meanwhile.
-    let socket =
-        rustix::net::socket(rustix::net::AddressFamily::INET, rustix::net::SocketType::STREAM, None).unwrap();
-    rustix::net::bind(&socket, &SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
-    let address = SocketAddr::try_from(rustix::net::getsockname(&socket).unwrap()).unwrap();
+    let (_socket, address) = address_that_refuses();
     let requests = [request("GET")];
     let target = target(address, &requests);
     let words = check(&target, 1, Duration::from_secs(30)).map(|_| ()).unwrap_err().to_string();
@@ -289,7 +296,7 @@ fn answers_that_end_with_their_connection_are_whole() {
 #[ignore = "measures: bin/test rulers"]
 fn connections_that_are_refused_are_errors() {
     let _alone = alone();
-    let address = Server::start(|_| HELLO).address; // dropped at once
+    let (_socket, address) = address_that_refuses();
     let outcome = offered(address, 5, 100.0, 1);
     assert_eq!(outcome.requests, 0);
     assert!(outcome.errors.connect > 50, "{outcome:?}");
@@ -343,14 +350,15 @@ fn cpu_time_per_request_is_true() {
     });
 }
 
-/// A thread for each connection begins and ends between both looks at the clocks.
+/// A thread for each connection begins and ends between both looks at the clocks. It burns so much that what the kernel
+/// takes to start and end a thread, which is not in the known amount, is a small part of it.
 #[test]
 #[ignore = "measures: bin/test rulers"]
 fn cpu_time_of_threads_that_come_and_go_is_true() {
     let Some(_alone) = alone_with_wrk() else { return };
     in_one_of_some_attempts(|| {
-        let (user, system) = cpu_per_request(4000, false);
-        near("µs per request", user + system, 4000.0, 0.05)
+        let (user, system) = cpu_per_request(20_000, false);
+        near("µs per request", user + system, 20_000.0, 0.05)
     });
 }
 
@@ -376,21 +384,21 @@ fn system_calls_are_true() {
     let Some(_alone) = alone_with_wrk() else { return };
     let mut program = Program::burning(0);
     let address = program.address();
-    // Those threads have to be there that serve while it counts, or to be their children.
-    let mut requests = 0;
-    let load = || {
-        let outcome = saturated(address, 4, "GET", 1);
-        requests = outcome.requests;
-        Ok::<_, Failure>(outcome)
-    };
-    match system_calls::count(&[program.pid()], load).expect("perf ends") {
-        None => eprintln!("skipped: perf is missing, or may not count (apt-get install linux-perf; root)"),
-        // One to read, one to write.
-        Some(calls) => {
-            let per_request = calls as f64 / requests as f64;
-            assert!((2.0..2.1).contains(&per_request), "{per_request}");
-        }
-    }
+    in_one_of_some_attempts(|| {
+        // Those threads have to be there that serve while it counts, or to be their children.
+        let mut requests = 0;
+        let load = || {
+            let outcome = saturated(address, 4, "GET", 1);
+            requests = outcome.requests;
+            Ok::<_, Failure>(outcome)
+        };
+        let Some(calls) = system_calls::count(&[program.pid()], load).expect("perf ends") else {
+            eprintln!("skipped: perf is missing, or may not count (apt-get install linux-perf; root)");
+            return Ok(());
+        };
+        // One to read, one to write. Where its threads wait for one another, they call the kernel as well.
+        near("calls per request", calls as f64 / requests as f64, 2.0, 0.05)
+    });
 }
 
 #[test]
