@@ -103,6 +103,16 @@ class RunnerTest < Minitest::Test
     assert_operator most_at_once(notes.grep(/few/)), :<=, Etc.nprocessors
   end
 
+  def test_fewer_run_at_a_time_while_the_processors_are_busy
+    files = Array.new(Etc.nprocessors * 4) { |number| "test/busy#{number}_test.rb" }
+    files.each { |file| write_file(file, noting("busy", "40_000_000.times { nil }")) }
+    output, ended = run_steps(*files, "HIGHBALL_TEST_JOBS" => files.length.to_s)
+    assert_predicate ended, :success?, output
+    most = most_at_once(File.readlines(File.join(@root, "notes"), chomp: true))
+    assert_operator most, :<, files.length
+    assert_operator most, :>=, Etc.nprocessors
+  end
+
   def test_the_slowest_of_the_last_run_comes_first
     files = %w[test/a_test.rb test/b_test.rb test/c_test.rb]
     FileUtils.mkdir_p(File.join(@root, "target/test-logs"))
@@ -180,13 +190,13 @@ class RunnerTest < Minitest::Test
 
   private
 
-  def noting(name)
+  def noting(name, work = "100.times { Thread.pass }")
     <<~RUBY
       def note(what) = File.write("notes", "#{name} \#{what}\\n", mode: "a")
 
       def test_it
         note("begins")
-        100.times { Thread.pass }
+        #{work}
         note("ends")
       end
     RUBY

@@ -2,11 +2,13 @@
 
 require "etc"
 require_relative "job"
+require_relative "load"
 
 # Runs jobs side by side, in the order of their steps, and what failed again at the end, alone.
 class Runner
-  # How many jobs of each kind run at a time, in the order in which the kinds have their turns. Most jobs wait much.
-  AT_A_TIME = { "with others" => Integer(ENV.fetch("HIGHBALL_TEST_JOBS", Etc.nprocessors * 3)),
+  # How many jobs of each kind run at most at a time, in the order in which the kinds have their turns. Most jobs wait
+  # much. Where they do not, fewer run: one for each processor, and more as long as the load is not full.
+  AT_A_TIME = { "with others" => Integer(ENV.fetch("HIGHBALL_TEST_JOBS", Etc.nprocessors * 4)),
                 "few" => Etc.nprocessors, "alone" => 1 }.freeze
   # Tests of a failed build would only bury its message.
   IN_VAIN = ["failed", "left out"].freeze
@@ -25,16 +27,17 @@ class Runner
     @jobs = steps + files.sort_by { |job| [-last.fetch(job.name, job.marks.include?("long") ? 60 : 1).to_i, job.name] }
     @of_step = @jobs.group_by(&:step)
     @running = {} # by process group
+    @load = Load.new
     @began = Time.now
   end
 
   def run
     %w[INT TERM HUP].each { |signal| trap(signal) { stop } }
-    finish_one while start_jobs.any?
+    finish_jobs while start_jobs.any?
     @jobs.select(&:runs_again?).each do |job|
       puts "again, alone: #{job.name}"
-      @running[job.start] = job
-      finish_one
+      start(job)
+      finish_jobs while @running.any?
     end
     print_summary
   end
@@ -52,17 +55,40 @@ class Runner
     left = @jobs.reject { |job| ENDED.include?(job.state) }
     kind = AT_A_TIME.keys.find { |one| left.map(&:kind).include?(one) }
     left.select { |job| job.kind == kind && job.state == "waiting" }.each do |job|
-      @running[job.start] = job if @running.length < AT_A_TIME[kind] && (states(job.comes_after) - ENDED).empty?
+      start(job) if room?(kind) && (states(job.comes_after) - ENDED).empty?
     end
     @running
   end
 
+  def room?(kind)
+    @running.length < AT_A_TIME[kind] && (@running.length < Etc.nprocessors || !@load.full?)
+  end
+
+  def start(job)
+    @running[job.start] = job
+    @load.job_begins
+  end
+
   def states(steps) = @of_step.values_at(*steps).flatten.compact.map(&:state)
 
-  def finish_one
+  # Waits a moment, and takes the jobs that have ended.
+  def finish_jobs
+    sleep 0.2
+    @load.look
+    while (pid, status, used = ended_process)
+      finish(pid, status, used)
+    end
+  end
+
+  # The pid, the status, and the seconds of a CPU, of a process that has ended; nil without one.
+  def ended_process
     before = Process.times
-    pid, status = Process.wait2
+    ended = @running.any? && Process.wait2(-1, Process::WNOHANG) or return
     used = Process.times.then { |after| after.cutime + after.cstime - before.cutime - before.cstime }
+    [*ended, used]
+  end
+
+  def finish(pid, status, used)
     job = @running.delete(pid).tap { |one| one.finish(status, used) }
     puts "#{Time.now.strftime('%T')}  #{job.state} #{figures(job)}"
     print_failure(job) if job.state == "failed"
