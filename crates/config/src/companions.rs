@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::{Map, Value as Json};
 use toml::de::{DeTable, DeValue};
 
-use crate::settings::{Companion, CompanionCommand as Command, RestartRule};
+use crate::settings::{Companion, CompanionCommand as Command, MemoryBound, RestartRule};
 use crate::spelling::{did_you_mean, guess};
 use crate::value;
 
@@ -22,7 +22,18 @@ const COMMAND_BYTES: usize = 4096;
 const MOST_VARIABLES: usize = 256;
 const STOP_TIMES: RangeInclusive<Duration> = Duration::ZERO..=Duration::from_secs(86400);
 const USUAL_STOP_TIME: Duration = Duration::from_secs(30);
-const KEYS: [&str; 8] = ["name", "command", "count", "fork", "env", "directory", "restart", "stop_timeout"];
+const KEYS: [&str; 10] = [
+    "name",
+    "command",
+    "count",
+    "fork",
+    "env",
+    "directory",
+    "restart",
+    "stop_timeout",
+    "start_after",
+    "memory_limit",
+];
 const RESTARTS: [(&str, RestartRule); 3] =
     [("always", RestartRule::Always), ("on-failure", RestartRule::OnFailure), ("never", RestartRule::Never)];
 
@@ -67,6 +78,8 @@ pub(crate) fn companion(text: &str) -> Result<Companion, String> {
         directory: None,
         restart: RestartRule::Always,
         stop_timeout: USUAL_STOP_TIME,
+        start_after: Vec::new(),
+        memory_limit: MemoryBound::None,
     })
 }
 
@@ -115,6 +128,30 @@ pub(crate) fn check(companions: &[Companion]) -> Result<(), String> {
     Ok(())
 }
 
+/// # Errors
+/// There is no order in which they can start.
+pub(crate) fn check_order(companions: &[Companion]) -> Result<(), String> {
+    let all = || companions.iter().map(|companion| companion.name.as_str());
+    for Companion { name, start_after, .. } in companions {
+        if let Some(unknown) = start_after.iter().find(|other| !all().any(|known| known == other.as_str())) {
+            let hint = guess(unknown, all());
+            return Err(format!(
+                "`start_after` of the process `{name}`: there is no process `{unknown}`{hint}"
+            ));
+        }
+    }
+    let mut waiting: Vec<&Companion> = companions.iter().collect();
+    while !waiting.is_empty() {
+        let names: BTreeSet<&str> = waiting.iter().map(|companion| companion.name.as_str()).collect();
+        waiting.retain(|companion| companion.start_after.iter().any(|name| names.contains(name.as_str())));
+        if waiting.len() == names.len() {
+            let names = Vec::from_iter(names).join(", ");
+            return Err(format!("`start_after`: these processes wait for one another: {names}"));
+        }
+    }
+    Ok(())
+}
+
 fn of_entry(fields: &Map<String, Json>) -> Result<Companion, String> {
     if let Some(unknown) = fields.keys().find(|key| !KEYS.contains(&key.as_str())) {
         let known = KEYS.join(", ");
@@ -146,6 +183,13 @@ fn of_entry(fields: &Map<String, Json>) -> Result<Companion, String> {
         stop_timeout: text("stop_timeout")?
             .map_or(Ok(USUAL_STOP_TIME), |text| value::duration(text, &STOP_TIMES))
             .map_err(of("stop_timeout"))?,
+        start_after: fields
+            .get("start_after")
+            .map_or_else(|| Ok(Vec::new()), names)
+            .map_err(of("start_after"))?,
+        memory_limit: text("memory_limit")?
+            .map_or(Ok(MemoryBound::None), |text| value::memory_bound(text, false))
+            .map_err(of("memory_limit"))?,
     })
 }
 
@@ -212,6 +256,15 @@ fn variables(value: &Json) -> Result<BTreeMap<String, String>, String> {
     fields.iter().map(variable).collect()
 }
 
+fn names(value: &Json) -> Result<Vec<String>, String> {
+    let names = match value {
+        Json::Array(names) => names.iter().map(Json::as_str).collect(),
+        _ => value.as_str().map(|name| vec![name]),
+    };
+    let names = names.ok_or("it is the name of another, or a list of names")?;
+    names.into_iter().map(name).collect()
+}
+
 fn switch(value: &Json) -> Result<bool, String> {
     match value {
         Json::Bool(is_on) => Ok(*is_on),
@@ -254,11 +307,14 @@ mod tests {
     #[test]
     fn an_entry_says_everything() {
         let text = "name = 'mail_2'\ncommand = ['bin/mail', 'a b']\ncount = 3\nrestart = 'on-failure'\n\
-                    fork = 'on'\ndirectory = 'sub'\nstop_timeout = '2m'\nenv = { QUEUES = 'mail', N = '1', ON = true }";
+                    fork = 'on'\ndirectory = 'sub'\nstop_timeout = '2m'\nenv = { QUEUES = 'mail', N = '1', ON = true }\n\
+                    start_after = ['schema', 'redis']\nmemory_limit = '512M'";
         let mail = of_file(text).unwrap();
         assert_eq!(mail.command, Command::Program(vec!["bin/mail".into(), "a b".into()]));
         assert_eq!((mail.count, mail.fork, mail.restart), (3, true, RestartRule::OnFailure));
         assert!(of_file("name = 'mail'\ncommand = 'x'\nfork = true").unwrap().fork);
+        assert_eq!(mail.start_after, ["schema", "redis"]);
+        assert_eq!(mail.memory_limit, MemoryBound::Bytes(512 << 20));
         assert_eq!((mail.directory, mail.stop_timeout), (Some("sub".into()), Duration::from_secs(120)));
         let env =
             [("N", "1"), ("ON", "true"), ("QUEUES", "mail")].map(|(name, value)| (name.into(), value.into()));
@@ -282,6 +338,23 @@ mod tests {
     }
 
     #[test]
+    fn the_order_of_starts_has_a_beginning() {
+        let of = |all: &[(&str, &[&str])]| {
+            let companions = all.iter().map(|(name, start_after)| {
+                let start_after = start_after.iter().map(|name| (*name).to_owned()).collect();
+                Companion { start_after, ..companion(&format!("{name}=x")).unwrap() }
+            });
+            check_order(&companions.collect::<Vec<_>>())
+        };
+        assert_eq!(of(&[("jobs", &["schema", "redis"]), ("redis", &[]), ("schema", &["redis"])]), Ok(()));
+        let problem = of(&[("jobs", &["schma"]), ("schema", &[])]).unwrap_err();
+        assert!(problem.ends_with("there is no process `schma`; did you mean schema?"), "{problem}");
+        let problem = of(&[("a", &["b"]), ("b", &["c"]), ("c", &["b"]), ("d", &[])]).unwrap_err();
+        assert!(problem.ends_with("wait for one another: a, b, c"), "{problem}");
+        assert!(of(&[("a", &["a"])]).is_err());
+    }
+
+    #[test]
     fn mistakes_say_what_to_write() {
         for (text, part) in [
             ("command = 'x'", "no `name`"),
@@ -295,6 +368,9 @@ mod tests {
             ("name = 'jobs'\ncommand = 'x'\nrestart = 'alway'", "always, on-failure, never"),
             ("name = 'jobs'\ncommand = 'x'\nstop_timeout = 'soon'", "`stop_timeout` of a process"),
             ("name = 'jobs'\ncommand = 'x'\nenv = { '1' = 'x' }", "NAME=VALUE"),
+            ("name = 'jobs'\ncommand = 'x'\nstart_after = {}", "a list of names"),
+            ("name = 'jobs'\ncommand = 'x'\nstart_after = ['1']", "`start_after` of a process"),
+            ("name = 'jobs'\ncommand = 'x'\nmemory_limit = 'auto'", "`memory_limit` of a process"),
             ("name = 'web'\ncommand = 'x'", "is Highball itself"),
             ("name = \"a\\u001b[2J\"\ncommand = 'x'", "not a name for a process"),
         ] {

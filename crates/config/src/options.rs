@@ -686,10 +686,11 @@ static APPLICATION: &[Opt] = &[
         value: &Value(COMPANIONS, |f| &mut f.app.companions),
         default: Default::Without("none"),
         example: "jobs=bin/jobs",
-        doc: "Process that runs beside the application's workers, such as background jobs: a name, and a command for the shell. You \
-              can repeat it. In a file, write a `[[process]]` for each, with `name` and `command`, and if you like `count`, `fork`, \
-              `env`, `directory`, `restart` and `stop_timeout`. Highball starts it when the application serves, restarts it with the \
-              application, and ends it with TERM. In the environment variable, write one per line. See [jobs.md](jobs.md).",
+        doc: "Process that runs beside the application's workers, such as background jobs: a name, and a command for \
+              the shell. You can repeat it. In a file, write a `[[process]]` for each, with `name` and `command`, and \
+              if you like `count`, `fork`, `env`, `directory`, `restart`, `stop_timeout`, `start_after` and \
+              `memory_limit`. Highball starts it when the application serves, restarts it with the application, and \
+              ends it with TERM. In the environment variable, write one per line. See [jobs.md](jobs.md).",
     },
     Opt {
         name: "procfile",

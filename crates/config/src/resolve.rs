@@ -10,7 +10,7 @@ use highball_users::{with_rights_of, User};
 
 use crate::access_format::LineFormat;
 use crate::callbacks::Callbacks;
-use crate::companions::{check as check_companions, of_procfile};
+use crate::companions::{check as check_companions, check_order, of_procfile};
 use crate::counterparts::misspelt_command;
 use crate::environments;
 use crate::error::{reason, ConfigError, Fault, Origin};
@@ -569,19 +569,23 @@ fn processes(
     runs_as: &RunsAs,
 ) -> Result<Vec<Companion>, ConfigError> {
     let mut all = fields.app.companions.clone();
-    let Some(raw) = given.first_of("procfile").filter(|_| !fields.procfile.is_empty()) else {
-        return Ok(all);
-    };
-    // A folder that cannot be opened is reported where the application boots.
-    let Ok(folder) = TenantFolder::open(folder, runs_as.another()) else { return Ok(all) };
-    let text = folder.read_text(PROCFILE, Links::Anywhere, PROCFILE_BYTES);
-    let text =
-        text.map_err(|error| raw.wrong(format!("the application's Procfile cannot be read: {error}")))?;
-    let named = of_procfile(&text, &fields.procfile).and_then(|named| {
-        all.extend(named);
-        check_companions(&all)
-    });
-    named.map(|()| all).map_err(|problem| raw.wrong(problem))
+    if let Some(raw) = given.first_of("procfile").filter(|_| !fields.procfile.is_empty()) {
+        // A folder that cannot be opened is reported where the application boots.
+        let Ok(folder) = TenantFolder::open(folder, runs_as.another()) else { return Ok(all) };
+        let text = folder.read_text(PROCFILE, Links::Anywhere, PROCFILE_BYTES);
+        let text =
+            text.map_err(|error| raw.wrong(format!("the application's Procfile cannot be read: {error}")))?;
+        let named = of_procfile(&text, &fields.procfile).and_then(|named| {
+            all.extend(named);
+            check_companions(&all)
+        });
+        named.map_err(|problem| raw.wrong(problem))?;
+    }
+    // Entries name what they start after, no line of a Procfile does.
+    match given.first_of("process") {
+        Some(raw) => check_order(&all).map(|()| all).map_err(|problem| raw.wrong(problem)),
+        None => Ok(all),
+    }
 }
 
 /// # Errors

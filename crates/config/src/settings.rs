@@ -430,6 +430,10 @@ pub struct Companion {
     pub restart: RestartRule,
     /// Time to end after TERM; then it is killed.
     pub stop_timeout: Duration,
+    /// The companions that have to run before it starts, or to have succeeded where they run once.
+    pub start_after: Vec<String>,
+    /// Memory of each copy, with the processes that it has started, beyond which it is ended and started again.
+    pub memory_limit: MemoryBound,
 }
 
 impl Companion {

@@ -25,6 +25,14 @@ class CompanionsTest < E2ETest
     sleep
   RUBY
 
+  # Takes 200 MiB when it is asked to: what it has taken is its own.
+  GROWING = <<~'RUBY'
+    File.write("journal", "begins\n", mode: "a")
+    sleep 0.05 until File.exist?("grow")
+    taken = "x" * 200 * 1024 * 1024
+    sleep
+  RUBY
+
   DEAF = 'trap("TERM", "IGNORE"); File.write("deaf", "begins"); sleep'
 
   # Starts a process that leaves it and ignores TERM.
@@ -171,6 +179,33 @@ class CompanionsTest < E2ETest
     assert_equal 0, processes(server).first["restarts"]
   end
 
+  def test_one_starts_after_another_runs_or_is_done
+    schema = process("schema", "sleep 0.1; grep -q two version && echo done", "restart = 'never'")
+    jobs = process("jobs", "ruby jobs.rb", "start_after = ['schema', 'other']")
+    server = serve_with(file: jobs + schema + process("other", "sleep 600", ""))
+    wait_for("the failed one") { processes(server).any? { |one| one["state"] == "ended" } && running(server, "other") }
+    assert_equal %w[waiting ended running], (processes(server).map { |one| one["state"] })
+    assert_match(/process_waits_in_vain|what starts after it does not start/, server.log)
+    File.write(File.join(@folder, "version"), "two")
+    command_output(server, "restart")
+    wait_until_running(server, "jobs")
+    assert_equal ["begins two"], (journal.map { |line| line[/\w+ \w+/] })
+    File.write(File.join(@folder, "config/highball.toml"), process("jobs", "x", "start_after = 'jbs'"))
+    assert_match(/there is no process `jbs`/, highball_fails("serve", @folder))
+  end
+
+  def test_one_that_is_over_its_memory_limit_is_ended_and_started_again
+    long
+    server = serve_with(file: process("growing", "exec ruby growing.rb", "memory_limit = '150M'"))
+    before = wait_until_running(server, "growing")["pid"]
+    File.write(File.join(@folder, "grow"), "")
+    wait_for("its end", within: 30) { server.log.include?("which uses more than its memory_limit") }
+    File.delete(File.join(@folder, "grow"))
+    wait_for("the next one") { journal.length > 1 && ![nil, before].include?(running(server, "growing")&.fetch("pid")) }
+    assert_match(/was ended: its 2\d\d MiB are more than its memory_limit/, processes(server).first["last_end"].to_s)
+    assert_equal "200", server.request("GET", "/").status.to_s
+  end
+
   def test_processes_of_a_procfile
     procfile = "web: false\nworker: sleep 600\nclock: false\n"
     folder = folder_with("config.ru" => APP, "version" => "one", "Procfile" => procfile)
@@ -192,7 +227,7 @@ class CompanionsTest < E2ETest
 
   def serve_with(*options, file: nil)
     @folder = folder_with("config.ru" => APP, "version" => "one", "jobs.rb" => JOBS, "deaf.rb" => DEAF,
-                          "leaving.rb" => LEAVING)
+                          "leaving.rb" => LEAVING, "growing.rb" => GROWING)
     FileUtils.mkdir_p(File.join(@folder, "config"))
     File.write(File.join(@folder, "config/highball.toml"), file) if file
     serve(@folder, *options)
@@ -212,7 +247,7 @@ class CompanionsTest < E2ETest
 
   # These note that they have begun.
   def journal_of?(name)
-    file = { "jobs" => "journal", "deaf" => "deaf" }[name]
+    file = { "jobs" => "journal", "growing" => "journal", "deaf" => "deaf" }[name]
     file.nil? || File.exist?(File.join(@folder, file))
   end
 

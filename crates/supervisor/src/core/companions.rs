@@ -7,6 +7,7 @@ use super::mold::KILL_TIME;
 use crate::core::AppAction;
 use crate::facts::ending::Ending;
 use highball_config::{Companion, RestartRule};
+use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -56,9 +57,23 @@ pub(crate) struct Occupant {
     runs_since: Option<Instant>,
     /// It is to end, so its end is no failure.
     is_asked_to_end: bool,
+    /// Its memory in bytes, if it is ended for that.
+    over_memory: Option<u64>,
 }
 
 impl Occupant {
+    /// Asks it to end: what it is sent if it exists, and was not asked before.
+    fn stop(&mut self, within: Duration, now: Instant) -> Option<AppAction> {
+        let exists = match self.state {
+            CompanionState::Starting => false,
+            CompanionState::Running => true,
+            CompanionState::Stopping | CompanionState::Halted => return None,
+        };
+        self.state = CompanionState::Stopping;
+        self.deadline = Some(now + within + ASKING_TIME);
+        exists.then_some(AppAction::EndCompanion { number: self.number })
+    }
+
     fn halt(&mut self, now: Instant) -> AppAction {
         self.state = CompanionState::Halted;
         self.deadline = Some(now + KILL_TIME);
@@ -81,19 +96,55 @@ pub(crate) struct Place {
     early_ends: u32,
     /// The version in which none is started any more.
     rests_in: Option<u32>,
+    /// The last process of that version succeeded.
+    has_succeeded: bool,
     /// Processes that were started after another one had ended unasked.
     pub(crate) restarts: u64,
     /// How the last process ended that did so unasked, and when.
     pub(crate) last_end: Option<(String, Instant)>,
 }
 
+/// How a process has come to its end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum CompanionEnd {
+    Ended(Ending),
+    /// Why.
+    NotStarted(String),
+    /// It was ended for its memory: the bytes that it had.
+    OverMemory(u64),
+}
+
+impl CompanionEnd {
+    const SUCCESS: CompanionEnd = CompanionEnd::Ended(Ending::Exited(0));
+
+    pub(crate) fn is_success(&self) -> bool {
+        *self == CompanionEnd::SUCCESS
+    }
+}
+
+/// What the process did: `exited with code 1`.
+impl fmt::Display for CompanionEnd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            CompanionEnd::Ended(ending) => f.write_str(&ending.of_process()),
+            CompanionEnd::NotStarted(why) => f.write_str(why),
+            CompanionEnd::OverMemory(bytes) => {
+                write!(f, "was ended: its {} MiB are more than its memory_limit", bytes >> 20)
+            }
+        }
+    }
+}
+
 /// What is known of a process that has gone.
 #[derive(Debug)]
 pub(crate) struct Gone {
     pub(crate) label: String,
+    pub(crate) how: CompanionEnd,
     pub(crate) next: Next,
     /// It is one of many, of which the log has had enough.
     pub(crate) is_usual: bool,
+    /// What starts after it, and does not, since it has failed for good.
+    pub(crate) waiting: Vec<String>,
     /// It makes a crash loop: the number of early ends.
     pub(crate) makes_crash_loop: Option<u32>,
 }
@@ -119,6 +170,7 @@ impl Place {
             due: now,
             early_ends: 0,
             rests_in: None,
+            has_succeeded: false,
             restarts: 0,
             last_end: None,
         }
@@ -142,6 +194,15 @@ impl Place {
         (self.early_ends >= MANY).then_some(self.early_ends)
     }
 
+    /// Whether a process that starts after this one may start in this version of the application.
+    fn lets_others_start(&self, generation: u32) -> bool {
+        let runs = self.occupant.as_ref().is_some_and(|occupant| {
+            occupant.generation == generation && occupant.state == CompanionState::Running
+        });
+        let runs_once = self.companion.restart == RestartRule::Never;
+        runs && !runs_once || self.rests_in == Some(generation) && self.has_succeeded
+    }
+
     fn begin_version(&mut self, now: Instant) {
         (self.due, self.early_ends, self.rests_in) = (now, 0, None);
     }
@@ -152,15 +213,16 @@ impl Place {
         since.filter(|_| self.early_ends > 0).map(|since| since + STEADY)
     }
 
-    /// Its process has ended, or could not be started. What follows.
-    fn ended(&mut self, occupant: &Occupant, how: Result<Ending, &str>, now: Instant) -> Next {
+    /// Its process has ended, could not be started, or was over its limit. What follows.
+    fn ended(&mut self, occupant: &Occupant, how: &CompanionEnd, now: Instant) -> Next {
         if occupant.is_asked_to_end {
             return Next::Ordered;
         }
-        self.last_end = Some((how.map_or_else(str::to_owned, Ending::of_process), now));
+        self.has_succeeded = how.is_success();
+        self.last_end = Some((how.to_string(), now));
         let starts_again = match self.companion.restart {
             RestartRule::Always => true,
-            RestartRule::OnFailure => how != Ok(Ending::Exited(0)),
+            RestartRule::OnFailure => !self.has_succeeded,
             RestartRule::Never => false,
         };
         if !starts_again {
@@ -224,6 +286,11 @@ impl Companions {
             .iter()
             .filter_map(|place| place.occupant.as_ref())
             .find(|occupant| occupant.number == number)
+    }
+
+    /// What this process is configured to be.
+    pub(crate) fn configured(&self, number: u32) -> Option<&Companion> {
+        self.places.iter().find(|place| is_in(place, number)).map(|place| &*place.companion)
     }
 
     /// What people call this process.
@@ -309,6 +376,21 @@ impl Companions {
             && place.rests_in.is_none()
             && place.due <= now
             && !self.places.iter().any(is_other)
+            && self.comes_after(place).all(|other| other.lets_others_start(generation))
+    }
+
+    /// The places whose processes have to run, or to have succeeded, before one starts here.
+    fn comes_after<'a>(&'a self, place: &'a Place) -> impl Iterator<Item = &'a Place> {
+        let is_named = |other: &&Place| place.companion.start_after.contains(&other.companion.name);
+        self.places.iter().filter(|other| other.is_wanted).filter(is_named)
+    }
+
+    /// The places without a process whose processes start after this companion.
+    fn waiting_for(&self, companion: &String) -> Vec<String> {
+        let waits = |place: &&Place| {
+            place.is_wanted && place.occupant.is_none() && place.companion.start_after.contains(companion)
+        };
+        self.places.iter().filter(waits).map(Place::label).collect()
     }
 
     fn occupy(
@@ -327,6 +409,7 @@ impl Companions {
             since: now,
             runs_since: None,
             is_asked_to_end: false,
+            over_memory: None,
         });
         let (companion, copy) = (Arc::clone(&place.companion), place.copy);
         let boot = boot.filter(|_| companion.fork);
@@ -351,6 +434,15 @@ impl Companions {
             CompanionState::Stopping => (false, Some(AppAction::EndCompanion { number })),
             CompanionState::Running | CompanionState::Halted => (false, None),
         }
+    }
+
+    /// It has more memory than its limit: it is asked to end. `None`: it ends already.
+    pub(crate) fn over_memory(&mut self, number: u32, bytes: u64, now: Instant) -> Option<AppAction> {
+        let place = self.places.iter_mut().find(|place| is_in(place, number))?;
+        let stop_timeout = place.companion.stop_timeout;
+        let occupant = place.occupant.as_mut().filter(|it| it.state == CompanionState::Running)?;
+        occupant.over_memory = Some(bytes);
+        occupant.stop(stop_timeout, now)
     }
 
     /// Its control socket is closed: it follows no order any more.
@@ -378,16 +470,24 @@ impl Companions {
     }
 
     /// It has ended, or could not be started. `None`: it was not waited for.
-    pub(crate) fn gone(&mut self, number: u32, how: Result<Ending, &str>, now: Instant) -> Option<Gone> {
+    pub(crate) fn gone(&mut self, number: u32, how: CompanionEnd, now: Instant) -> Option<Gone> {
         let place = self.places.iter_mut().find(|place| is_in(place, number))?;
         let occupant = place.occupant.take()?;
-        let (before, next) = (place.early_ends, place.ended(&occupant, how, now));
-        let gone = Gone {
+        let how = occupant.over_memory.map_or(how, CompanionEnd::OverMemory);
+        let (before, next) = (place.early_ends, place.ended(&occupant, &how, now));
+        let has_failed = next == Next::Nothing && !how.is_success();
+        let mut gone = Gone {
             label: place.label(),
+            how,
             next,
             is_usual: before >= MANY,
+            waiting: Vec::new(),
             makes_crash_loop: place.crash_loop().filter(|_| before < MANY),
         };
+        if has_failed {
+            let name = place.companion.name.clone();
+            gone.waiting = self.waiting_for(&name);
+        }
         self.places.retain(|place| place.is_wanted || place.occupant.is_some());
         Some(gone)
     }
@@ -427,14 +527,7 @@ fn end_if_unwanted(
         return None;
     }
     occupant.is_asked_to_end = true;
-    let exists = match occupant.state {
-        CompanionState::Starting => false,
-        CompanionState::Running => true,
-        CompanionState::Stopping | CompanionState::Halted => return None,
-    };
-    occupant.state = CompanionState::Stopping;
-    occupant.deadline = Some(now + stop_timeout.min(most) + ASKING_TIME);
-    exists.then_some(AppAction::EndCompanion { number: occupant.number })
+    occupant.stop(stop_timeout.min(most), now)
 }
 
 #[cfg(test)]
@@ -472,7 +565,7 @@ mod tests {
         }
 
         fn end(&mut self, number: u32, ending: Ending) -> Gone {
-            self.companions.gone(number, Ok(ending), self.now).unwrap()
+            self.companions.gone(number, CompanionEnd::Ended(ending), self.now).unwrap()
         }
     }
 
@@ -557,6 +650,55 @@ mod tests {
         scene.now += STEADY;
         assert_eq!(scene.companions.calm_down(scene.now), ["jobs"]);
         assert_eq!(scene.end(10, Ending::Exited(1)).next, Next::After(Duration::ZERO));
+    }
+
+    #[test]
+    fn one_starts_after_others_run_or_have_succeeded() {
+        let once = Companion { restart: RestartRule::Never, ..companion("schema", 1) };
+        let start_after = vec!["redis".to_owned(), "schema".to_owned()];
+        let jobs = Companion { start_after, ..companion("jobs", 1) };
+        let mut scene = Scene::of(&[jobs, companion("redis", 2), once]);
+        let first = ["spawn 1: redis.1", "spawn 2: redis.2", "spawn 3: schema.1"];
+        assert_eq!(scene.advance(Some(1), true), first);
+        (1..=3).for_each(|number| scene.run(number));
+        assert!(scene.advance(Some(1), true).is_empty(), "what runs once has to succeed");
+        let gone = scene.end(3, Ending::Exited(1));
+        assert_eq!((gone.next, gone.waiting), (Next::Nothing, vec!["jobs".to_owned()]));
+        assert!(scene.advance(Some(1), true).is_empty());
+        // The next version.
+        scene.advance(Some(2), true);
+        (1..=2).for_each(|number| assert_eq!(scene.end(number, Ending::Exited(0)).next, Next::Ordered));
+        assert_eq!(scene.advance(Some(2), true).len(), 2, "redis, and schema before");
+        (4..=6).for_each(|number| scene.run(number));
+        assert_eq!(scene.end(4, Ending::Exited(0)).waiting, [""; 0]);
+        assert_eq!(scene.advance(Some(2), true), ["spawn 7: jobs.1"]);
+        scene.run(7);
+        scene.end(5, Ending::Killed(9));
+        assert_eq!(scene.advance(Some(2), true), ["spawn 8: redis.1"], "what runs goes on");
+    }
+
+    #[test]
+    fn one_that_is_over_its_limit_is_ended_and_starts_again() {
+        let mut scene = Scene::of(&[companion("jobs", 1)]);
+        scene.advance(Some(1), true);
+        assert!(scene.companions.over_memory(1, 5 << 20, scene.now).is_none(), "it does not run yet");
+        scene.run(1);
+        scene.now += STEADY;
+        let action = scene.companions.over_memory(1, 5 << 20, scene.now);
+        assert!(matches!(action, Some(AppAction::EndCompanion { number: 1 })));
+        assert!(scene.companions.over_memory(1, 6 << 20, scene.now).is_none(), "it was asked already");
+        let gone = scene.end(1, Ending::Exited(0));
+        assert_eq!((gone.how, gone.next), (CompanionEnd::OverMemory(5 << 20), Next::After(Duration::ZERO)));
+        // Soon after it was started: ever later.
+        for number in 2..=3 {
+            scene.advance(Some(1), true);
+            scene.run(number);
+            scene.companions.over_memory(number, 5 << 20, scene.now);
+            scene.end(number, Ending::Exited(0));
+        }
+        assert!(scene.advance(Some(1), true).is_empty());
+        let (how, _) = scene.companions.places().next().unwrap().last_end.clone().unwrap();
+        assert_eq!(how, "was ended: its 5 MiB are more than its memory_limit");
     }
 
     #[test]

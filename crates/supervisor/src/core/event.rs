@@ -119,6 +119,8 @@ pub(crate) enum AppEvent {
     CompanionStarted { number: u32 },
     /// Answers [`super::AppAction::SpawnCompanion`].
     CompanionNotStarted { number: u32, why: String },
+    /// Its memory, in bytes, is above its limit.
+    CompanionOverLimit { number: u32, bytes: u64, limit: u64 },
 
     // --- from molds
     /// A step of the spawn journey begins.

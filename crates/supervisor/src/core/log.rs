@@ -1,6 +1,6 @@
 //! What the core logs: facts. The shell has the words for them (`shell/log_lines.rs`).
 
-use super::companions::Next;
+use super::companions::{CompanionEnd, Next};
 use super::ids::Process;
 use crate::core::crash_loop::Crashes;
 use crate::core::memory::OverMemory;
@@ -61,13 +61,7 @@ pub(crate) enum AppLog {
     // or would, if nothing kept it from growing.
     NotResized(Hindrance),
     // companions
-    CompanionStarted { number: u32, label: String },
-    // `how`: or why it could not be started.
-    CompanionEnded { label: String, how: Result<Ending, String>, next: Next, is_usual: bool },
-    CompanionCrashLoop { label: String, ends: u32 },
-    CompanionSteady { label: String },
-    CompanionOverdue { label: String, was_asked: bool },
-    CompanionUnkillable { label: String },
+    Companion { label: String, what: CompanionLog },
     // any process
     Misbehaved { process: Process, error: String },
     OutOfTurn { process: Process, message: &'static str },
@@ -106,6 +100,21 @@ pub(crate) enum AppLog {
     DrainTimeOver,
     // A step did not settle: a bug in the core.
     Unsettled,
+}
+
+/// About a process that runs beside the workers.
+#[derive(Debug, Clone)]
+pub(crate) enum CompanionLog {
+    Started { number: u32 },
+    Ended { how: CompanionEnd, next: Next, is_usual: bool },
+    // Both in bytes.
+    OverMemory { bytes: u64, limit: u64 },
+    // What starts after it, and does not, since it has failed.
+    Failed { waiting: Vec<String> },
+    CrashLoop { ends: u32 },
+    Steady,
+    Overdue { was_asked: bool },
+    Unkillable,
 }
 
 /// About a rollout.

@@ -105,6 +105,8 @@ pub(crate) struct Reading {
     pub(crate) is_serving: bool,
     /// A signal has stopped it.
     pub(crate) is_stopped: bool,
+    /// A companion's limit.
+    pub(crate) limit: MemoryBound,
     /// At most this much memory is its own.
     pub(crate) at_most: u64,
     /// Exactly this much is, where that was asked for. (If it could not be found out, all of the above counts.)
@@ -118,6 +120,8 @@ pub(crate) enum Verdict {
     Replace(AppId, u32, OverMemory),
     /// The limit is exceeded, and new workers would not change that.
     TooSmall(AppId, OverMemory),
+    /// This companion has more memory than its limit, both in bytes.
+    EndCompanion { app: AppId, number: u32, bytes: u64, limit: u64 },
 }
 
 /// What is known of one process.
@@ -355,12 +359,23 @@ impl Judged<'_> {
         serving.collect()
     }
 
+    /// The companions that have a limit, with it.
+    fn limited<'a>(&'a self, app: &'a Watched) -> impl Iterator<Item = (u32, u64, &'a Known)> {
+        let available = self.available.unwrap_or(u64::MAX);
+        app.readings.iter().filter_map(move |reading| {
+            let Process::Companion(number) = reading.process else { return None };
+            let known = self.watch.known.get(&(app.app, reading.process))?;
+            Some((number, reading.limit.bytes(available)?, known))
+        })
+    }
+
     /// The limits of an application, with what counts against each, and how fast that grows.
     fn limits_of(&self, app: &Watched) -> Vec<(u64, u64, u64)> {
         let mut limits = Vec::new();
         if let Some(limit) = self.worker_limit(app) {
             limits.extend(self.serving(app).iter().map(|(_, known)| (limit, known.bytes, known.rate)));
         }
+        limits.extend(self.limited(app).map(|(_, limit, known)| (limit, known.bytes, known.rate)));
         if let Some(budget) = self.budget(app) {
             let rate = self.watch.of_app(app.app).map(|(_, known)| known.rate).sum();
             limits.push((budget, self.watch.bytes_of_app(app.app), rate));
@@ -406,7 +421,18 @@ impl Judged<'_> {
         if let Some(usable) = self.usable().filter(|usable| self.total() > *usable && !is_coming_back) {
             verdicts.extend(self.of_machine(usable));
         }
+        verdicts.extend(self.apps.iter().flat_map(|app| self.of_companions(app)));
         verdicts
+    }
+
+    fn of_companions<'a>(&'a self, app: &'a Watched) -> impl Iterator<Item = Verdict> + 'a {
+        let over = self.limited(app).filter(|(_, limit, known)| known.bytes > *limit);
+        over.map(|(number, limit, known)| Verdict::EndCompanion {
+            app: app.app,
+            number,
+            bytes: known.bytes,
+            limit,
+        })
     }
 
     fn of_app(&self, app: &Watched) -> Option<Verdict> {

@@ -2,7 +2,7 @@
 
 use super::worker::StartFailure;
 use crate::facts::boot_failure::{Account, BootFailure};
-use highball_config::{Companion, CompanionCommand, RestartRule};
+use highball_config::{Companion, CompanionCommand, MemoryBound, RestartRule};
 use highball_link::{Booted, Diagnosis, RubyError, Step};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -58,5 +58,7 @@ pub(super) fn companion(name: &str, count: u16) -> Companion {
         directory: None,
         restart: RestartRule::Always,
         stop_timeout: Duration::from_secs(30),
+        start_after: Vec::new(),
+        memory_limit: MemoryBound::None,
     }
 }

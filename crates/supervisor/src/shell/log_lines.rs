@@ -2,9 +2,9 @@
 
 use super::app::AppSupervisor;
 use super::upgrading::{log_handed_over, Upgrading};
-use crate::core::companions::Next;
+use crate::core::companions::{CompanionEnd, Next};
 use crate::core::crash_loop::Crashes;
-use crate::core::log::RolloutLog;
+use crate::core::log::{CompanionLog, RolloutLog};
 use crate::core::memory::OverMemory;
 use crate::core::restart::{Failure, BACKTRACE_LINES};
 use crate::core::{AppLog, Process, ServerLog};
@@ -93,12 +93,7 @@ pub(super) fn of_app(log: &AppLog, app: &AppSupervisor) {
         | AppLog::WorkerDied { .. }
         | AppLog::CrashLoop(_)
         | AppLog::CrashLoopOver => of_death(log, app),
-        AppLog::CompanionStarted { .. }
-        | AppLog::CompanionEnded { .. }
-        | AppLog::CompanionCrashLoop { .. }
-        | AppLog::CompanionSteady { .. }
-        | AppLog::CompanionOverdue { .. }
-        | AppLog::CompanionUnkillable { .. } => of_companion(log, app),
+        AppLog::Companion { label, what } => of_companion(label, what, app),
         AppLog::NoRestart { .. }
         | AppLog::RestartWaits { .. }
         | AppLog::Restarting { .. }
@@ -429,16 +424,37 @@ fn of_death(log: &AppLog, app: &AppSupervisor) {
 }
 
 /// A process that runs beside the workers.
-fn of_companion(log: &AppLog, app: &AppSupervisor) {
-    match log {
-        AppLog::CompanionStarted { number, label } => {
+fn of_companion(label: &str, what: &CompanionLog, app: &AppSupervisor) {
+    match what {
+        CompanionLog::Started { number } => {
             let pid = app.companions.get(number).and_then(|companion| companion.program);
             info!(name: "process_started", process = label, pid, "process started");
         }
-        AppLog::CompanionEnded { label, how, next, is_usual } => {
+        CompanionLog::Ended { how, next, is_usual } => {
             companion_ended(label, how, *next, *is_usual);
         }
-        AppLog::CompanionCrashLoop { label, ends } => {
+        CompanionLog::OverMemory { bytes, limit } => {
+            warn!(
+                name: "process_over_memory",
+                process = label,
+                bytes_mib = bytes >> 20,
+                limit_mib = limit >> 20,
+                "ending the process, which uses more than its memory_limit: another one starts when it has ended"
+            );
+        }
+        CompanionLog::Failed { waiting } => {
+            let remedy =
+                format!("Look at what {label} printed above. Fix it, and restart: highball restart.");
+            let waiting = waiting.join(", ");
+            error!(
+                name: "process_waits_in_vain",
+                process = label,
+                waiting,
+                remedy,
+                "the process has failed: what starts after it does not start"
+            );
+        }
+        CompanionLog::CrashLoop { ends } => {
             let remedy = "Look at what it printed above. Fix it, and restart: highball restart.";
             error!(
                 name: "process_crash_loop",
@@ -448,41 +464,43 @@ fn of_companion(log: &AppLog, app: &AppSupervisor) {
                 "crash loop: the process ends soon after it was started; Highball starts it ever more slowly and stops logging each end"
             );
         }
-        AppLog::CompanionSteady { label } => {
+        CompanionLog::Steady => {
             info!(
                 name: "process_crash_loop_over", process = label, "crash loop over: the process has run for a minute"
             );
         }
-        AppLog::CompanionOverdue { label, was_asked: true } => {
+        CompanionLog::Overdue { was_asked: true } => {
             warn!(
                 name: "process_killed", process = label, "killing the process: it did not end within stop_timeout"
             );
         }
-        AppLog::CompanionOverdue { label, was_asked: false } => {
+        CompanionLog::Overdue { was_asked: false } => {
             warn!(
                 name: "process_killed", process = label, "killing the process: what watched over it does not answer"
             );
         }
-        AppLog::CompanionUnkillable { label } => {
+        CompanionLog::Unkillable => {
             error!(
                 name: "process_unkillable", process = label, "the process cannot be killed: leaving it behind"
             );
         }
-        _ => {}
     }
 }
 
-fn companion_ended(label: &str, how: &Result<Ending, String>, next: Next, is_usual: bool) {
-    let ending = how.as_ref().map_or_else(String::clone, |ending| ending.to_string());
+fn companion_ended(label: &str, how: &CompanionEnd, next: Next, is_usual: bool) {
+    let ending = match how {
+        CompanionEnd::Ended(ending) => ending.to_string(),
+        CompanionEnd::NotStarted(_) | CompanionEnd::OverMemory(_) => how.to_string(),
+    };
     // What a shell reports.
     let remedy = match how {
-        Ok(Ending::Exited(127)) | Err(_) => {
+        CompanionEnd::Ended(Ending::Exited(127)) | CompanionEnd::NotStarted(_) => {
             Some("Look at its command, and at what it printed above: is there such a program?")
         }
-        Ok(Ending::Exited(126)) => {
+        CompanionEnd::Ended(Ending::Exited(126)) => {
             Some("Make its command a program that the application's user may run (chmod +x).")
         }
-        Ok(_) => None,
+        CompanionEnd::Ended(_) | CompanionEnd::OverMemory(_) => None,
     };
     match next {
         Next::Ordered => info!(name: "process_ended", process = label, ending, "process ended"),
@@ -495,7 +513,7 @@ fn companion_ended(label: &str, how: &Result<Ending, String>, next: Next, is_usu
                 ending, again_in_seconds, remedy, "the process ended unasked: starting it again"
             );
         }
-        Next::Nothing if *how == Ok(Ending::Exited(0)) => {
+        Next::Nothing if how.is_success() => {
             info!(
                 name: "process_done",
                 process = label, ending, "the process is done: it starts again with the next version"

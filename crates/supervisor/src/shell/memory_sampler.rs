@@ -18,7 +18,7 @@ use crate::inbox::Inbox;
 use crate::shell::app_files::in_turn;
 use crate::shell::event::{Discovery, Measured};
 use highball_cgroups::{available_memory, free_memory, oom_kills};
-use highball_config::{AppId, MemoryLimits, User};
+use highball_config::{AppId, MemoryBound, MemoryLimits, User};
 use highball_link::{AppCommand, MachineMemory, MemoryReport};
 use highball_proc::{family, glance, own_bytes_at_most};
 use highball_tenant::own_memory;
@@ -75,6 +75,7 @@ struct WantedProcess {
     pid: i32,
     is_serving: bool,
     is_exact: bool,
+    limit: MemoryBound,
 }
 
 impl MemorySampler {
@@ -132,16 +133,20 @@ impl MemorySampler {
     fn wanted(&mut self, id: AppId, app: &AppSupervisor, core: &Core, now: Instant) -> Wanted {
         let serves =
             |number| core.staff.get(number).is_some_and(|worker| worker.state == WorkerState::Serving);
-        let workers = app.workers.keys().filter_map(|number| {
-            Some((Process::Worker(*number), app.pid_of_worker(*number)?, serves(*number)))
-        });
-        let molds =
-            app.molds.keys().filter_map(|boot| Some((Process::Mold(*boot), app.pid_of_mold(*boot)?, false)));
+        let workers = app
+            .workers
+            .keys()
+            .filter_map(|number| Some((Process::Worker(*number), app.pid_of_worker(*number)?)));
+        let molds = app.molds.keys().filter_map(|boot| Some((Process::Mold(*boot), app.pid_of_mold(*boot)?)));
         let companions = app.companions.iter().filter_map(|(number, companion)| {
-            Some((Process::Companion(*number), companion.pid?.as_raw_pid(), false))
+            Some((Process::Companion(*number), companion.pid?.as_raw_pid()))
         });
-        let processes = workers.chain(molds).chain(companions).map(|(process, pid, is_serving)| {
-            WantedProcess { process, pid, is_serving, is_exact: self.watch.asks_exactly(id, process, now) }
+        let processes = workers.chain(molds).chain(companions).map(|(process, pid)| WantedProcess {
+            process,
+            pid,
+            is_serving: matches!(process, Process::Worker(number) if serves(number)),
+            is_exact: self.watch.asks_exactly(id, process, now),
+            limit: limit_of(core, process),
         });
         Wanted {
             app: id,
@@ -240,11 +245,23 @@ impl Supervisor {
             let (app, event) = match verdict {
                 Verdict::Replace(app, worker, over) => (app, AppEvent::OverMemory { worker, over }),
                 Verdict::TooSmall(app, over) => (app, AppEvent::MemoryLimitTooSmall { over }),
+                Verdict::EndCompanion { app, number, bytes, limit } => {
+                    (app, AppEvent::CompanionOverLimit { number, bytes, limit })
+                }
             };
             self.happened.push_back(Event::OfApp(app, event));
         }
         self.tell_room();
     }
+}
+
+/// A companion's own limit: those of workers hold for the whole application.
+fn limit_of(core: &Core, process: Process) -> MemoryBound {
+    let companion = match process {
+        Process::Companion(number) => core.companions.configured(number),
+        Process::Mold(_) | Process::Worker(_) => None,
+    };
+    companion.map_or(MemoryBound::None, |companion| companion.memory_limit)
 }
 
 /// Looks, and sends what was seen.
@@ -311,7 +328,8 @@ async fn exactly(wanted: Wanted, quick: Vec<Quick>) -> Watched {
     let reading = |Quick { wanted, at_most, is_stopped, .. }: Quick| {
         let exact = exact.iter().find(|(process, _)| *process == wanted.process).map(|(_, bytes)| *bytes);
         let exact = if wanted.is_exact { exact.or(Some(at_most)) } else { None };
-        Reading { process: wanted.process, is_serving: wanted.is_serving, is_stopped, at_most, exact }
+        let WantedProcess { process, is_serving, limit, .. } = wanted;
+        Reading { process, is_serving, is_stopped, limit, at_most, exact }
     };
     Watched { app, limits, replacing_for, has_replaced, readings: quick.into_iter().map(reading).collect() }
 }

@@ -46,6 +46,7 @@ impl Scene {
                             process,
                             is_serving: true,
                             is_stopped: false,
+                            limit: MemoryBound::None,
                             at_most: (mib + 50) * MIB,
                             exact,
                         }
@@ -311,4 +312,30 @@ fn a_budget_of_its_own_bounds_the_room() {
     let room = |wanted: usize| scene.watch.room(AppId(0), budget, machine, &[(AppId(0), wanted)]);
     assert_eq!(room(1).map(|room| room.workers), Some(2));
     assert_eq!(room(3).map(|room| room.workers), Some(0));
+}
+
+#[test]
+fn a_companion_over_its_limit_is_ended_and_looked_at_more_often_before() {
+    let (app, process) = (AppId(0), Process::Companion(7));
+    let (mut watch, now) = (MemoryWatch::default(), Instant::now());
+    let mut look = |seconds, mib: u64, limit| {
+        let reading = Reading {
+            process,
+            is_serving: false,
+            is_stopped: false,
+            limit,
+            at_most: mib * MIB,
+            exact: Some(mib * MIB),
+        };
+        let (limits, replacing_for, has_replaced) = (SHARED, None, false);
+        let watched = Watched { app, limits, replacing_for, has_replaced, readings: vec![reading] };
+        watch.look(&[watched], (Some(8192 * MIB), 10 * MIB), now + Duration::from_secs(seconds))
+    };
+    let limit = MemoryBound::Bytes(200 * MIB);
+    let (verdicts, next) = look(0, 150, limit);
+    assert!(verdicts.is_empty() && next < LONGEST, "{next:?}");
+    let over = Verdict::EndCompanion { app, number: 7, bytes: 201 * MIB, limit: 200 * MIB };
+    assert_eq!(look(5, 201, limit), (vec![over], EXCEEDED));
+    assert_eq!(look(6, 201, MemoryBound::None).0, []);
+    assert_eq!(look(7, 201, MemoryBound::Share(2)).0.len(), 1, "2 % are 163 MiB");
 }

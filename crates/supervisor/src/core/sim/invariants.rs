@@ -3,7 +3,7 @@
 use super::books::{ensure, Checked};
 use super::world::World;
 use crate::core::app::App;
-use crate::core::companions::CompanionState;
+use crate::core::companions::{CompanionState, Place};
 use crate::core::condition::Condition;
 use crate::core::mold::{Mold, MoldState};
 use crate::core::refork::ReforkStage;
@@ -15,7 +15,7 @@ use crate::core::sizing::Sizing;
 use crate::core::step::rollout::MoveBeside;
 use crate::core::worker::WorkerState;
 use crate::core::{Process, Receipt, Source};
-use highball_config::AppId;
+use highball_config::{AppId, RestartRule};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -258,9 +258,20 @@ fn check_companions_run(app: &App) -> Checked {
     if app.config.source != Source::Folder {
         return Ok(());
     }
+    // What starts after it may wait in vain.
+    let is_never_up = |name: &String| {
+        let of_name = |place: &&Place| place.companion.name == *name;
+        app.companions
+            .places()
+            .filter(of_name)
+            .any(|place| place.companion.restart == RestartRule::Never || place.state() == "ended")
+    };
     for place in app.companions.places() {
+        let may_wait = place.companion.start_after.iter().any(is_never_up);
         let state = place.state();
-        ensure(matches!(state, "running" | "ended"), || format!("companion {} is {state}", place.label()))?;
+        ensure(matches!(state, "running" | "ended") || may_wait && state == "waiting", || {
+            format!("companion {} is {state}", place.label())
+        })?;
     }
     Ok(())
 }

@@ -194,7 +194,11 @@ impl World {
         let mut any = |name: &&str| {
             let stop_timeout = Duration::from_secs([0, 1, 30, 600][rng.usize(..4)]);
             let (restart, fork) = (rules[rng.usize(..4)], rng.bool());
-            Arc::new(Companion { stop_timeout, restart, fork, ..companion(name, rng.u16(1..4)) })
+            // `clock` comes first.
+            let start_after =
+                if *name == "jobs" && rng.bool() { vec!["clock".to_owned()] } else { Vec::new() };
+            let any = companion(name, rng.u16(1..4));
+            Arc::new(Companion { stop_timeout, restart, fork, start_after, ..any })
         };
         names.map(&mut any).collect()
     }
@@ -518,7 +522,7 @@ impl World {
         let (app, receipt) = (self.any_app(), self.receipt());
         let of_app = |event| Event::OfApp(app, event);
         let worker = self.rng.u32(..40);
-        match self.rng.u32(..40) {
+        match self.rng.u32(..42) {
             0..=4 => of_app(AppEvent::Restart { asked: Asked::Command, receipt: Some(receipt) }),
             5 => of_app(AppEvent::Restart { asked: Asked::File, receipt: None }),
             31..=33 => of_app(AppEvent::Rollout { order: self.any_rollout(), receipt: Some(receipt) }),
@@ -540,6 +544,7 @@ impl World {
             27 => of_app(AppEvent::MemoryRoom(self.any_room().unwrap_or(Room::UNLIMITED))),
             34 => of_app(AppEvent::RingEndsSoon { worker }),
             35..=39 => of_app(self.any_replacement(app)),
+            40 | 41 => of_app(AppEvent::CompanionOverLimit { number: worker, bytes: 2, limit: 1 }),
             28 | 29 => self.changed_config(app),
             30 if self.next_app < 6 => self.new_app(),
             _ => of_app(AppEvent::MoreWorkers(self.rng.i32(-2..3))),

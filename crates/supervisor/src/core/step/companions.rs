@@ -1,10 +1,11 @@
 //! Companions: they belong to the version that is served, start when its workers serve, and end with it.
 
 use super::super::app::App;
-use super::super::companions::{CompanionState, Gone, Next};
+use super::super::companions::{CompanionEnd, CompanionState, Gone, Next};
 use super::super::config::{Purpose, Source};
 use super::super::ids::Process;
 use super::super::{AppAction, AppLog};
+use crate::core::log::CompanionLog;
 use crate::facts::ending::Ending;
 use std::time::Duration;
 
@@ -17,7 +18,7 @@ impl App {
             self.companion_overdue(number, state);
         }
         for label in self.companions.calm_down(self.now) {
-            self.out.log(AppLog::CompanionSteady { label });
+            self.log_companion(label, CompanionLog::Steady);
         }
         let run = self.phase.is_running()
             && self.condition.is_serving()
@@ -35,52 +36,71 @@ impl App {
     pub(super) fn companion_started(&mut self, number: u32) {
         let (is_new, action) = self.companions.started(number, self.now);
         if is_new {
-            let label = self.companions.label(number).unwrap_or_default();
-            self.out.log(AppLog::CompanionStarted { number, label });
+            self.log_companion(self.label_of(number), CompanionLog::Started { number });
         }
         self.out.act_all(action);
     }
 
-    pub(super) fn companion_not_started(&mut self, number: u32, why: &str) {
-        self.companion_gone(number, Err(why));
+    pub(super) fn over_limit(&mut self, number: u32, bytes: u64, limit: u64) {
+        let Some(action) = self.companions.over_memory(number, bytes, self.now) else { return };
+        self.log_companion(self.label_of(number), CompanionLog::OverMemory { bytes, limit });
+        self.out.act(action);
     }
 
-    /// The kernel reports its end; or why it could not be started.
-    pub(super) fn companion_gone(&mut self, number: u32, how: Result<Ending, &str>) {
-        if let Some(Gone { label, next, is_usual, makes_crash_loop }) =
-            self.companions.gone(number, how, self.now)
-        {
-            let how = how.map_err(String::from);
-            self.trouble.oom_kills += u64::from(how == Ok(Ending::OutOfMemory));
-            if next != Next::Ordered && how != Ok(Ending::Exited(0)) {
-                let what = how.as_ref().map_or_else(String::clone, |ending| ending.of_process());
-                self.note_failure(format!("the process {label} {what}"));
+    pub(super) fn companion_not_started(&mut self, number: u32, why: String) {
+        self.companion_gone(number, CompanionEnd::NotStarted(why));
+    }
+
+    pub(super) fn companion_ended(&mut self, number: u32, ending: Ending) {
+        self.companion_gone(number, CompanionEnd::Ended(ending));
+    }
+
+    fn companion_gone(&mut self, number: u32, how: CompanionEnd) {
+        let ending = match how {
+            CompanionEnd::Ended(ending) => Some(ending),
+            CompanionEnd::NotStarted(_) | CompanionEnd::OverMemory(_) => None,
+        };
+        if let Some(gone) = self.companions.gone(number, how, self.now) {
+            let Gone { label, how, next, is_usual, waiting, makes_crash_loop } = gone;
+            self.trouble.oom_kills += u64::from(ending == Some(Ending::OutOfMemory));
+            if next != Next::Ordered && !how.is_success() {
+                self.note_failure(format!("the process {label} {how}"));
             }
-            self.out.log(AppLog::CompanionEnded { label: label.clone(), how, next, is_usual });
+            self.log_companion(label.clone(), CompanionLog::Ended { how, next, is_usual });
+            if !waiting.is_empty() {
+                self.log_companion(label.clone(), CompanionLog::Failed { waiting });
+            }
             if let Some(ends) = makes_crash_loop {
-                self.out.log(AppLog::CompanionCrashLoop { label, ends });
+                self.log_companion(label, CompanionLog::CrashLoop { ends });
             }
         }
-        let ending = how.ok();
         self.out.act(AppAction::Forget { process: Process::Companion(number), ending });
     }
 
+    fn label_of(&self, number: u32) -> String {
+        self.companions.label(number).unwrap_or_default()
+    }
+
+    fn log_companion(&mut self, label: String, what: CompanionLog) {
+        self.out.log(AppLog::Companion { label, what });
+    }
+
     fn companion_overdue(&mut self, number: u32, state: CompanionState) {
-        let label = self.companions.label(number).unwrap_or_default();
+        let label = self.label_of(number);
         match state {
             CompanionState::Halted => {
-                self.out.log(AppLog::CompanionUnkillable { label });
-                self.companion_gone(number, Ok(Ending::Unknown));
+                self.log_companion(label, CompanionLog::Unkillable);
+                self.companion_ended(number, Ending::Unknown);
             }
             CompanionState::Starting => {
-                self.companion_gone(number, Err("could not be started in time: its folder, or the application's mold, does not answer"));
+                let why =
+                    "could not be started in time: its folder, or the application's mold, does not answer";
+                self.companion_not_started(number, why.into());
             }
             CompanionState::Running | CompanionState::Stopping => {
                 if !self.phase.is_quick() {
-                    self.out.log(AppLog::CompanionOverdue {
-                        label,
-                        was_asked: state == CompanionState::Stopping,
-                    });
+                    let was_asked = state == CompanionState::Stopping;
+                    self.log_companion(label, CompanionLog::Overdue { was_asked });
                 }
                 self.out.act_all(self.companions.halt(number, self.now));
             }

@@ -21,7 +21,7 @@ impl App {
                 (self.staff.get(number).is_some(), self.staff.ended(number, ending, self.now))
             }
             Process::Mold(boot) => (self.molds.get(boot).is_some(), self.molds.ended(boot, ending, self.now)),
-            Process::Companion(number) => return self.companion_gone(number, Ok(ending)),
+            Process::Companion(number) => return self.companion_ended(number, ending),
         };
         match gone {
             Some(ending) => self.process_gone(process, ending),
@@ -49,7 +49,7 @@ impl App {
         match process {
             Process::Worker(number) => self.worker_gone(number, ending),
             Process::Mold(boot) => self.mold_gone(boot, ending),
-            Process::Companion(number) => self.companion_gone(number, Ok(ending)),
+            Process::Companion(number) => self.companion_ended(number, ending),
         }
     }
 

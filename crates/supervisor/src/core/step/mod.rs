@@ -69,7 +69,8 @@ impl App {
             AppEvent::FolderSeen { receipt, files, took } => self.folder_seen(receipt, files, took),
             AppEvent::MemoryMeasured { receipt, memory } => self.memory_measured(receipt, memory),
             AppEvent::CompanionStarted { number } => self.companion_started(number),
-            AppEvent::CompanionNotStarted { number, why } => self.companion_not_started(number, &why),
+            AppEvent::CompanionNotStarted { number, why } => self.companion_not_started(number, why),
+            AppEvent::CompanionOverLimit { number, bytes, limit } => self.over_limit(number, bytes, limit),
 
             AppEvent::MoldStep { boot, step } => {
                 self.out.act_all(self.molds.step_begins(boot, step, self.now))
