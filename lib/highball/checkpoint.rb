@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 module Highball
-  # Steps at which a test can make a mold, a worker, or the process between them wait, so that the test can kill a
+  # Steps at which a test can make a mold, what it forks, or a process between them wait, so that the test can kill a
   # process exactly there. For tests only (CONTRIBUTING.md, "Checkpoints"): without the environment variable
   # HIGHBALL_CHECKPOINTS, passing one costs a look at a constant. crates/supervisor/src/checkpoint.rs is the same for
   # `highball`.
@@ -13,6 +13,7 @@ module Highball
     STEPS = %w[
       mold.load_highball mold.find_app mold.load_bundler mold.load_app mold.prepare_fork mold.booted
       fork.intermediate fork.worker_forked
+      companion.forked companion.born
       worker.born worker.introduced worker.ready worker.draining worker.exiting
       worker.threads_joined mold.promoted
     ].freeze

@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require_relative "checkpoint"
 require_relative "message"
 require_relative "native"
 
@@ -38,6 +39,7 @@ module Highball
 
       # Does not return.
       def watch(companion)
+        Checkpoint.pass("companion.forked")
         environment = { "HIGHBALL_COMPANION_FD" => @control.fileno.to_s, "HIGHBALL_FORKED_COMPANION" => companion.to_s,
                         "HIGHBALL_FORKED_COMPANION_FD" => @begins.fileno.to_s }
         exec(environment, ["/proc/self/fd/#{@program.fileno}", "highball: companion"],
@@ -50,6 +52,7 @@ module Highball
       # In the companion: waits until the server knows its guardian. Otherwise the process ends.
       def wait
         [@control, @output, @program, @begins].each(&:close)
+        Checkpoint.pass("companion.born")
         exit!(1) unless @may_begin.read(1)
         @may_begin.close
       end

@@ -33,6 +33,8 @@ class Cast
     case part
     when *OWN then own(part)
     when :newcomer, :intermediate then @waiting
+    when :guardian then guardians.last
+    when :companion then ProcessFacts.parents.key(guardians.last)
     when :canary, :next_worker then newcomers.find { |pid| title(pid).start_with?("highball worker") }
     when :next_mold then newcomers.first
     when :mold_of_next then newcomers(newcomers.first).first
@@ -56,8 +58,16 @@ class Cast
   def newcomers(of = @server.pid)
     old = [@old[:mold], *@old[:workers].values]
     children = ProcessFacts.parents.filter_map { |pid, parent| pid if parent == of }
-    others = (children - old).reject { |pid| OwnProcesses.role(pid) }
+    others = (children - old - guardians).reject { |pid| OwnProcesses.role(pid) }
     others.select { |pid| ProcessFacts.alive?(pid) }.sort_by { |pid| [ProcessFacts.started_at(pid), pid] }
+  rescue Errno::ENOENT, Errno::ESRCH
+    []
+  end
+
+  # The processes that watch over companions, in the order of their start.
+  def guardians
+    all = ProcessFacts.tree(@server.pid).select { |pid| title(pid).start_with?("highball: companion") }
+    all.sort_by { |pid| [ProcessFacts.started_at(pid), pid] }
   rescue Errno::ENOENT, Errno::ESRCH
     []
   end

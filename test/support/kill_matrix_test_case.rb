@@ -192,13 +192,17 @@ class KillMatrixTestCase < RestartTestCase
   # The inventory of an undisturbed server.
   def usual_inventory
     ONCE.synchronize do
-      @@usual_inventory ||= begin # rubocop:disable Style/ClassVars -- a server for each test would take long
+      @@usual_inventory ||= {} # rubocop:disable Style/ClassVars -- a server for each test would take long
+      @@usual_inventory[kind_of_server] ||= begin
         server = serve(@releases.first, *options, **settings)
         wait_for("all of its workers") { settled?(server.status) }
         inventory_that_stays(server)
       end
     end
   end
+
+  # Those of a kind have the same inventory.
+  def kind_of_server = nil
 
   # Looks several times, because the last request may still be open.
   def inventory_that_stays(server)

@@ -12,7 +12,7 @@ use tracing::{error, warn};
 pub const FOLDER_VARIABLE: &str = "HIGHBALL_CHECKPOINTS";
 
 /// Every step that can be asked for, in the order of a life.
-pub const STEPS: [&str; 38] = [
+pub const STEPS: [&str; 42] = [
     "restart.booted",
     "restart.canary_forked",
     "restart.canary_ready",
@@ -27,6 +27,10 @@ pub const STEPS: [&str; 38] = [
     "refork.replaced",
     "refork.last_retired",
     "refork.done",
+    "companion.ordered",
+    "companion.started",
+    "companion.ending",
+    "companion.gone",
     "upgrade.ready",
     "upgrade.taking_over",
     "upgrade.let_in",

@@ -30,13 +30,22 @@ impl App {
         let mold = self.molds.of(self.current.line()).filter(|mold| self.config.preload && mold.is_booted());
         let place = (runs_in, self.current.folder(), mold.map(|mold| mold.boot));
         let actions = self.companions.advance(place, self.staff.any_serves(), most, self.now);
+        let ends = actions.iter().any(|action| matches!(action, AppAction::EndCompanion { .. }));
+        let starts = actions.iter().any(|action| matches!(action, AppAction::SpawnCompanion { .. }));
+        if ends {
+            self.out.checkpoint("companion.ending");
+        }
         self.out.act_all(actions);
+        if starts {
+            self.out.checkpoint("companion.ordered");
+        }
     }
 
     pub(super) fn companion_started(&mut self, number: u32) {
         let (is_new, action) = self.companions.started(number, self.now);
         if is_new {
             self.log_companion(self.label_of(number), CompanionLog::Started { number });
+            self.out.checkpoint("companion.started");
         }
         self.out.act_all(action);
     }
@@ -62,6 +71,7 @@ impl App {
         };
         if let Some(gone) = self.companions.gone(number, how, self.now) {
             let Gone { label, how, next, is_usual, waiting, makes_crash_loop } = gone;
+            self.out.checkpoint("companion.gone");
             self.trouble.oom_kills += u64::from(ending == Some(Ending::OutOfMemory));
             if next != Next::Ordered && !how.is_success() {
                 self.note_failure(format!("the process {label} {how}"));
