@@ -201,7 +201,7 @@ class KillMatrixTestCase < RestartTestCase
     end
   end
 
-  # Those of a kind have the same inventory.
+  # Servers of a kind have the same inventory.
   def kind_of_server = nil
 
   # Looks several times, because the last request may still be open.

@@ -7,7 +7,7 @@ require_relative "../../support/kill_matrix_test_case"
 # kill -9 of every process, at every step in the life of a process that runs beside the workers, as a program and forked
 # from the mold.
 class KillMatrixOfCompanionsTest < KillMatrixTestCase
-  # Notes that it begins, and whether one that has begun before is still there.
+  # Notes that it begins, and whether an earlier process is still there.
   JOBS = <<~'RUBY'
     journal = ENV.fetch("JOURNAL")
     version = File.read(File.join(__dir__, "version"))
