@@ -25,18 +25,18 @@ pub(crate) struct Moments {
 }
 
 impl Moments {
-    /// Adds a request that was answered with this status.
-    pub(crate) fn add_to(self, figures: &mut Figures, method: Method, status: u16) {
+    /// Adds a request that was answered with this status. `trace_id`: of its trace, if that is exported.
+    pub(crate) fn add_to(self, figures: &mut Figures, method: Method, status: u16, trace_id: Option<&str>) {
         figures.requests.add(method as usize, status);
         let Moments { received_us, queued_us, placed_us, first_us, ended_us, .. } = self;
         if placed_us > 0 {
-            figures.queue_time.add(placed_us.saturating_sub(queued_us));
+            figures.queue_time.add_traced(placed_us.saturating_sub(queued_us), trace_id);
         }
         if first_us > 0 {
-            figures.first_byte_time.add(first_us.saturating_sub(received_us));
+            figures.first_byte_time.add_traced(first_us.saturating_sub(received_us), trace_id);
         }
         if ended_us > 0 {
-            figures.service_time.add(ended_us.saturating_sub(placed_us));
+            figures.service_time.add_traced(ended_us.saturating_sub(placed_us), trace_id);
         }
     }
 }

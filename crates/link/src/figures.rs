@@ -1,7 +1,8 @@
 //! What is counted and measured of requests, for metrics. The front's event loop adds to plain numbers, which takes some
 //! nanoseconds a request; a report has a copy of them.
 
-use std::time::Duration;
+use std::collections::BTreeMap;
+use std::time::{Duration, SystemTime};
 
 /// The methods that requests are counted by.
 pub const METHODS: [&str; 9] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "other"];
@@ -44,31 +45,53 @@ impl RequestCounts {
     }
 }
 
+/// A request whose trace is exported, and one of its times.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Exemplar {
+    /// The id of its trace.
+    pub trace_id: Box<str>,
+    /// How long that took.
+    pub time: Duration,
+    /// When that was known.
+    pub at: SystemTime,
+}
+
 /// How long something took: a histogram.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Times {
     /// The last one has no limit.
     buckets: [u64; BUCKETS + 1],
     sum_us: u64,
+    /// The last traced request of each octave that has one, by the octave's place among [`Times::buckets`].
+    exemplars: BTreeMap<usize, Exemplar>,
 }
 
 impl Default for Times {
     fn default() -> Times {
-        Times { buckets: [0; BUCKETS + 1], sum_us: 0 }
+        Times { buckets: [0; BUCKETS + 1], sum_us: 0, exemplars: BTreeMap::new() }
     }
 }
 
 impl Times {
     /// Adds a time, in microseconds.
     pub fn add(&mut self, us: u64) {
-        let parts = us.saturating_sub(1).saturating_mul(PARTS as u64) / FIRST_BUCKET_US;
-        let bucket = match (u64::BITS - parts.leading_zeros()) as usize {
-            0..=2 => 0,
-            // Below its highest bit, two bits of the number are the part of the octave.
-            bits => 1 + (bits - 3) * PARTS + (parts >> (bits - 3)) as usize % PARTS,
-        };
-        self.buckets[bucket.min(BUCKETS)] += 1;
+        self.buckets[bucket(us)] += 1;
         self.sum_us += us;
+    }
+
+    /// Adds the time of a request whose trace is exported, if it has an id here.
+    pub fn add_traced(&mut self, us: u64, trace_id: Option<&str>) {
+        self.add(us);
+        if let Some(trace_id) = trace_id {
+            let time = Duration::from_micros(us);
+            let exemplar = Exemplar { trace_id: trace_id.into(), time, at: SystemTime::now() };
+            self.exemplars.insert(bucket(us).div_ceil(PARTS), exemplar);
+        }
+    }
+
+    /// The last traced request in this one of [`Times::buckets`], or beyond all of them.
+    pub fn exemplar(&self, octave: usize) -> Option<&Exemplar> {
+        self.exemplars.get(&octave)
     }
 
     /// The limit of each bucket but for the last, and the number up to it.
@@ -104,6 +127,17 @@ impl Times {
     pub fn sum(&self) -> Duration {
         Duration::from_micros(self.sum_us)
     }
+}
+
+/// The bucket of a time, in microseconds.
+fn bucket(us: u64) -> usize {
+    let parts = us.saturating_sub(1).saturating_mul(PARTS as u64) / FIRST_BUCKET_US;
+    let bucket = match (u64::BITS - parts.leading_zeros()) as usize {
+        0..=2 => 0,
+        // Below its highest bit, two bits of the number are the part of the octave.
+        bits => 1 + (bits - 3) * PARTS + (parts >> (bits - 3)) as usize % PARTS,
+    };
+    bucket.min(BUCKETS)
 }
 
 /// The limit of a bucket.
@@ -184,6 +218,25 @@ mod tests {
             let found = times.quantile_since(&Times::default(), 0.5);
             assert_eq!(found, Some(wanted.unwrap_or(Duration::MAX)), "{us}");
         }
+    }
+
+    #[test]
+    fn the_last_traced_request_of_each_octave_is_known() {
+        let mut times = Times::default();
+        times.add(300);
+        let limits: Vec<u64> = times.buckets().map(|(limit, _)| limit.as_micros() as u64).collect();
+        assert!((0..=limits.len()).all(|octave| times.exemplar(octave).is_none()));
+        for (octave, limit) in limits.iter().enumerate() {
+            times.add_traced(*limit, Some("first"));
+            times.add_traced(*limit, Some("last"));
+            times.add_traced(*limit, None);
+            let exemplar = times.exemplar(octave).unwrap();
+            assert_eq!((&*exemplar.trace_id, exemplar.time.as_micros() as u64), ("last", *limit));
+            assert!(times.exemplar(octave + 1).is_none());
+        }
+        times.add_traced(u64::from(u32::MAX), Some("long"));
+        assert_eq!(&*times.exemplar(limits.len()).unwrap().trace_id, "long");
+        assert_eq!(times.count(), 1 + 3 * limits.len() as u64 + 1);
     }
 
     #[test]

@@ -34,7 +34,7 @@ mod to_supervisor;
 
 pub use boot::{AssetDigest, AssetPipeline, Assets, Booted, Finding, PlainAsset, RubyRuntime, Tuning};
 pub use diagnosis::{Diagnosis, Excerpt, FailedRequest};
-pub use figures::{Figures, RequestCounts, Times, VersionFigures, METHODS};
+pub use figures::{Exemplar, Figures, RequestCounts, Times, VersionFigures, METHODS};
 pub use hub_address::{HubAddress, HubSequence, HUB_SECRET_BYTES};
 pub use kernel_limits::{KernelLimitsReport, CPU_MAX, MEMORY_MAX};
 pub use maintenance::{MaintenanceNotice, NOTICE_BYTES};

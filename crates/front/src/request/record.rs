@@ -94,7 +94,8 @@ impl Transaction {
         let moments = take(&mut self.exchange.borrow().moments);
         match &self.visit {
             Some(app) => {
-                moments.add_to(&mut app.figures.borrow_mut(), self.head.method, status);
+                let exported = self.trace.as_ref().filter(|trace| trace.is_sampled()).map(|trace| trace.id());
+                moments.add_to(&mut app.figures.borrow_mut(), self.head.method, status, exported);
                 self.visitor.iter().for_each(|visitor| app.count_visit(*visitor, moments, status));
             }
             None => shared.unrouted.borrow_mut().add(self.head.method as usize, status),

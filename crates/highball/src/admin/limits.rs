@@ -103,6 +103,7 @@ fn write(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::admin::exposition::Format;
 
     #[test]
     fn limits_that_are_set_have_samples_and_their_use_where_they_are_kept() {
@@ -123,7 +124,7 @@ mod tests {
             not_kept: vec![MEMORY_MAX.into()],
             ..KernelLimitsReport::default()
         };
-        let mut text = Exposition::default();
+        let mut text = Exposition::new(Format::Prometheus);
         limits(&mut text, &[("a", &burning), ("b", &leaking), ("c", &not_kept)]);
         let text = text.text();
         let samples: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();

@@ -1,7 +1,7 @@
 //! `/metrics`: what front and supervisor report, for Prometheus. The number of series does not depend on what clients send,
 //! and grows with the configuration alone: applications and certificates.
 
-use super::exposition::Exposition;
+use super::exposition::{Exposition, Format};
 use super::heaps::AppHeaps;
 use super::limits::limits;
 use super::request::Response;
@@ -20,7 +20,6 @@ use highball_trace::SpanCounts;
 use std::collections::BTreeMap;
 use tokio::task::spawn_blocking;
 
-const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 /// The phases of an application.
 const PHASES: [&str; 8] =
     ["booting", "failed", "serving", "asleep", "stuck", "crashing", "draining", "ending"];
@@ -34,8 +33,8 @@ struct App<'a> {
     phase: Option<&'a str>,
 }
 
-/// Everything, or 503 where the front does not answer.
-pub(super) async fn metrics(sources: &Sources) -> Response {
+/// Everything, or 503 where the front does not answer. In the format OpenMetrics, times have requests as examples.
+pub(super) async fn metrics(sources: &Sources, open_metrics: bool) -> Response {
     let Some(front) = sources.front().await else {
         return Response::text(503, "the event loop of the server does not answer\n");
     };
@@ -50,7 +49,7 @@ pub(super) async fn metrics(sources: &Sources) -> Response {
     }
     let apps: Vec<App<'_>> = front.apps.iter().filter_map(|load| named(load, &settings, of_apps)).collect();
     let taken = sources.processes.of(pids(supervisor.as_ref())).await;
-    let mut text = Exposition::default();
+    let mut text = Exposition::new(if open_metrics { Format::OpenMetrics } else { Format::Prometheus });
     requests(&mut text, &front, &apps);
     times(&mut text, &apps);
     load(&mut text, &front, &apps);
@@ -73,7 +72,7 @@ pub(super) async fn metrics(sources: &Sources) -> Response {
     }
     own(&mut text, &taken);
     own_limits(&mut text).await;
-    Response::new(200, CONTENT_TYPE, text.text())
+    Response::new(200, text.content_type(), text.text())
 }
 
 fn pids(report: Option<&SupervisorReport>) -> Vec<i32> {

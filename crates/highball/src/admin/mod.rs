@@ -135,7 +135,7 @@ impl Sources {
 
     async fn respond(&self, request: &Request) -> Response {
         match request.path.as_str() {
-            "/metrics" => metrics::metrics(self).await,
+            "/metrics" => metrics::metrics(self, request.wants_open_metrics).await,
             "/livez" => health::live(self, request).await,
             "/readyz" => health::ready(self, request, None).await,
             path => match path.strip_prefix("/readyz/") {

@@ -17,6 +17,8 @@ pub(super) struct Request {
     pub(super) path: String,
     /// The client asks for JSON.
     pub(super) wants_json: bool,
+    /// It asks for metrics in the format OpenMetrics.
+    pub(super) wants_open_metrics: bool,
     /// None in a request of HTTP/1.0.
     pub(super) host: Option<String>,
     pub(super) authorization: Option<String>,
@@ -61,6 +63,7 @@ fn parse(head: &[u8]) -> Result<Option<Request>, Wrong> {
             }
         } else if field.name.eq_ignore_ascii_case("accept") {
             request.wants_json |= value.contains("application/json");
+            request.wants_open_metrics |= value.contains("application/openmetrics-text");
         } else if field.name.eq_ignore_ascii_case("authorization") {
             request.authorization = Some(value.trim().to_owned());
         } else if field.name.eq_ignore_ascii_case("origin") {
@@ -162,6 +165,7 @@ mod tests {
     fn heads_are_read() {
         let request = parse(b"GET /readyz?x HTTP/1.1\r\nHost: A:1\r\nAccept: application/json\r\n\r\n");
         let request = request.unwrap().unwrap();
+        assert!(!request.wants_open_metrics);
         assert_eq!(
             (request.method.as_str(), request.path.as_str(), request.wants_json),
             ("GET", "/readyz", true)
