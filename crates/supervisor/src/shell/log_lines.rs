@@ -439,7 +439,7 @@ fn of_companion(label: &str, what: &CompanionLog, app: &AppSupervisor) {
                 process = label,
                 bytes_mib = bytes >> 20,
                 limit_mib = limit >> 20,
-                "ending the process, which uses more than its memory_limit: another one starts when it has ended"
+                "ending the process, which uses more than its memory_limit"
             );
         }
         CompanionLog::Failed { waiting } => {
