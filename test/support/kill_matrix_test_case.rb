@@ -91,6 +91,18 @@ class KillMatrixTestCase < RestartTestCase
     at_rest if @server.running?
   end
 
+  # --- a scenario: it brings a server to the step, kills the victim there, lets the server go on, and checks it
+
+  def restart
+    serve_with_checkpoints
+    release(@releases.last)
+    under_load do
+      @server.signal("USR1")
+      kill_at_the_step
+      yield
+    end
+  end
+
   # --- outcomes
 
   def old = serves(1)

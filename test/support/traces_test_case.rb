@@ -59,7 +59,7 @@ class TracesTestCase < E2ETest
     serve(app, "--otlp-endpoint", to.endpoint, *options, ready: "/ready", **settings)
   end
 
-  def parent(flags = "01") = { "traceparent" => "00-#{TRACE}-#{CALLER}-#{flags}" }
+  def parent(flags = "01", trace = TRACE) = { "traceparent" => "00-#{trace}-#{CALLER}-#{flags}" }
 
   def traces_of(server) = server.full_status.fetch("traces")
 end

@@ -63,7 +63,7 @@ class KillMatrixOfCompanionsTest < KillMatrixTestCase
   def forked_restart(&) = restart(&)
 
   def death
-    begin_with_jobs
+    serve_with_checkpoints
     under_load do
       HighballServer.kill(journal.last.first.to_i)
       kill_at_the_step
@@ -71,18 +71,8 @@ class KillMatrixOfCompanionsTest < KillMatrixTestCase
     end
   end
 
-  def restart
-    begin_with_jobs
-    release(@releases.last)
-    under_load do
-      @server.signal("USR1")
-      kill_at_the_step
-      yield
-    end
-  end
-
-  def begin_with_jobs
-    serve_with_checkpoints
+  def serve_with_checkpoints
+    super
     wait_for("the jobs") { running_jobs }
   end
 

@@ -76,16 +76,6 @@ class KillMatrixTest < KillMatrixTestCase
     yield
   end
 
-  def restart
-    serve_with_checkpoints
-    release(@releases.last)
-    under_load do
-      @server.signal("USR1")
-      kill_at_the_step
-      yield
-    end
-  end
-
   # The worker after the canary cannot start.
   def failing_restart(&outcome)
     number = (WORKERS * 2) - 1

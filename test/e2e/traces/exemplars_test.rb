@@ -2,24 +2,27 @@
 
 require "json"
 require "uri"
+require_relative "../../support/admin"
 require_relative "../../support/free_port"
 require_relative "../../support/traces_test_case"
 
 # `/metrics` names traced requests as examples of their times, to clients that understand this. Prometheus does.
 class ExemplarsTest < TracesTestCase
+  include Admin
+
   FORMAT = "application/openmetrics-text; version=1.0.0"
 
   def test_times_name_the_traces_of_requests
-    server = traced(start_collector, "--admin", "127.0.0.1:#{port = free_port}")
-    server.get("/slow", parent("01"))
+    server = traced(start_collector, *admin)
+    server.get("/slow", parent)
     server.get("/unsampled", parent("00", "a" * 32))
-    text = metrics(port, "accept" => FORMAT)
+    text = ask_admin("/metrics", { "Accept" => FORMAT }).body
     exemplars = text.scan(/^highball_http_(\w+)_time_seconds_bucket\{.*trace_id="#{TRACE}"\} (\S+) \d+\.\d{3}$/)
     assert_equal(%w[first_byte queue service], exemplars.map(&:first).sort)
     assert_operator exemplars.to_h.fetch("service").to_f, :>=, 0.2
     refute_includes text, "a" * 32
     assert text.end_with?("\n# EOF\n")
-    plain = metrics(port)
+    plain = ask_admin("/metrics").body
     refute_match(/trace_id|EOF/, plain)
     assert_equal plain.scan(/^# TYPE (\w+?)(?:_total)? counter/).sort, text.scan(/^# TYPE (\w+) counter/).sort
   end
@@ -27,7 +30,7 @@ class ExemplarsTest < TracesTestCase
   def test_prometheus_stores_them
     needs("prometheus")
     server = traced(start_collector, "--admin", "127.0.0.1:#{port = free_port}")
-    server.get("/slow", parent("01"))
+    server.get("/slow", parent)
     with_prometheus(port) do |prometheus|
       name = "highball_http_service_time_seconds"
       exemplar = wait_for("the exemplar") do
@@ -43,12 +46,6 @@ class ExemplarsTest < TracesTestCase
   end
 
   private
-
-  def parent(flags, trace = TRACE) = { "traceparent" => "00-#{trace}-#{CALLER}-#{flags}" }
-
-  def metrics(port, headers = {})
-    HttpConnection.tcp(port).use { |connection| connection.get("/metrics", { "Host" => "127.0.0.1", **headers }).body }
-  end
 
   # Yields the port of a Prometheus that scrapes this one.
   def with_prometheus(scraped)
