@@ -34,7 +34,7 @@ impl Exposition {
         };
         let family = of_samples.unwrap_or(name);
         let _ = writeln!(self.text, "# HELP {family} {help}\n# TYPE {family} {kind}"); // a String takes everything
-        Family { text: &mut self.text, name, has_exemplars: self.format == Format::OpenMetrics }
+        Family { text: &mut self.text, name, format: self.format }
     }
 
     /// A family of one sample without labels.
@@ -62,7 +62,7 @@ impl Exposition {
 pub(super) struct Family<'a> {
     text: &'a mut String,
     name: &'static str,
-    has_exemplars: bool,
+    format: Format,
 }
 
 impl Family<'_> {
@@ -75,7 +75,7 @@ impl Family<'_> {
         let limits = times.buckets().map(|(limit, count)| (limit.as_secs_f64().to_string(), count));
         let all = limits.chain([("+Inf".into(), times.count())]);
         for (octave, (limit, count)) in all.enumerate() {
-            let exemplar = times.exemplar(octave).filter(|_| self.has_exemplars);
+            let exemplar = times.exemplar(octave).filter(|_| self.format == Format::OpenMetrics);
             let exemplar = exemplar.map(exemplar_text).unwrap_or_default();
             self.write("_bucket", &[labels, &[("le", &limit)]].concat(), format_args!("{count}{exemplar}"));
         }
@@ -132,6 +132,7 @@ mod tests {
             "{text}"
         );
     }
+
     #[test]
     fn open_metrics_have_exemplars_and_an_end() {
         let mut times = Times::default();

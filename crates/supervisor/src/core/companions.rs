@@ -115,10 +115,8 @@ pub(crate) enum CompanionEnd {
 }
 
 impl CompanionEnd {
-    const SUCCESS: CompanionEnd = CompanionEnd::Ended(Ending::Exited(0));
-
     pub(crate) fn is_success(&self) -> bool {
-        *self == CompanionEnd::SUCCESS
+        *self == CompanionEnd::Ended(Ending::Exited(0))
     }
 }
 
