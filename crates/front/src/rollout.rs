@@ -1,4 +1,4 @@
-//! Rollouts: two versions of an application serve, and each visitor gets one of them. A visitor has a number, which is drawn once
+//! Rollouts: two versions of an application serve, and each visitor gets one of them. A visitor has a number, which is given out once
 //! and kept in a cookie. The numbers below the share of the new version get it, so a visitor who has got it keeps it when
 //! the share grows.
 //!
@@ -15,7 +15,6 @@ use crate::files::StaticFiles;
 use crate::http_syntax::{field_of, lines_of};
 use crate::message::request_head::{known_key, Head};
 use crate::moments::Moments;
-use crate::random::RandomBytes;
 
 /// Name of the cookie, with `=`.
 const COOKIE: &str = "highball-rollout=";
@@ -23,6 +22,9 @@ const COOKIE: &str = "highball-rollout=";
 const COOKIE_SECONDS: u32 = 7 * 24 * 60 * 60;
 /// How many numbers there are for visitors, from 0.
 const NUMBERS: u16 = 1000;
+/// From the number of one new visitor to that of the next. It has no divisor in common with [`NUMBERS`], so each number is given to one
+/// of a thousand new visitors; and it is near to their golden section, so a share's visitors are spread evenly among the others.
+const STEP: u16 = 619;
 
 /// Which version a visitor gets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,9 +56,9 @@ pub(crate) struct Visitor {
 
 impl Visitor {
     /// The visitor who has sent the request with this head. A number that no visitor can have does not count.
-    pub(crate) fn of(head: Head<'_>, rule: VisitorRule, random: &mut RandomBytes) -> Visitor {
+    pub(crate) fn of(head: Head<'_>, rule: VisitorRule, new_number: impl FnOnce() -> u16) -> Visitor {
         let known = head.values_of(known_key::COOKIE).find_map(in_cookies);
-        let number = known.unwrap_or_else(|| (u32::from_le_bytes(random.take()) % u32::from(NUMBERS)) as u16);
+        let number = known.unwrap_or_else(new_number);
         Visitor { number, is_known: known.is_some(), gets_new: rule.is_new_for(number) }
     }
 
@@ -103,6 +105,8 @@ pub(crate) struct RolloutState {
     pub(crate) rule: VisitorRule,
     /// The new version's static files, if it has some.
     pub(crate) statics: Option<Rc<StaticFiles>>,
+    /// The number of the next new visitor.
+    next_number: u16,
     old: VersionFigures,
     new: VersionFigures,
 }
@@ -110,7 +114,14 @@ pub(crate) struct RolloutState {
 impl RolloutState {
     /// Nothing is counted yet.
     pub(crate) fn new(rule: VisitorRule, statics: Option<Rc<StaticFiles>>) -> RolloutState {
-        RolloutState { rule, statics, old: VersionFigures::default(), new: VersionFigures::default() }
+        let (old, new) = (VersionFigures::default(), VersionFigures::default());
+        RolloutState { rule, statics, next_number: 0, old, new }
+    }
+
+    /// The number of a new visitor.
+    pub(crate) fn new_number(&mut self) -> u16 {
+        let next = (self.next_number + STEP) % NUMBERS;
+        std::mem::replace(&mut self.next_number, next)
     }
 
     /// Counts a request for a worker that was answered with this status.
@@ -160,6 +171,21 @@ mod tests {
         }
         let share = (0..NUMBERS).filter(|number| rule(50).is_new_for(*number)).count();
         assert_eq!(share, 50);
+    }
+
+    #[test]
+    fn each_number_is_given_to_one_of_a_thousand_new_visitors() {
+        let rule = VisitorRule { generation: 2, thousandths: 50, is_held: true };
+        let mut state = RolloutState::new(rule, None);
+        let mut numbers: Vec<u16> = (0..2 * NUMBERS).map(|_| state.new_number()).collect();
+        let new: Vec<usize> = (0..numbers.len()).filter(|at| rule.is_new_for(numbers[*at])).collect();
+        let between: Vec<usize> = new.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        assert!(
+            between.iter().all(|between| (8..=21).contains(between)),
+            "one in 20 on average: {between:?}"
+        );
+        numbers.sort_unstable();
+        assert!(numbers.chunks(2).zip(0..).all(|(given, number)| given == [number, number]));
     }
 
     #[test]

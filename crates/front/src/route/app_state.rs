@@ -295,6 +295,11 @@ impl AppState {
         self.rollout.borrow().as_ref().map(|rollout| rollout.rule)
     }
 
+    /// The number of a new visitor, while a rollout is under way.
+    pub(crate) fn new_visitor_number(&self) -> u16 {
+        self.rollout.borrow_mut().as_mut().map_or(0, |rollout| rollout.new_number())
+    }
+
     /// Whether each version has its visitors.
     pub(crate) fn holds_rollout(&self) -> bool {
         self.visitor_rule().is_some_and(|rule| rule.is_held)

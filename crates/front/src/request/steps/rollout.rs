@@ -17,8 +17,8 @@ fn find(transaction: &mut Transaction, routed: Routed<'_>) {
     transaction.visitor = Some(match transaction.visitor {
         Some(visitor) => visitor.by(rule),
         None => {
-            let random = &mut routed.arrived.shared.random.borrow_mut();
-            Visitor::of(transaction.head.with(routed.text()), rule, random)
+            let head = transaction.head.with(routed.text());
+            Visitor::of(head, rule, || routed.app.new_visitor_number())
         }
     });
 }
