@@ -99,12 +99,12 @@ pub(crate) enum StaticAnswer {
     Given,
 }
 
-/// Ends when something was found out on another thread, or the time for that is over. The next lookup shows which.
+/// Ends when something was found out on another thread, or the time for that is over (the next lookup shows which), or after a delay.
 pub(crate) struct Pending(Pin<Box<dyn Future<Output = ()>>>);
 
 impl Pending {
-    pub(crate) fn new(found_out: impl Future<Output = ()> + 'static) -> Self {
-        Pending(Box::pin(found_out))
+    pub(crate) fn new(waited_for: impl Future<Output = ()> + 'static) -> Self {
+        Pending(Box::pin(waited_for))
     }
 }
 

@@ -48,6 +48,21 @@ class RateLimitTest < Http2TestCase
     assert_equal [429], answers.map(&:status)
   end
 
+  def test_a_refusal_takes_a_while_but_for_a_proxy
+    { [] => 0.05.., BEHIND => ...0.05 }.each do |options, due|
+      server = serve(folder_with("config.ru" => APP), "--rate-limit-exempt", "none", *options, *limits("1/h"))
+      server.connect do |client|
+        client.request("GET", "/", forwarded)
+        times = Array.new(10) do
+          began = Deadline.now
+          assert_equal 429, client.request("GET", "/", forwarded).status
+          Deadline.now - began
+        end
+        assert_includes due, times.min
+      end
+    end
+  end
+
   def test_streams_of_http2_count_together
     server = limited("3/h", *CLEARTEXT)
     http2(server) do |connection|

@@ -85,8 +85,20 @@ pub(crate) struct Waited {
     pub(crate) files: u8,
     /// Number of waits for the answer to another request.
     pub(crate) cache: u8,
-    /// Whether it counts towards the client's rate limits already.
-    pub(crate) is_rated: bool,
+    /// What the client's rate limits say of it.
+    pub(crate) rated: Rated,
+}
+
+/// What a client's rate limits say of a request.
+#[derive(Debug, Default)]
+pub(crate) enum Rated {
+    /// It does not count yet.
+    #[default]
+    No,
+    /// It counts, and may go on.
+    Passed,
+    /// It is refused. The client may send the next one after this time.
+    Refused { retry_after_seconds: u32 },
 }
 
 /// Check of a password.

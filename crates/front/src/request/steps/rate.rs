@@ -3,26 +3,38 @@
 
 use std::fmt::{self, Write};
 use std::ops::ControlFlow::{Break, Continue};
+use std::ops::RangeInclusive;
+use std::time::Duration;
 
 use highball_config::{Network, RateRule};
+use tokio::time::sleep;
 
 use crate::clock::turn_us;
+use crate::exchange::response_head::Recipient;
+use crate::files::Pending;
 use crate::message::refusal::Refusal;
 use crate::path_pattern::plain;
+use crate::random::RandomBytes;
 use crate::rate_limit::Quota;
-use crate::request::{Flow, Routed, Transaction};
+use crate::request::transaction::Rated;
+use crate::request::{Arrived, Flow, Routed, Transaction};
+
+/// How long 429 takes, so that a client that sends one request after the other gets little of the server's time. It differs from
+/// request to request: otherwise many connections would have their answers, and send their next requests, all at once.
+const REFUSAL_MS: RangeInclusive<u16> = 50..=150;
 
 /// Refuses a request whose client has reached a limit. Counts others, once.
 pub(in crate::request) fn limit(transaction: &mut Transaction, routed: Routed<'_>) -> Flow {
-    match routed.app.settings().limits.rates.is_empty() || transaction.waited.is_rated {
-        true => Continue(()),
-        false => count(transaction, routed),
+    match transaction.waited.rated {
+        Rated::No if !routed.app.settings().limits.rates.is_empty() => count(transaction, routed),
+        Rated::No | Rated::Passed => Continue(()),
+        Rated::Refused { retry_after_seconds } => refuse(transaction, retry_after_seconds),
     }
 }
 
 #[inline(never)]
 fn count(transaction: &mut Transaction, routed: Routed<'_>) -> Flow {
-    let (app, client) = (routed.app, routed.arrived.client);
+    let Routed { arrived: Arrived { client, stream, shared, .. }, app, .. } = routed;
     let settings = app.settings();
     let limits = &settings.limits;
     if Network::any_contains(&limits.rates_exempt, client.address()) {
@@ -30,22 +42,39 @@ fn count(transaction: &mut Transaction, routed: Routed<'_>) -> Flow {
     }
     let counted = {
         let path = plain(routed.path(&transaction.head));
-        let mut rates = routed.arrived.shared.rates.borrow_mut();
+        let mut rates = shared.rates.borrow_mut();
         rates.count((app.id, client.origin), &path, &limits.rates, turn_us())
     };
-    transaction.waited.is_rated = true;
     match counted {
         Ok(left) => {
+            transaction.waited.rated = Rated::Passed;
             transaction.quota_fields = left.as_ref().map(fields);
             Continue(())
         }
         Err(reached) => {
             app.count_rate_limited(reached.limit, &client.peer.remote_addr);
             transaction.quota_fields = Some(fields(&reached));
-            let refusal = Refusal::RateLimited { retry_after_seconds: seconds(reached.more_in_us) };
-            Break(transaction.answer_refusal(refusal, "cache-control: no-store\r\n"))
+            let retry_after_seconds = seconds(reached.more_in_us);
+            transaction.waited.rated = Rated::Refused { retry_after_seconds };
+            match client.recipient(stream, &shared.settings) {
+                // Requests of other clients may come over the same connection.
+                Recipient::Proxy => refuse(transaction, retry_after_seconds),
+                Recipient::Client | Recipient::Unknown => {
+                    routed.wait(Pending::new(sleep(refusal_time(&mut shared.random.borrow_mut()))))
+                }
+            }
         }
     }
+}
+
+fn refusal_time(random: &mut RandomBytes) -> Duration {
+    let span = REFUSAL_MS.end() - REFUSAL_MS.start() + 1;
+    Duration::from_millis((REFUSAL_MS.start() + u16::from_le_bytes(random.take()) % span).into())
+}
+
+fn refuse(transaction: &mut Transaction, retry_after_seconds: u32) -> Flow {
+    let refusal = Refusal::RateLimited { retry_after_seconds };
+    Break(transaction.answer_refusal(refusal, "cache-control: no-store\r\n"))
 }
 
 /// Returns the field lines of draft-ietf-httpapi-ratelimit-headers-10: what the limit is, and what it leaves to the client.
