@@ -14,8 +14,7 @@ module Highball
 
     # What a shell would do something with.
     OF_SHELL = /[;&|<>()$`*?\[\]{}~!\n]|\A\s*\w+=/
-    # What stands before the program in a command.
-    BEFORE = [%w[bundle exec], %w[ruby]].freeze
+    BUNDLE_EXEC = %w[bundle exec].freeze
 
     # The process that becomes the parent of the companion, and then the program `highball`, which watches over it.
     class Guardian
@@ -102,8 +101,9 @@ module Highball
 
     def words(command)
       words = command.is_a?(Array) ? command : words_of_line(command)
-      BEFORE.each { |first| words.shift(first.length) if words.take(first.length) == first && words[first.length] }
-      words
+      words.shift(2) if words.take(2) == BUNDLE_EXEC && words.length > 2
+      @names_ruby = words.first == "ruby" && words.length > 1
+      @names_ruby ? words.drop(1) : words
     end
 
     def words_of_line(line)
@@ -119,7 +119,7 @@ module Highball
       path = File.expand_path(name, File.expand_path(@directory || ".", App::FOLDER))
       path = program_of_gem(name) unless File.file?(path)
       raise Unusable, "there is no Ruby program #{name} in this folder, and none in its gems" unless path
-      raise Unusable, "#{name} is not a Ruby program: leave `fork` out" unless ruby?(path)
+      raise Unusable, "#{name} is not a Ruby program: leave `fork` out" unless @names_ruby || ruby?(path)
 
       path
     end

@@ -118,6 +118,12 @@ class ForkedCompanionsTest < E2ETest
     wait_for("the log") { server.log.include?("killed by SIGTERM") }
   end
 
+  def test_a_command_that_names_ruby_has_any_file
+    File.write(File.join(@folder = folder, "jobs"), JOBS.lines.drop(1).join)
+    server = serve_with("fork = true", "ruby jobs")
+    assert_equal mold(server), facts_of_one(server)["loaded_by"]
+  end
+
   def test_what_cannot_be_forked_says_why
     server = serve_with("fork = true", "ruby jobs.rb | cat")
     { "ruby jobs.rb | cat" => "only a shell understands: ruby jobs.rb | cat", "bin/none" => "no Ruby program bin/none",
