@@ -3,6 +3,9 @@
 //! Whether a trace is sampled is decided once, when its request has been received. Nothing is kept of the others but their ids, which
 //! the application and the logs get as well.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -23,6 +26,10 @@ use crate::transport::stream::Peer;
 /// Most bytes of `tracestate` that a span has.
 const STATE_BYTES: usize = 512;
 
+/// Longest text that [`MaskedTexts`] keep, in bytes, and most texts.
+const KEPT_BYTES: usize = 512;
+const KEPT_TEXTS: usize = 256;
+
 /// The first status of a server's error.
 const FIRST_SERVER_ERROR: u16 = 500;
 
@@ -33,7 +40,13 @@ pub(crate) struct Tracer {
     spans: Arc<SpanQueue>,
     /// The first half of the ids of traces that begin here. The second half is random for each: half of the random bytes are enough.
     first_half: [u8; 8],
+    masked: MaskedTexts,
 }
+
+/// Host names and user agents as spans have them: most requests have the same few. To look for secrets in the name of a browser
+/// takes longer than all else that is done for a span.
+#[derive(Debug, Default)]
+struct MaskedTexts(RefCell<HashMap<Box<[u8]>, Rc<str>>>);
 
 /// The trace of a request.
 #[derive(Debug)]
@@ -74,7 +87,7 @@ pub(crate) struct TraceEnd<'a> {
 
 impl Tracer {
     pub(crate) fn new(sampler: Sampler, spans: Arc<SpanQueue>, random: &mut RandomBytes) -> Self {
-        Tracer { sampler, spans, first_half: random.take() }
+        Tracer { sampler, spans, first_half: random.take(), masked: MaskedTexts::default() }
     }
 
     /// Begins the trace of a request; or goes on with its caller's, if its head names one.
@@ -109,10 +122,76 @@ impl Tracer {
         (id, second_half)
     }
 
+    /// Notes what the head says; that it is for this target, if the sent one is not to be known. Secrets and the developer's key are
+    /// masked as on pages of errors: others than the application's owner read a collector's spans.
+    pub(crate) fn describe(
+        &self,
+        trace: &mut Trace,
+        head: Head<'_>,
+        target: Option<&[u8]>,
+        key: &DeveloperKey,
+    ) {
+        let Some(draft) = &mut trace.draft else { return };
+        draft.method = Some(head.method);
+        let secrets = Secrets::default();
+        let text = |bytes: &[u8]| {
+            let mut text = String::from_utf8_lossy(bytes).into_owned();
+            key.mask(&mut text);
+            text
+        };
+        let masked = |bytes: &[u8]| self.masked.get(bytes, |bytes| secrets.masked(&text(bytes)));
+        let mut attributes = Attributes::default();
+        let mut add = |name: &str, text: &str| attributes.text(name, text.as_bytes());
+        add("http.request.method", method_label(head.method).unwrap_or("_OTHER"));
+        if head.method == Method::Other {
+            add("http.request.method_original", &secrets.name(&text(head.method_name())));
+        }
+        let own = || [head.path(), b"?", head.query()].concat();
+        let target = secrets.target(&text(&target.map_or_else(own, <[u8]>::to_vec)));
+        let (path, query) = target.split_once('?').unwrap_or((&target, ""));
+        add("url.path", path);
+        if !query.is_empty() {
+            add("url.query", query);
+        }
+        if let Some(agent) = head.field(known_key::USER_AGENT) {
+            add("user_agent.original", &masked(agent));
+        }
+        if let Some(name) = head.host_name() {
+            add("server.address", &masked(name));
+        }
+        let version = match head.version {
+            Version::Http10 => "1.0",
+            Version::Http11 => "1.1",
+            Version::Http2 => "2",
+        };
+        add("network.protocol.version", version);
+        if let Some(port) = head.host().and_then(|host| host.port) {
+            attributes.number("server.port", port.into());
+        }
+        draft.attributes = attributes;
+    }
+
     /// Ends the trace of a request whose response has gone.
     pub(crate) fn end(&self, trace: &mut Trace, end: TraceEnd<'_>, random: &mut RandomBytes) {
         let Some(draft) = trace.draft.take() else { return };
         self.spans.add(&draft.spans(end, &Times::now(), || random.take()));
+    }
+}
+
+impl MaskedTexts {
+    fn get(&self, text: &[u8], mask: impl FnOnce(&[u8]) -> String) -> Rc<str> {
+        if let Some(masked) = self.0.borrow().get(text) {
+            return Rc::clone(masked);
+        }
+        let masked: Rc<str> = mask(text).into();
+        if text.len() <= KEPT_BYTES {
+            let mut texts = self.0.borrow_mut();
+            if texts.len() >= KEPT_TEXTS {
+                texts.clear();
+            }
+            texts.insert(text.into(), Rc::clone(&masked));
+        }
+        masked
     }
 }
 
@@ -129,48 +208,6 @@ impl Trace {
 
     pub(crate) fn is_sampled(&self) -> bool {
         self.draft.is_some()
-    }
-
-    /// Notes what the head says; that it is for this target, if the sent one is not to be known. Secrets and the developer's key are
-    /// masked as on pages of errors: others than the application's owner read a collector's spans.
-    pub(crate) fn describe(&mut self, head: Head<'_>, target: Option<&[u8]>, key: &DeveloperKey) {
-        let Some(draft) = &mut self.draft else { return };
-        draft.method = Some(head.method);
-        let secrets = Secrets::default();
-        let text = |bytes: &[u8]| {
-            let mut text = String::from_utf8_lossy(bytes).into_owned();
-            key.mask(&mut text);
-            text
-        };
-        let mut attributes = Attributes::default();
-        let mut add = |name: &str, text: &str| attributes.text(name, text.as_bytes());
-        add("http.request.method", method_label(head.method).unwrap_or("_OTHER"));
-        if head.method == Method::Other {
-            add("http.request.method_original", &secrets.name(&text(head.method_name())));
-        }
-        let own = || [head.path(), b"?", head.query()].concat();
-        let target = secrets.target(&text(&target.map_or_else(own, <[u8]>::to_vec)));
-        let (path, query) = target.split_once('?').unwrap_or((&target, ""));
-        add("url.path", path);
-        if !query.is_empty() {
-            add("url.query", query);
-        }
-        if let Some(agent) = head.field(known_key::USER_AGENT) {
-            add("user_agent.original", &secrets.masked(&text(agent)));
-        }
-        if let Some(name) = head.host_name() {
-            add("server.address", &secrets.masked(&text(name)));
-        }
-        let version = match head.version {
-            Version::Http10 => "1.0",
-            Version::Http11 => "1.1",
-            Version::Http2 => "2",
-        };
-        add("network.protocol.version", version);
-        if let Some(port) = head.host().and_then(|host| host.port) {
-            attributes.number("server.port", port.into());
-        }
-        draft.attributes = attributes;
     }
 
     /// The response cache answers the request.
@@ -359,6 +396,18 @@ mod tests {
                 assert_eq!(text[..53], parent[..53], "the parent is the last span that there is");
             }
         }
+    }
+
+    #[test]
+    fn few_short_texts_are_kept() {
+        let texts = MaskedTexts::default();
+        let mask = |text: &[u8]| String::from_utf8_lossy(text).replace("secret", "…");
+        assert_eq!(&*texts.get(b"a secret", mask), "a …");
+        assert_eq!(&*texts.get(b"a secret", |_| unreachable!("it is known")), "a …");
+        texts.get(&[b'x'; KEPT_BYTES + 1], mask);
+        assert_eq!(texts.0.borrow().len(), 1);
+        (0..3 * KEPT_TEXTS).for_each(|number| drop(texts.get(number.to_string().as_bytes(), mask)));
+        assert!((1..=KEPT_TEXTS).contains(&texts.0.borrow().len()));
     }
 
     #[test]

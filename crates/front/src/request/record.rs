@@ -28,8 +28,8 @@ impl Transaction {
         if self.access_log(shared).is_some() {
             self.begin_entry(target, text);
         }
-        if let Some(trace) = &mut self.trace {
-            trace.describe(self.head.with(text), target, &shared.key);
+        if let (Some(tracer), Some(trace)) = (&shared.tracer, &mut self.trace) {
+            tracer.describe(trace, self.head.with(text), target, &shared.key);
         }
     }
 
