@@ -16,7 +16,8 @@ class HighballServer
   class NotServing < StandardError; end
 
   ROOT = File.expand_path("../..", __dir__)
-  BINARY = File.expand_path(ENV.fetch("HIGHBALL_BIN", "target/release/highball"), ROOT)
+  BUILT = File.join(ENV.fetch("CARGO_TARGET_DIR", "target"), ENV.fetch("HIGHBALL_PROFILE", "release"), "highball")
+  BINARY = File.expand_path(ENV.fetch("HIGHBALL_BIN", BUILT), ROOT)
   APPS = File.join(ROOT, "test/apps")
   EXAMPLES = File.join(ROOT, "examples")
   MARK = "HIGHBALL_TEST_SERVER"

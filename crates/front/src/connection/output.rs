@@ -179,7 +179,7 @@ impl Connection {
         }
     }
 
-    /// Writes a head, with the fields that every answer gets.
+    /// Writes a head, with the fields that every answer gets: each slice that the protocol is given holds whole lines.
     fn encode_head(&mut self, head: &AnswerHead) -> Result<(), Refusal> {
         if self.shared.ends_connections() {
             self.protocol.end_connection();

@@ -19,9 +19,7 @@ impl Connection {
     async fn send_refusal(&mut self, refusal: Refusal, keep_alive: bool) -> Result<(), End> {
         identity::identify_unread(&mut self.request, &self.shared);
         self.request.note_refused(&self.shared);
-        if let (Some(app), Refusal::QueueFull { .. }) = (&self.request.visit, refusal) {
-            app.figures.borrow_mut().shed += 1;
-        }
+        self.request.visit.iter().for_each(|app| app.count_refusal(refusal));
         if matches!(refusal, Refusal::HeadTimeout | Refusal::BodyTimeout) {
             self.shared.note_unanswered(|unanswered| unanswered.incomplete += 1);
         }

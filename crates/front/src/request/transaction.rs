@@ -206,6 +206,7 @@ impl Transaction {
     /// Answers with a refusal in plain words, with these header lines beside its own, and leaves the connection open
     /// where the protocol can.
     pub(crate) fn answer_refusal(&mut self, refusal: Refusal, fields: &str) -> Decision {
+        self.visit.iter().for_each(|app| app.count_refusal(refusal));
         let id = self.request_id.as_ref().map(RequestId::as_str);
         refusal.answer_in_words(id, fields, self.head.method == Method::Head, &mut self.answer);
         Decision::Answer

@@ -475,10 +475,19 @@ impl AppState {
         span.in_scope(|| failure.log(limit, &self.shed_log));
     }
 
-    /// Counts a request that is refused because its client has asked too often.
-    pub(crate) fn count_rate_limited(&self, limit: &RateRule, address: &str) {
-        self.figures.borrow_mut().rate_limited += 1;
+    /// Says in the log, now and then, that this client has asked too often.
+    pub(crate) fn log_rate_limited(&self, limit: &RateRule, address: &str) {
         self.rate_log.note(&self.settings().name, limit, address);
+    }
+
+    /// Counts a refusal by its cause, where a figure is about that cause alone.
+    pub(crate) fn count_refusal(&self, refusal: Refusal) {
+        let mut figures = self.figures.borrow_mut();
+        match refusal {
+            Refusal::QueueFull { .. } => figures.shed += 1,
+            Refusal::RateLimited { .. } => figures.rate_limited += 1,
+            _ => {}
+        }
     }
 
     pub(crate) fn availability(&self) -> Availability {

@@ -52,7 +52,7 @@ fn count(transaction: &mut Transaction, routed: Routed<'_>) -> Flow {
             Continue(())
         }
         Err(reached) => {
-            app.count_rate_limited(reached.limit, &client.peer.remote_addr);
+            app.log_rate_limited(reached.limit, &client.peer.remote_addr);
             transaction.quota_fields = Some(fields(&reached));
             let retry_after_seconds = seconds(reached.more_in_us);
             transaction.waited.rated = Rated::Refused { retry_after_seconds };
