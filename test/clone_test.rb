@@ -6,6 +6,7 @@ require "minitest/autorun"
 require "open3"
 require "shellwords"
 require "tmpdir"
+require_relative "support/highball_server"
 require_relative "support/user_mode_linux"
 
 # The tests run wherever the tree is cloned: below /tmp, with blanks, an apostrophe and letters beyond ASCII in its path
@@ -13,7 +14,7 @@ require_relative "support/user_mode_linux"
 class CloneTest < Minitest::Test
   ROOT = File.expand_path("..", __dir__)
   LEVEL = ENV.fetch("HIGHBALL_TEST_LEVEL", "default")
-  BINARY = File.expand_path(ENV.fetch("HIGHBALL_BIN", "target/release/highball"), ROOT)
+  BINARY = HighballServer::BINARY
   # A quick one of each kind.
   FILES = %w[test/docs_test.rb test/highball/sendfile_test.rb test/highball/pstore_extension_test.rb
              test/e2e/http/framing_test.rb].freeze

@@ -47,6 +47,20 @@ class GatewayTest < GatewayTestCase
     REFUSED.each { |request| assert_same_answers(server, [request]) }
   end
 
+  # Other clients of the web server need its connections: a refusal occupies none for longer than it takes.
+  def test_refusals_of_a_rate_limit_come_at_once
+    server = serve_all("probe", "--rate-limit", "1/h", "--rate-limit-exempt", "none")
+    with_each(server) do |connection, protocol|
+      connection.get("/")
+      times = Array.new(10) do
+        began = Deadline.now
+        assert_equal 429, connection.get("/").status, protocol
+        Deadline.now - began
+      end
+      assert_operator times.min, :<, 0.05, protocol
+    end
+  end
+
   # A web server that does not know how long the body is sends it without a length.
   def test_bodies_of_unknown_length
     server = serve_all("probe")

@@ -112,10 +112,14 @@ impl Client {
         let networks = &settings.trusted_proxies;
         match networks.is_empty() {
             true => Recipient::Unknown,
-            // Only a trusted proxy reports another client.
-            false if self.proxy.is_some() || stream.is_trusted(&self.peer, networks) => Recipient::Proxy,
+            false if self.shares_connection(stream, settings) => Recipient::Proxy,
             false => Recipient::Client,
         }
+    }
+
+    /// Whether requests of other clients may come over the same connection. Only trusted proxies and web servers report clients.
+    pub(crate) fn shares_connection(&self, stream: &Stream, settings: &Settings) -> bool {
+        self.proxy.is_some() || stream.is_trusted(&self.peer, &settings.trusted_proxies)
     }
 
     // --- Its share of the budgets --------------------------------------------------------------------

@@ -10,7 +10,6 @@ use highball_config::{Network, RateRule};
 use tokio::time::sleep;
 
 use crate::clock::turn_us;
-use crate::exchange::response_head::Recipient;
 use crate::files::Pending;
 use crate::message::refusal::Refusal;
 use crate::path_pattern::plain;
@@ -56,12 +55,9 @@ fn count(transaction: &mut Transaction, routed: Routed<'_>) -> Flow {
             transaction.quota_fields = Some(fields(&reached));
             let retry_after_seconds = seconds(reached.more_in_us);
             transaction.waited.rated = Rated::Refused { retry_after_seconds };
-            match client.recipient(stream, &shared.settings) {
-                // Requests of other clients may come over the same connection.
-                Recipient::Proxy => refuse(transaction, retry_after_seconds),
-                Recipient::Client | Recipient::Unknown => {
-                    routed.wait(Pending::new(sleep(refusal_time(&mut shared.random.borrow_mut()))))
-                }
+            match client.shares_connection(stream, &shared.settings) {
+                true => refuse(transaction, retry_after_seconds),
+                false => routed.wait(Pending::new(sleep(refusal_time(&mut shared.random.borrow_mut())))),
             }
         }
     }
