@@ -7,8 +7,8 @@
 #                                           (in a network namespace: unshare --net)
 #     ruby bench/rate_limit.rb addresses    memory after requests of 1,000,000 addresses
 #
-# PAIRS (12) and TURN (seconds, 5) change what is measured. Needs Debian's wrk and nghttp2-client, and for the first
-# nginx.
+# PAIRS (12), TURN (seconds, 5) and CONNECTIONS (of the flood, 8) change what is measured. Needs Debian's wrk and
+# nghttp2-client, and for the first nginx.
 
 require "tmpdir"
 require_relative "../test/support/free_port"
