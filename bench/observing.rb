@@ -12,16 +12,12 @@
 # PAIRS (12), TURN (seconds, 5) and APP (the folder of an application) change what is measured. Needs Debian's wrk, or
 # nghttp2-client for the collectors; a profile also ruby-rails.
 
-require "tmpdir"
 require_relative "../test/support/free_port"
-require_relative "../test/support/highball_server"
-
-PAIRS = Integer(ENV.fetch("PAIRS", 12))
-TURN = Integer(ENV.fetch("TURN", 5))
+require_relative "turns"
 
 # Servers for an application that answers at once, and numbers of what is measured.
 module Observed
-  HELLO = "run ->(_) { [200, { 'content-type' => 'text/plain' }, ['hello']] }\n"
+  include Turns
 
   private
 
@@ -29,16 +25,7 @@ module Observed
     HighballServer.start(app, "--access-log", "none", *options, within: 120, **settings)
   end
 
-  def hello
-    @hello ||= Dir.mktmpdir.tap { |folder| File.write(File.join(folder, "config.ru"), HELLO) }
-  end
-
-  def at(values, share)
-    sorted = values.sort
-    place = (sorted.length - 1) * share
-    below, above = sorted.values_at(place.floor, place.ceil)
-    below + ((above - below) * (place - place.floor))
-  end
+  def hello = @hello ||= app_of(HELLO)
 end
 
 # A collector in a separate process: it reads what it gets, and answers with this status, after this time.
@@ -146,23 +133,23 @@ class CostBench
 
   # Returns how many requests were answered.
   def load(server)
-    text = IO.popen(["wrk", "-t", "1", "-c", "8", "-d", "#{TURN}s", "http://127.0.0.1:#{server.port}/"], &:read)
+    text = wrk(server.port)
     raise text if text.match?(/Non-2xx|Socket errors/)
 
-    Integer(text[/(\d+) requests in/, 1])
+    requests_in(text)
   end
 
   def report(pairs)
     puts "#{@what}: #{PAIRS} pairs of #{TURN} s"
     %i[with without].each do |side|
       turns = pairs.map { |pair| pair.fetch(side) }
-      cpu, rate = [turns.map(&:cpu), turns.map(&:rate)].map { |values| at(values, 0.5) }
+      cpu, rate = [turns.map(&:cpu), turns.map(&:rate)].map { |values| middle(values) }
       puts format("  %-8<side>s %8.2<cpu>f µs of CPU per request, %6<rate>d requests/s",
                   { side: side, cpu: cpu, rate: rate })
     end
     ratios = pairs.map { |pair| ((pair[:with].cpu / pair[:without].cpu) - 1) * 100 }
     puts format("  difference %+.2<middle>f %% of CPU (half of the pairs: %+.2<low>f to %+.2<high>f)",
-                middle: at(ratios, 0.5), low: at(ratios, 0.25), high: at(ratios, 0.75))
+                middle: middle(ratios), low: at(ratios, 0.25), high: at(ratios, 0.75))
   end
 end
 
@@ -205,7 +192,7 @@ class CollectorsBench
 
   def report(kind, times)
     memory = ProcessFacts.private_dirty_bytes([@servers.fetch(kind).server_pid]) / (1024.0**2)
-    figures = { kind: kind, count: times.length, half: at(times, 0.5), most: at(times, 0.99), all: times.max,
+    figures = { kind: kind, count: times.length, half: middle(times), most: at(times, 0.99), all: times.max,
                 memory: memory }
     puts format("  %-12<kind>s %7<count>d requests, p50 %<half>.2f ms, p99 %<most>.2f ms, longest %<all>.1f ms; " \
                 "the server has %<memory>.1f MiB", figures)

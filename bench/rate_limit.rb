@@ -10,15 +10,13 @@
 # PAIRS (12), TURN (seconds, 5) and CONNECTIONS (of the flood, 8) change what is measured. Needs Debian's wrk and
 # nghttp2-client, and for the first nginx.
 
-require "tmpdir"
 require_relative "../test/support/free_port"
-require_relative "../test/support/highball_server"
-
-PAIRS = Integer(ENV.fetch("PAIRS", 12))
-TURN = Integer(ENV.fetch("TURN", 5))
+require_relative "turns"
 
 # A load by wrk, whose requests come from addresses that a script chooses.
 module Load
+  include Turns
+
   # The addresses of 50 clients that stay below the limit: three requests a second each.
   OTHERS = <<~LUA
     local number = 0
@@ -49,17 +47,6 @@ module Load
 
   private
 
-  def wrk(port, script, connections: 8, seconds: TURN)
-    Dir.mktmpdir do |folder|
-      path = File.join(folder, "requests.lua")
-      File.write(path, script)
-      options = ["-t", "1", "-c", connections.to_s, "-d", "#{seconds}s", "--latency", "-s", path]
-      IO.popen(["wrk", *options, "http://127.0.0.1:#{port}/"], &:read)
-    end
-  end
-
-  def requests_in(text) = Integer(text[/(\d+) requests in/, 1])
-
   # CPU time of the server for one of these requests, in µs: in all, and outside of the kernel.
   def cost(pid, port, script)
     before = cpu_us(pid)
@@ -71,12 +58,9 @@ module Load
   end
 
   def cpu_us(pid)
-    times = ProcessFacts.tree(pid).map { |one| ProcessFacts.stat(one)[11, 2].map(&:to_i) }
-    user, system = times.transpose.map { |ticks| ticks.sum * 1e6 / Etc.sysconf(Etc::SC_CLK_TCK) }
+    user, system = ProcessFacts.cpu_times(ProcessFacts.tree(pid)).map { |seconds| seconds * 1e6 }
     [user + system, user]
   end
-
-  def middle(values) = values.sort[values.length / 2]
 end
 
 # An nginx that refuses as Highball does.
@@ -127,7 +111,6 @@ class RateLimitBench
   include FreePort
   include Load
 
-  HELLO = "run ->(_) { [200, { 'content-type' => 'text/plain' }, ['hello']] }\n"
   # A page that takes 2 ms of computing.
   PAGE = <<~RUBY
     run ->(_) do
@@ -191,9 +174,7 @@ class RateLimitBench
   def behind = ["--trusted-proxies", "loopback", "--rate-limit-exempt", "none"]
 
   def serve(limit, app, *options)
-    folder = Dir.mktmpdir
-    File.write(File.join(folder, "config.ru"), app)
-    HighballServer.start(folder, "--rate-limit", limit, "--access-log", "none", *options)
+    HighballServer.start(app_of(app), "--rate-limit", limit, "--access-log", "none", *options)
   end
 
   def give_client_an_address
