@@ -196,7 +196,7 @@ class CompanionsTest < E2ETest
 
   def test_one_that_is_over_its_memory_limit_is_ended_and_started_again
     long
-    server = serve_with(file: process("growing", "exec ruby growing.rb", "memory_limit = '150M'"))
+    server = serve_with(file: process("growing", "exec ruby growing.rb", "memory_limit = '200M'"))
     before = wait_until_running(server, "growing")["pid"]
     File.write(File.join(@folder, "grow"), "")
     wait_for("its end", within: 30) { server.log.include?("which uses more than its memory_limit") }
