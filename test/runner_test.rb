@@ -87,7 +87,7 @@ class RunnerTest < Minitest::Test
   def test_what_passes_alone_is_flaky_and_named
     output = assert_passes("test/a_test.rb" => FLAKY, "test/b_test.rb" => PASSES)
     assert_match(%r{^ruby +\d+ s  1 flaky, 1 passed\n  flaky: ruby test/a_test.rb$}, output)
-    assert_match(/^ +(?:\d+\) )?Failure:\n.*not yet/m, output)
+    assert_match(/^ +(?:\d+\) )?Failure:\n.*not yet.*^again, alone.*what failed before:\n.*not yet/m, output)
     assert_equal "2 passed, 0 failed", output.lines(chomp: true).last
   end
 

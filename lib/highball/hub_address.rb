@@ -14,12 +14,17 @@ module Highball
     ANSWER_BYTES = 1 << 20
 
     class << self
-      # Returns the addresses to try, the most likely one first.
+      # Returns the addresses to try, the most likely one first. A server that takes over has its control socket before
+      # the old one refuses connections: a process that was refused finds it in the next list.
       def all
         Enumerator.new do |addresses|
           own = ENV.fetch(VARIABLE, nil)
           addresses << own if own
-          control_sockets.each { |path| of_server(path)&.then { |address| addresses << address } }
+          tried = []
+          until (untried = control_sockets - tried).empty?
+            tried += untried
+            untried.each { |_, path| of_server(path)&.then { |address| addresses << address } }
+          end
         end
       end
 
@@ -31,16 +36,19 @@ module Highball
 
       private
 
-      # The newest server comes first.
+      # Returns when each was made, and its path. The newest server comes first.
       def control_sockets
         named = ENV.fetch(CONTROL, "")
-        return [named] if File.socket?(named)
-
         folders = named.empty? ? usual_folders.select { |path| private?(path) } : [named]
-        sockets = folders.flat_map { |path| Dir.glob("*.sock", base: path).map { |name| File.join(path, name) } }
-        sockets.filter_map { |path| [File.mtime(path), path] if File.socket?(path) }.sort.reverse.map(&:last)
+        paths = folders.flat_map { |path| Dir.glob("*.sock", base: path).map { |name| File.join(path, name) } }
+        [named, *paths].filter_map { |path| socket_with_time(path) }.sort.reverse
+      end
+
+      def socket_with_time(path)
+        found = File.stat(path)
+        [found.mtime, path] if found.socket?
       rescue SystemCallError
-        []
+        nil # that server has ended
       end
 
       # As in crates/highball/src/control/places.rs.

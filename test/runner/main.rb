@@ -38,6 +38,7 @@ class Runner
       puts "again, alone: #{job.name}"
       start(job)
       finish_jobs while @running.any?
+      print_lines(["what failed before:", *failures_in(job.first_log).first(40)]) if job.result == "flaky"
     end
     print_summary
   end
@@ -98,12 +99,18 @@ class Runner
 
   # Its failures, or the end of its log, and what else the machine did: a process left by another test may be the cause.
   def print_failure(job)
-    lines = File.readlines(job.log, chomp: true).map(&:scrub)
-    failures = lines.each_index.select { |at| lines[at].match?(FAILURE) }.flat_map { |at| lines[at, 12] }
     processes = `uptime; ps -eo pid,ppid,user:12,stat,etimes,pcpu,args --sort -pcpu`.scrub.lines(chomp: true)
-    shown = [*failures.first(120), "the end of #{job.log}:", *lines.last(30), *processes.first(13)]
-    puts(shown.map { |line| "    #{line[0, 300]}" })
+    log_end = lines_of(job.log).last(30)
+    print_lines([*failures_in(job.log).first(120), "the end of #{job.log}:", *log_end, *processes.first(13)])
   end
+
+  def failures_in(log)
+    lines = lines_of(log)
+    lines.each_index.select { |at| lines[at].match?(FAILURE) }.flat_map { |at| lines[at, 12] }
+  end
+
+  def lines_of(log) = File.readlines(log, chomp: true).map(&:scrub)
+  def print_lines(lines) = puts(lines.map { |line| "    #{line[0, 300]}" })
 
   def stop
     @running.each_key do |group|

@@ -26,7 +26,8 @@ class HeldCableTestCase < E2ETest
     @publisher&.join(20)
     @readers&.each { |reader| reader.join(20) }
     @clients&.each(&:close)
-    super
+  ensure
+    super # prints the log
   end
 
   private

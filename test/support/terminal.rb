@@ -41,9 +41,11 @@ class Terminal
     raise Deadline::Missed, "#{e.message}:\n#{screen}"
   end
 
+  # Waits until the command has ended, and what it has written is on the screen.
   def wait
     _, status = Process.wait2(@pid)
     @pid = nil
+    @reader.join(WITHIN) # it ends once no process has the terminal
     status
   end
 

@@ -5,7 +5,8 @@
 //! (the messages that each stream keeps); [`subscription`] (one client's position); [`listener`] (the position of a process that
 //! receives messages of many streams); [`feed`] (the position of a WebSocket of Action Cable); [`replay`] (what its client has
 //! missed); [`cables`] (the number of these, and whether they can be held); [`bus`] (messages of other machines); [`fan_out`] (waking subscribers, a few in each turn of
-//! the event loop); [`inheritance`] (what a new process takes over in a hot restart).
+//! the event loop); [`inheritance`] (what a new process takes over in a hot restart); [`following`] (what it publishes then, for
+//! clients of the old one).
 //!
 //! A message has one copy in memory, in its stream. A subscriber has a position, which is the number of its next message, and
 //! no buffer: its connection takes messages from the streams when the client reads. So replay and new messages share one path,
@@ -19,6 +20,7 @@ mod bus;
 mod cables;
 mod fan_out;
 mod feed;
+mod following;
 mod inheritance;
 mod listener;
 mod message;
@@ -108,6 +110,8 @@ pub(crate) struct Hub {
     everything: Rc<Stream>,
     /// Number of the last message.
     last: Cell<u64>,
+    /// How many messages were published here.
+    published: Cell<u64>,
     /// Number of the last subscription.
     last_key: Cell<u64>,
     held: Cell<usize>,
@@ -148,6 +152,7 @@ impl Hub {
             streams: RefCell::new(Streams::after(sequence.after)),
             everything: Rc::new(Stream::new(b"", 0)),
             last: Cell::new(sequence.after),
+            published: Cell::new(0),
             last_key: Cell::new(0),
             held: Cell::new(0),
             cables: Cables::default(),
@@ -195,7 +200,7 @@ impl Hub {
     /// Returns the figures of the hub; `None` if it was never used.
     pub(crate) fn report(&self) -> Option<HubReport> {
         let streams = self.streams.borrow();
-        let published = self.last.get() - self.sequence.after;
+        let published = self.published.get();
         (published > 0 || self.last_key.get() > 0 || streams.kept() > 0).then(|| HubReport {
             held: self.held.get(),
             cable_clients: self.cables.clients(),
@@ -236,10 +241,16 @@ impl Hub {
         if self.is_closed.get() {
             return Err(Unpublishable::Closed);
         }
-        let limits = self.limits();
-        draft.check(limits.message_bytes)?;
+        draft.check(self.limits().message_bytes)?;
         let id = self.id(self.last.get() + 1);
-        let message = Message::encode(id, now_ms(), draft);
+        self.add(id, now_ms(), draft)?;
+        self.published.set(self.published.get() + 1);
+        Ok(id)
+    }
+
+    /// Adds the next message, and has the subscribers woken.
+    fn add(self: &Rc<Self>, id: EventId, at_ms: u64, draft: &Draft<'_>) -> Result<(), Unpublishable> {
+        let message = Message::encode(id, at_ms, draft);
         let bytes = message.cost();
         let stream_bytes = self.streams.borrow().cost_of_new(draft.stream);
         self.make_room(bytes + stream_bytes)?;
@@ -247,12 +258,12 @@ impl Hub {
         let stream = {
             let mut streams = self.streams.borrow_mut();
             let stream = streams.open(draft.stream);
-            streams.push(&stream, message, limits.history.max(1) as usize);
+            streams.push(&stream, message, self.limits().history.max(1) as usize);
             stream
         };
         self.count_bytes();
         self.has_news(stream, bytes);
-        Ok(id)
+        Ok(())
     }
 
     /// Drops old messages until there is room for this number of bytes.

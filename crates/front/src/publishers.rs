@@ -13,8 +13,8 @@
 //! | front | u8 code (0: done, 1: refused, 2: another server takes it, 3: another process does it, and this one is next), u16 length, text: the id of the message, the id before the first message to come, the place on the bus up to which messages were brought in, or the reason |
 //! | front | to a process that listens, for each message: u32 lengths of stream and text, then these; the text is an event's |
 //!
-//! Once another server accepts connections, this one refuses messages, because their subscribers are about to connect there.
-//! Processes find the other server by its control socket.
+//! Once another server accepts connections, this one takes no messages any more: it says so on each connection, in the place of the next
+//! reply, and closes it. Processes find the other server by its control socket.
 //!
 //! A process waits for the reply while its application is too far ahead of the subscribers.
 
@@ -32,6 +32,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use highball_link::{HubAddress, HUB_SECRET_BYTES};
+use rustix::net::{shutdown, Shutdown};
 use rustix::process::geteuid;
 use rustix::rand::{getrandom, GetRandomFlags};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -128,16 +129,11 @@ async fn accept_all(listener: UnixListener, shared: Rc<Shared>) {
     let logged = Seldom::new();
     loop {
         let accepted = tokio::select! {
-            accepted = listener.accept() => accepted,
-            () = shared.handed_over() => return,
+            accepted = listener.accept() => accepted.map(|(stream, _)| stream),
+            () = shared.handed_over() => break,
         };
-        let accepted = accepted.and_then(|(stream, _)| Ok((stream.peer_cred()?.uid(), stream)));
-        match accepted {
-            Ok((user, stream)) => {
-                if let Some(place) = Places::take(&places, user).filter(|_| is_known(user, &shared)) {
-                    spawn_local(serve(stream, place, Rc::clone(&shared)));
-                }
-            }
+        match accepted.and_then(|stream| Ok((stream.peer_cred()?.uid(), stream))) {
+            Ok((user, stream)) => begin(stream, user, &places, &shared),
             Err(error) => {
                 if logged.is_due(LOG_MS) {
                     tracing::error!(
@@ -148,6 +144,30 @@ async fn accept_all(listener: UnixListener, shared: Rc<Shared>) {
                 sleep(ACCEPT_PAUSE).await;
             }
         }
+    }
+    if let Err(error) = accept_last(listener, &places, &shared) {
+        tracing::debug!(%error, "processes that were about to connect may not learn that another server takes their messages");
+    }
+}
+
+/// Ends the socket. Processes that have connected, and were not accepted yet, learn that another server takes their messages.
+fn accept_last(listener: UnixListener, places: &Rc<Places>, shared: &Rc<Shared>) -> io::Result<()> {
+    let listener = listener.into_std()?;
+    // Now the kernel refuses connections. Without this, one could come between the last that is accepted and the end.
+    shutdown(&listener, Shutdown::Read)?;
+    while let Ok((stream, _)) = listener.accept() {
+        stream.set_nonblocking(true)?;
+        let stream = UnixStream::from_std(stream)?;
+        let user = stream.peer_cred()?.uid();
+        begin(stream, user, places, shared);
+    }
+    Ok(())
+}
+
+/// Begins to serve a process of this user, if it may connect.
+fn begin(stream: UnixStream, user: u32, places: &Rc<Places>, shared: &Rc<Shared>) {
+    if let Some(place) = Places::take(places, user).filter(|_| is_known(user, shared)) {
+        spawn_local(serve(stream, place, Rc::clone(shared)));
     }
 }
 
@@ -250,7 +270,11 @@ async fn orders(stream: &mut UnixStream, app: &AppState, shared: &Shared, brings
         tokio::select! {
             biased;
             _ = stream.readable() => {}
-            () = shared.handed_over() => return None,
+            () = shared.handed_over() => {
+                // An order that comes now was not read: this is its reply.
+                let _ = reply(stream, ELSEWHERE, "").await;
+                return None;
+            }
         }
         let kind = stream.read_u8().await.ok()?;
         if kind != PUBLISH {

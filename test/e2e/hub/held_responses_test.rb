@@ -22,6 +22,13 @@ class HeldResponsesTest < E2ETest
     super
   end
 
+  # Returns false if the response ends before this number of events.
+  def read_to_end(client, count)
+    client.read_events(count)
+  rescue EOFError
+    false
+  end
+
   def publish(data, path = "/publish") = @server.request("POST", path, {}, data)
   def hub = @server.status["hub"]
 
@@ -88,6 +95,52 @@ class HeldResponsesTest < E2ETest
     assert_equal ["from a child", "from a script"], one.read_events(2).data
     error = run_ruby("Highball.publish('ticks', 'x') rescue puts $!.message", folder_with)
     assert_includes error, "no Highball of this user serves"
+  end
+
+  # Until these clients have to connect again, they get what the new process publishes.
+  def test_clients_of_the_old_process_in_a_hot_restart
+    long
+    start("--hijacked-drain-timeout", "1m", "--drain-timeout", "1m", "--hub-history", "100")
+    clients = Array.new(10) { client }
+    publish("before")
+    highball("upgrade", *@server.which, within: 60)
+    late = client
+    1000.times { |number| publish(number.to_s) }
+    numbers = Array.new(1000, &:to_s)
+    assert_equal numbers, late.read_events(1000).data
+    stayed = clients.select { |each| read_to_end(each, 1001) }
+    assert_operator stayed.length, :>, 5
+    stayed.each { |each| assert_equal [stayed[0].events, 1], [each.events, each.connections] }
+    assert_equal ["before", *numbers], stayed[0].data
+    stayed[0].close
+    publish("last")
+    assert_equal ["before", *numbers, "last"], stayed[0].open.read_events(1002).data
+    assert_equal 1001, hub["published"]
+  end
+
+  # On connections that are kept, and on new ones.
+  def test_processes_publish_during_hot_restarts
+    long
+    start
+    code = <<~RUBY
+      require "io/wait"
+      require "highball/publisher"
+      publisher = Highball::Publisher.new
+      count = 0
+      until $stdin.wait_readable(0)
+        publisher.publish("ticks", "x", nil)
+        publisher.close if ARGV == ["new"]
+        count += 1
+      end
+      puts count
+    RUBY
+    publishers = %w[kept new].cycle.first(6).map do |connections|
+      IO.popen([*HubApp.script(code), connections], "r+", chdir: @folder, err: %i[child out])
+    end
+    3.times { highball("upgrade", *@server.which, within: 60) }
+    publishers.each(&:close_write)
+    answers = publishers.map { |publisher| publisher.read.tap { publisher.close } }
+    assert_empty(answers.grep_v(/\A[1-9]\d*\n\z/))
   end
 
   def test_http2

@@ -1,4 +1,5 @@
 //! What the old process of a hot restart gives to the front of the new one: what its hubs keep, then the clients whose WebSockets are held.
+//! Meanwhile it takes what the new one publishes.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -12,7 +13,7 @@ use tokio::time::{sleep, timeout};
 use crate::hub::Estate;
 use crate::shared::Shared;
 use crate::succession::message::{FromNew, FromOld, Leaver, NewProcess};
-use crate::succession::wire::{encode, Wire};
+use crate::succession::wire::{encode, wire_over, WireReader, WireWriter};
 
 /// The time for the new process to accept connections, once it has asked for the hubs. Publishers wait meanwhile, and give up soon after.
 const OPENING_TIME: Duration = Duration::from_secs(4);
@@ -37,13 +38,13 @@ pub(super) async fn hand_over(socket: OwnedFd, shared: Rc<Shared>) {
 }
 
 async fn serve(socket: OwnedFd, shared: &Rc<Shared>) -> io::Result<()> {
-    let mut wire = Wire::over(socket)?;
+    let (mut reader, writer) = wire_over(socket)?;
     let is_late = async {
         shared.handed_over().await;
         sleep(ASKING_TIME).await;
     };
     tokio::select! {
-        asked = wire.receive() => if !matches!(asked?, Some(FromNew::Hubs)) { return Ok(()) },
+        asked = reader.receive() => if !matches!(asked?, Some(FromNew::Hubs)) { return Ok(()) },
         () = is_late => return Ok(()),
     }
     if !shared.is_draining() {
@@ -51,16 +52,31 @@ async fn serve(socket: OwnedFd, shared: &Rc<Shared>) -> io::Result<()> {
     }
     let estates =
         shared.apps.borrow().iter().map(|app| app.hub.estate(&app.settings().name)).collect::<Vec<_>>();
-    give_hubs(&wire, estates).await?;
+    give_hubs(&writer, estates).await?;
     let (to, leavers) = mpsc::channel(MOST_LEAVERS);
     shared.set_new_process(NewProcess::Takes(to));
     if timeout(OPENING_TIME, shared.handed_over()).await.is_ok() {
-        give_clients(&wire, leavers).await?;
+        let (given, ()) = tokio::join!(give_clients(&writer, leavers), follow(reader, shared));
+        given?;
     }
     Ok(())
 }
 
-async fn give_hubs(wire: &Wire, estates: Vec<Estate>) -> io::Result<()> {
+/// Publishes here what the new process publishes, until it sends no more.
+async fn follow(mut reader: WireReader, shared: &Shared) {
+    while let Ok(Some(received)) = reader.receive().await {
+        let FromNew::Message(passed) = received else { continue };
+        let app = shared.apps.borrow().iter().find(|app| app.settings().name == passed.app).map(Rc::clone);
+        let Some(app) = app else { continue };
+        // A client that misses one message and gets the next would not learn that.
+        if let Err(error) = app.hub.follow(&passed).await {
+            return tracing::debug!(%error, "clients get no more messages before they connect again");
+        }
+        shared.turn.step();
+    }
+}
+
+async fn give_hubs(wire: &WireWriter, estates: Vec<Estate>) -> io::Result<()> {
     let mut bytes = Vec::new();
     for message in estates.into_iter().flatten() {
         encode(&message, &mut bytes)?;
@@ -70,11 +86,11 @@ async fn give_hubs(wire: &Wire, estates: Vec<Estate>) -> io::Result<()> {
             yield_now().await;
         }
     }
-    encode(&FromOld::HubsEnd, &mut bytes)?;
+    encode(&FromOld::HubsEnd { follows: true }, &mut bytes)?;
     wire.send(&bytes, None).await
 }
 
-async fn give_clients(wire: &Wire, mut leavers: mpsc::Receiver<Leaver>) -> io::Result<()> {
+async fn give_clients(wire: &WireWriter, mut leavers: mpsc::Receiver<Leaver>) -> io::Result<()> {
     while let Some(Leaver { cable, socket, sent }) = leavers.recv().await {
         let mut bytes = Vec::new();
         encode(&FromOld::Cable(cable), &mut bytes)?;

@@ -1,19 +1,21 @@
 //! What the new process of a hot restart takes over from the front of the old one: what its hubs keep, then the clients whose WebSockets are
-//! held.
+//! held. Meanwhile it sends the old one what it publishes.
 
 use std::io;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::time::Duration;
 
-use tokio::task::yield_now;
+use tokio::sync::mpsc::{channel, Receiver, Sender};
+use tokio::task::{yield_now, JoinSet};
 use tokio::time::timeout;
 
 use crate::connection::serve_passed;
 use crate::hub::Inheritance;
+use crate::route::app_state::AppState;
 use crate::shared::Shared;
 use crate::succession::message::{FromNew, FromOld};
-use crate::succession::wire::{encode, Wire};
+use crate::succession::wire::{encode, wire_over, WireReader, WireWriter};
 
 /// The time for what the hubs keep. Then connections are accepted without it.
 const HUBS_TIME: Duration = Duration::from_secs(3);
@@ -21,13 +23,19 @@ const HUBS_TIME: Duration = Duration::from_secs(3);
 /// Messages that are taken before others get their turn.
 const MOST_IN_A_TURN: usize = 256;
 
+/// Bytes of messages that are sent at a time. (One message may be larger.)
+const PIECE_BYTES: usize = 16 * 1024;
+
 /// Takes over from the old process, and begins to accept connections in between.
 pub(super) async fn take_over(socket: OwnedFd, shared: Rc<Shared>) {
     let inherited = timeout(HUBS_TIME, inherit(socket, &shared)).await;
     let inherited = inherited.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
     shared.open.send_replace(true);
     match inherited {
-        Ok(Some(wire)) => take_clients(wire, &shared).await,
+        Ok(Some(Taken { reader, writer, follows })) => {
+            let _telling = follows.then(|| tell(writer, &shared)); // which ends when this is dropped
+            take_clients(reader, &shared).await;
+        }
         Ok(None) => {} // the old process is of a version without this
         Err(error) => {
             tracing::warn!(
@@ -38,17 +46,25 @@ pub(super) async fn take_over(socket: OwnedFd, shared: Rc<Shared>) {
     }
 }
 
+/// The hubs are taken over.
+struct Taken {
+    reader: WireReader,
+    writer: WireWriter,
+    /// Whether the old process takes what is published from now on.
+    follows: bool,
+}
+
 /// Takes over what the hubs keep. `None`: the old process has gone.
-async fn inherit(socket: OwnedFd, shared: &Shared) -> io::Result<Option<Wire>> {
-    let mut wire = Wire::over(socket)?;
+async fn inherit(socket: OwnedFd, shared: &Shared) -> io::Result<Option<Taken>> {
+    let (mut reader, writer) = wire_over(socket)?;
     let mut asked = Vec::new();
     encode(&FromNew::Hubs, &mut asked)?;
-    if wire.send(&asked, None).await.is_err() {
+    if writer.send(&asked, None).await.is_err() {
         return Ok(None);
     }
     let mut hub: Option<Inheritance> = None;
     for count in 1.. {
-        match wire.receive().await? {
+        match reader.receive().await? {
             Some(FromOld::Hub { app, forgotten, dropped, bus }) => {
                 let apps = shared.apps.borrow();
                 let app = apps.iter().find(|state| state.settings().name == app);
@@ -60,7 +76,7 @@ async fn inherit(socket: OwnedFd, shared: &Shared) -> io::Result<Option<Wire>> {
             Some(FromOld::Message { number, at_ms, event, data }) => {
                 hub.iter_mut().for_each(|hub| hub.add(number, at_ms, &event, &data));
             }
-            Some(FromOld::HubsEnd) => return Ok(Some(wire)),
+            Some(FromOld::HubsEnd { follows }) => return Ok(Some(Taken { reader, writer, follows })),
             Some(FromOld::Cable(_) | FromOld::Unknown) => {}
             None => break,
         }
@@ -71,10 +87,48 @@ async fn inherit(socket: OwnedFd, shared: &Shared) -> io::Result<Option<Wire>> {
     Ok(None)
 }
 
-async fn take_clients(mut wire: Wire, shared: &Rc<Shared>) {
+/// Sends the old process what each application publishes.
+fn tell(writer: WireWriter, shared: &Shared) -> JoinSet<()> {
+    let mut tasks = JoinSet::new();
+    let (to, pieces) = channel(1);
+    for app in shared.apps.borrow().iter() {
+        tasks.spawn_local(tell_messages(Rc::clone(app), to.clone()));
+    }
+    tasks.spawn_local(send(writer, pieces));
+    tasks
+}
+
+/// Sends the messages of an application, until the hub has dropped one before its turn.
+async fn tell_messages(app: Rc<AppState>, to: Sender<Vec<u8>>) {
+    let Ok(mut listener) = app.hub.listen_to_own() else { return };
+    let name = app.settings().name.clone();
+    while !listener.is_over() {
+        listener.news().await;
+        let Ok(place) = to.reserve().await else { return };
+        let messages = listener.take_for_old(&name, PIECE_BYTES);
+        if listener.may_have_missed {
+            return app.hub.note_missed(&name);
+        }
+        let mut bytes = Vec::new();
+        if messages.iter().try_for_each(|message| encode(message, &mut bytes)).is_err() {
+            return; // it is too long
+        }
+        place.send(bytes);
+    }
+}
+
+async fn send(writer: WireWriter, mut pieces: Receiver<Vec<u8>>) {
+    while let Some(piece) = pieces.recv().await {
+        if writer.send(&piece, None).await.is_err() {
+            return;
+        }
+    }
+}
+
+async fn take_clients(mut reader: WireReader, shared: &Rc<Shared>) {
     let (mut taken, mut lost) = (0_u64, 0_u64);
     loop {
-        let received = match wire.receive().await {
+        let received = match reader.receive().await {
             Ok(Some(received)) => received,
             Ok(None) => break,
             Err(error) => {
@@ -85,7 +139,7 @@ async fn take_clients(mut wire: Wire, shared: &Rc<Shared>) {
             }
         };
         let FromOld::Cable(passed) = received else { continue };
-        let socket = wire.take_descriptor().ok_or(io::Error::from(io::ErrorKind::UnexpectedEof));
+        let socket = reader.take_descriptor().ok_or(io::Error::from(io::ErrorKind::UnexpectedEof));
         match socket.and_then(|socket| serve_passed(&passed, socket, shared)) {
             Ok(()) => taken += 1,
             Err(error) => {

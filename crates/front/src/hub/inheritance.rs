@@ -79,10 +79,8 @@ impl Iterator for Estate {
 
 fn message_of(stream: &Stream, number: u64) -> Option<FromOld> {
     stream.with(number, |message| {
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let data = message.data().collect::<Vec<_>>().concat();
-        let (event, data, at_ms) = (text(message.event()), text(&data), message.at_ms);
-        FromOld::Message { number, at_ms, event, data }
+        let (event, data) = message.texts();
+        FromOld::Message { number, at_ms: message.at_ms, event, data }
     })
 }
 

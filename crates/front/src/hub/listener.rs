@@ -6,8 +6,8 @@ use std::ops::ControlFlow::{Break, Continue};
 use std::rc::Rc;
 use std::task::Poll;
 
-use super::message::EventId;
-use super::streams::Seat;
+use super::message::{EventId, Message};
+use super::streams::{Seat, Stream};
 use super::{Hub, Unpublishable};
 
 /// Number of messages to look at before others get their turn.
@@ -83,15 +83,20 @@ impl Listener {
 
     /// Calls `write` with the names of streams and the texts of the next messages, until it has taken `most` bytes.
     pub(crate) fn take(&mut self, most: usize, mut write: impl FnMut(&[u8], &[u8])) {
+        self.take_messages(most, |stream, message| write(stream.name(), &message.text));
+    }
+
+    /// Calls `take` with the next messages and their streams, until these have `most` bytes.
+    pub(super) fn take_messages(&mut self, most: usize, mut take: impl FnMut(&Stream, &Message)) {
         let streams = self.hub.streams.borrow();
         self.may_have_missed |= streams.dropped() >= self.next;
         let mut bytes = 0;
         let looked = streams.from(self.next).take(LOOKS).try_for_each(|(number, stream)| {
             self.next = number + 1;
             if stream.name().starts_with(&self.prefix) {
-                stream.read(number, |text| {
-                    write(stream.name(), text);
-                    bytes += text.len();
+                stream.with(number, |message| {
+                    take(stream, message);
+                    bytes += message.text.len();
                 });
             }
             if bytes < most {

@@ -140,6 +140,12 @@ impl Message {
         })
     }
 
+    /// The type of the event, and the data.
+    pub(super) fn texts(&self) -> (String, String) {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (text(self.event()), text(&self.data().collect::<Vec<_>>().concat()))
+    }
+
     /// Returns the memory that it takes, in bytes.
     pub(super) fn cost(&self) -> u64 {
         self.text.len() as u64 + MESSAGE_BYTES

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::budget::{Budget, Kind};
-use crate::succession::message::{FromOld, PassedLine};
+use crate::succession::message::{FromNew, FromOld, PassedLine, PassedMessage};
 
 const EPOCH: u64 = 0xfeed;
 const LIMITS: HubLimits = HubLimits {
@@ -865,4 +865,72 @@ fn a_web_socket_goes_on_at_its_position() {
     publish(&new, "quiet", "4").unwrap();
     let of = |data: &str| format!("{one}{data}}}");
     assert_eq!(fed(&mut next, 1000), (vec![of("3"), of("4")], None));
+}
+
+/// Gives the old process the new one's next messages. Returns whether the new one had dropped some of them before.
+async fn follow(listener: &mut Listener, to: &Rc<Hub>) -> Result<bool, Unpublishable> {
+    let fan_out = Rc::clone(&to.fan_out);
+    let following = async {
+        while !listener.has_all() {
+            for message in listener.take_for_old("app", 1) {
+                let text = serde_json::to_string(&message).unwrap();
+                let FromNew::Message(passed) = serde_json::from_str(&text).unwrap() else { panic!("{text}") };
+                to.follow(&passed).await?;
+            }
+        }
+        Ok(listener.may_have_missed)
+    };
+    tokio::select! {
+        () = fan_out.run() => unreachable!(),
+        followed = following => followed,
+    }
+}
+
+#[tokio::test]
+async fn clients_of_the_old_process_get_what_the_new_one_publishes() {
+    let (old, new) = (hub(), hub_of_new_process());
+    publish(&old, "a", "x").unwrap();
+    let mut client = subscribe(&old, "a, b", Some(&id(0)));
+    publish(&new, "b", "while it boots").unwrap();
+    inherit(&old, &new);
+    let mut listener = new.listen_to_own().unwrap();
+    publish(&new, "a", "one\ntwo").unwrap();
+    assert_eq!(follow(&mut listener, &old).await, Ok(false));
+    assert_eq!(take(&mut client, 1), numbers(&[1, NEXT + 1, NEXT + 2]));
+    new.publish(&Draft { stream: b"a", event: b"moved", data: b"" }).unwrap();
+    assert_eq!(follow(&mut listener, &old).await, Ok(false));
+    assert_eq!(take(&mut client, 1), numbers(&[NEXT + 3]));
+    // It goes to the new process, which has no message that it has not got.
+    assert_eq!(take(&mut subscribe(&new, "a, b", Some(&id(NEXT + 3))), 1), numbers(&[]));
+    assert_eq!([&old, &new].map(|hub| hub.report().unwrap().published), [1, 3]);
+}
+
+#[tokio::test]
+async fn a_new_process_that_drops_messages_first_says_so() {
+    let (old, new) = (hub(), hub_of_new_process());
+    inherit(&old, &new);
+    let mut listener = new.listen_to_own().unwrap();
+    for _ in 0..=LIMITS.history {
+        publish(&new, "a", "x").unwrap();
+    }
+    assert_eq!(follow(&mut listener, &old).await, Ok(true));
+}
+
+#[tokio::test]
+async fn what_is_not_the_next_message_is_not_followed() {
+    let old = hub_with(LIMITS, 2000);
+    let passed = |stream: &[u8], number, length| PassedMessage {
+        stream: stream.into(),
+        number,
+        data: "x".repeat(length),
+        ..PassedMessage::default()
+    };
+    publish(&old, "a", "x").unwrap();
+    assert_eq!(old.follow(&passed(b"a", 1, 1)).await, Err(Unpublishable::Closed));
+    assert_eq!(old.follow(&passed(b"a,b", NEXT, 1)).await, Err(Unpublishable::StreamName));
+    assert_eq!(old.follow(&passed(b"a", NEXT, 3000)).await, Err(Unpublishable::Full));
+    assert_eq!(old.follow(&passed(b"a", NEXT, 1001)).await, Ok(()), "the new process may take larger ones");
+    assert_eq!(take(&mut subscribe(&old, "a", Some(&id(1))), 1), numbers(&[NEXT]));
+    old.close();
+    assert_eq!(old.follow(&passed(b"a", NEXT + 1, 1)).await, Err(Unpublishable::Closed));
 }

@@ -12,6 +12,8 @@ use tokio::sync::{mpsc, oneshot};
 pub(crate) enum FromNew {
     /// It takes the hubs now, and then clients.
     Hubs,
+    /// A message that it has published, for clients that are still connected to the old process.
+    Message(PassedMessage),
     #[serde(other)]
     Unknown,
 }
@@ -33,12 +35,27 @@ pub(crate) enum FromOld {
     Stream { name: AnyBytes, lost: u64 },
     /// A message of the last stream, and when it was published, in milliseconds of CLOCK_MONOTONIC.
     Message { number: u64, at_ms: u64, event: String, data: String },
-    /// That was all of the hubs.
-    HubsEnd,
+    /// That was all of the hubs. `follows`: it takes the messages of the new process, once that accepts connections.
+    HubsEnd {
+        #[serde(default)]
+        follows: bool,
+    },
     /// A client whose WebSocket is held. Its socket comes with it.
     Cable(Box<PassedCable>),
     #[serde(other)]
     Unknown,
+}
+
+/// A message of a stream. `at_ms`: when it was published, in milliseconds of CLOCK_MONOTONIC.
+#[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct PassedMessage {
+    /// Name of its application.
+    pub(crate) app: String,
+    pub(crate) stream: AnyBytes,
+    pub(crate) number: u64,
+    pub(crate) at_ms: u64,
+    pub(crate) event: String,
+    pub(crate) data: String,
 }
 
 /// Bytes that need not be UTF-8: in JSON, each is the character with its number.
@@ -167,7 +184,7 @@ mod tests {
     fn types_of_newer_versions_are_ignored() {
         let read = |text| serde_json::from_str::<FromOld>(text).unwrap();
         assert_eq!(read(r#"{"type":"rumour","of":[1]}"#), FromOld::Unknown);
-        assert_eq!(read(r#"{"type":"hubs_end","more":1}"#), FromOld::HubsEnd);
+        assert_eq!(read(r#"{"type":"hubs_end","more":1}"#), FromOld::HubsEnd { follows: false });
         assert_eq!(serde_json::from_str::<FromNew>(r#"{"type":"rumour"}"#).unwrap(), FromNew::Unknown);
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
+use std::rc::Rc;
 use std::time::Duration;
 
 use highball_ring::descriptors::{receive_message, send_message};
@@ -26,10 +27,14 @@ const PAUSE: Duration = Duration::from_millis(5);
 /// Bytes of a length.
 const LENGTH_BYTES: usize = 4;
 
-/// An end of the socket.
+/// What this process sends.
 #[derive(Debug)]
-pub(crate) struct Wire {
-    socket: UnixStream,
+pub(crate) struct WireWriter(Rc<UnixStream>);
+
+/// What comes from the other one.
+#[derive(Debug)]
+pub(crate) struct WireReader {
+    socket: Rc<UnixStream>,
     /// What has come, and how much of it was used.
     bytes: Vec<u8>,
     used: usize,
@@ -52,16 +57,19 @@ pub(crate) fn encode(message: &impl Serialize, out: &mut Vec<u8>) -> io::Result<
     Ok(())
 }
 
-impl Wire {
-    /// # Errors
-    /// The event loop has no room for the socket.
-    pub(crate) fn over(socket: OwnedFd) -> io::Result<Wire> {
-        let socket = std::os::unix::net::UnixStream::from(socket);
-        socket.set_nonblocking(true)?;
-        let socket = UnixStream::from_std(socket)?;
-        Ok(Wire { socket, bytes: Vec::new(), used: 0, descriptors: VecDeque::new() })
-    }
+/// Returns both directions of this process's end of the socket.
+///
+/// # Errors
+/// The event loop has no room for the socket.
+pub(crate) fn wire_over(socket: OwnedFd) -> io::Result<(WireReader, WireWriter)> {
+    let socket = std::os::unix::net::UnixStream::from(socket);
+    socket.set_nonblocking(true)?;
+    let socket = Rc::new(UnixStream::from_std(socket)?);
+    let writer = WireWriter(Rc::clone(&socket));
+    Ok((WireReader { socket, bytes: Vec::new(), used: 0, descriptors: VecDeque::new() }, writer))
+}
 
+impl WireWriter {
     /// Sends messages that were encoded, and a descriptor with the first.
     ///
     /// # Errors
@@ -69,11 +77,11 @@ impl Wire {
     pub(crate) async fn send(&self, messages: &[u8], descriptor: Option<BorrowedFd<'_>>) -> io::Result<()> {
         let mut sent = 0;
         while sent < messages.len() {
-            self.socket.writable().await?;
+            self.0.writable().await?;
             let descriptors: Vec<_> = descriptor.filter(|_| sent == 0).into_iter().collect();
             let flags = SendFlags::DONTWAIT;
-            let send = || Ok(send_message(&self.socket, &messages[sent..], &descriptors, flags)?);
-            match self.socket.try_io(Interest::WRITABLE, send) {
+            let send = || Ok(send_message(&self.0, &messages[sent..], &descriptors, flags)?);
+            match self.0.try_io(Interest::WRITABLE, send) {
                 Ok(length) => sent += length,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 Err(error) if is_about_room(&error) => sleep(PAUSE).await,
@@ -82,8 +90,10 @@ impl Wire {
         }
         Ok(())
     }
+}
 
-    /// Waits for the next message. `None`: the other end has gone.
+impl WireReader {
+    /// Waits for the next message. Nothing is lost when the caller stops to wait. `None`: the other end has gone.
     ///
     /// # Errors
     /// What comes is no message.
@@ -145,9 +155,10 @@ mod tests {
     use super::*;
     use crate::succession::message::FromOld;
 
-    fn pair() -> (Wire, Wire) {
+    /// What one process sends, and the other receives.
+    fn pair() -> (WireWriter, WireReader) {
         let (one, other) = std::os::unix::net::UnixStream::pair().unwrap();
-        (Wire::over(one.into()).unwrap(), Wire::over(other.into()).unwrap())
+        (wire_over(one.into()).unwrap().1, wire_over(other.into()).unwrap().0)
     }
 
     #[tokio::test]
