@@ -1,20 +1,26 @@
 # frozen_string_literal: true
 
-# A rolling restart with many clients of Action Cable: the server's memory for each of them, when they are closed and
-# back, and the broadcasts that they miss.
+# Many clients of Action Cable: the server's memory for each of them, when broadcasts arrive, how long other requests
+# take beside them, and what each operation closes, loses or repeats.
 #
 #     ruby bench/cable.rb [CLIENTS [WORKERS]] [-- OPTIONS OF HIGHBALL]
 #
+# CABLE_STEPS="restart*10 refork*10 kill upgrade" has ten rolling restarts, ten reforks, the death of each worker and a
+# hot restart (default: restart). CABLE_EVERY=0.05 is the time between two broadcasts, in seconds. With
+# CABLE_ADAPTER=highball, the server holds the WebSockets, and passes broadcasts on; the default is a Redis. CABLE_TLS=1
+# measures over TLS.
+#
 # Much depends on how long clients wait until they connect again: these do it at once, which is the worst case for the
-# server. `CABLE_WAIT=6..12` has them wait between 6 and 12 seconds. CABLE_TLS=1 measures over TLS. CABLE_EVERY=0.05 is
-# the time between two broadcasts, in seconds. CABLE_ADAPTER=highball has the server hold the WebSockets, and pass
-# broadcasts on; the default is a Redis. Needs Debian's packages ruby-rails and redis-server.
+# server. `CABLE_WAIT=6..12` has them wait between 6 and 12 seconds.
+#
+# Needs Debian's packages ruby-rails and redis-server, and the clients: bin/setup --bench.
 
+require_relative "beside"
 require_relative "../test/support/highball_server"
 require_relative "../test/support/http_connection"
 require "English"
+require "io/wait"
 require "json"
-require "nio"
 require "openssl"
 require "socket"
 require "tmpdir"
@@ -61,251 +67,42 @@ class CableHub
   def stop = nil
 end
 
-# A client of Action Cable that subscribes to one channel, and connects again when it is closed.
-class CableClient
-  IDENTIFIER = '{\"channel\":\"RoomChannel\"}'
-  REQUEST = "GET /cable HTTP/1.1\r\nHost: 127.0.0.1\r\nOrigin: %<origin>s\r\nUpgrade: websocket\r\n" \
-            "Connection: Upgrade\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n" \
-            "Sec-WebSocket-Protocol: actioncable-v1-json\r\nCookie: _blog_session=#{'x' * 300}\r\n" \
-            "User-Agent: Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0\r\n" \
-            "Accept-Encoding: gzip, deflate, br\r\nAccept-Language: en\r\n\r\n".freeze
-  CLOSE = 8
-  MASK = "\0" * 4 # changes no byte
+# The clients, in a process that takes orders: bench/src/bin/highball-cable-clients.rs.
+class CableClients
+  PROGRAM = File.join(File.dirname(HighballServer::BINARY), "highball-cable-clients")
 
-  def initialize(port, is_tls, events)
-    @port = port
-    @is_tls = is_tls
-    @events = events
-    @last = nil
+  def initialize(port, is_tls, wait)
+    words = [PROGRAM, port.to_s, *("--tls" if is_tls), *(["--wait", wait] if wait)]
+    @process = IO.popen(words, "r+")
   end
 
-  attr_reader :io
-
-  def connect(selector)
-    @buffer = +"".b
-    @in_head = true
-    @io = @socket = TCPSocket.new("127.0.0.1", @port)
-    @socket = secured(@io) if @is_tls
-    @socket.write(format(REQUEST, origin: "http#{'s' if @is_tls}://127.0.0.1"))
-    selector.register(@io, :r).value = self
-  end
-
-  # Reads what is there. Returns :ended behind the end, and :refused where the server is overloaded.
-  def read
-    bytes = @socket.read_nonblock(65_536, exception: false)
-    return if bytes == :wait_readable
-    return :ended if bytes.nil?
-
-    @buffer << bytes
-    return :refused if @in_head && read_head == :refused
-
-    read_frames
-  rescue SystemCallError, OpenSSL::SSL::SSLError
-    :ended
-  end
-
-  def close
-    leave
-    @socket.close
-  end
+  def pid = @process.pid
+  def open(count) = answer("open #{count}")
+  def counts = answer("count")
+  def delays = answer("delays")
+  def events = answer("events")[:events]
+  def finish = @process.close
 
   private
 
-  def secured(socket)
-    OpenSSL::SSL::SSLSocket.new(socket, OpenSSL::SSL::SSLContext.new).tap do |tls|
-      tls.sync_close = true
-      tls.connect
-    end
-  end
-
-  def read_head
-    ends_at = @buffer.index("\r\n\r\n") or return
-    return refused unless @buffer.start_with?("HTTP/1.1 101")
-
-    @buffer = @buffer.byteslice((ends_at + 4)..)
-    @in_head = false
-  end
-
-  def refused
-    raise "no WebSocket: #{@buffer}" unless @buffer.start_with?("HTTP/1.1 503")
-
-    :refused
-  end
-
-  def read_frames
-    while !@in_head && @buffer.bytesize >= 2
-      length = @buffer.getbyte(1)
-      head = 2
-      if length == 126
-        return if @buffer.bytesize < 4
-
-        length = @buffer.byteslice(2, 2).unpack1("n")
-        head = 4
-      end
-      return if @buffer.bytesize < head + length
-
-      opcode = @buffer.getbyte(0) & 0x0f
-      payload = @buffer.byteslice(head, length)
-      @buffer = @buffer.byteslice((head + length)..)
-      opcode == CLOSE ? closed(payload) : heard(payload)
-    end
-  end
-
-  def closed(payload)
-    leave
-    @events.note(:closed, payload.unpack1("n"))
-    @socket.write([0x88, 0x80 | payload.bytesize].pack("CC") + MASK + payload)
-  end
-
-  def heard(text)
-    if (number = text[/"n":(\d+)/, 1])
-      count(number.to_i)
-    elsif text.include?('"welcome"')
-      command = %({"command":"subscribe","identifier":"#{IDENTIFIER}"})
-      @socket.write([0x81, 0x80 | command.bytesize].pack("CC") + MASK + command)
-    elsif text.include?('"confirm_subscription"')
-      @events.subscribe(@lost_at)
-      @is_subscribed = true
-    end
-  end
-
-  def leave
-    return unless @is_subscribed
-
-    @is_subscribed = false
-    @lost_at = Process.clock_gettime(Process::CLOCK_MONOTONIC)
-    @events.subscribed -= 1
-  end
-
-  # The broadcasts between two that were heard are lost. (Those before the first do not count.)
-  def count(number)
-    @events.lost += number - @last - 1 if @last && number > @last
-    @events.heard += 1
-    @last = number
-  end
-end
-
-# What happens to the clients of a process.
-class CableEvents
-  # Broadcasts, and clients with a subscription.
-  attr_accessor :lost, :heard, :subscribed
-  attr_reader :all
-
-  def initialize
-    @lost = @heard = @subscribed = 0
-    @all = []
-  end
-
-  def note(what, code = nil) = @all << [what, Process.clock_gettime(Process::CLOCK_MONOTONIC), code]
-
-  # `since`: when the client lost its last subscription, if it had one. The event has the time between, in milliseconds.
-  def subscribe(since)
-    @subscribed += 1
-    note(:subscribed, since && ((Process.clock_gettime(Process::CLOCK_MONOTONIC) - since) * 1000))
-  end
-end
-
-# A process with some of the clients. It takes orders by a socket, and answers each: "open N", "count", "events".
-class CableProcess
-  def initialize(port, is_tls, wait)
-    @orders, theirs = UNIXSocket.pair
-    @pid = fork do
-      @orders.close
-      Loop.new(port, is_tls, wait, theirs).run
-      exit!(0)
-    end
-    theirs.close
-  end
-
-  def open(count) = report("open #{count}")
-
-  # Subscriptions so far, broadcasts heard and lost, and, if they are asked for, all events.
-  def report(what)
-    @orders.puts(what)
-    JSON.parse(@orders.gets, symbolize_names: true)
-  end
-
-  def finish
-    @orders.close
-    Process.wait(@pid)
-  end
-
-  # Its clients.
-  class Loop
-    # Connections that are opened at a time.
-    AT_ONCE = 20
-    RETRY_AFTER = 1 # seconds, as the server says
-
-    def initialize(port, is_tls, wait, orders)
-      @port = port
-      @is_tls = is_tls
-      @wait = wait
-      @orders = orders
-      @events = CableEvents.new
-      @selector = NIO::Selector.new
-      @wanted = @opened = 0
-      @again = []
-    end
-
-    def run
-      @selector.register(@orders, :r)
-      until @orders.closed?
-        @selector.select(0.02) { |monitor| monitor.io == @orders ? obey : pass(monitor) }
-        connect_more
-      end
-    end
-
-    private
-
-    def wait = @wait ? rand(@wait) : 0
-    def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
-
-    def obey
-      order, count = @orders.gets&.split
-      case order
-      when "open"
-        @wanted += count.to_i
-        send_report([])
-      when "count" then send_report([])
-      when "events" then send_report(@events.all)
-      else @orders.close
-      end
-    end
-
-    def send_report(events)
-      report = { subscribed: @events.subscribed, heard: @events.heard, lost: @events.lost, events: events }
-      @orders.puts(JSON.generate(report))
-    end
-
-    def pass(monitor)
-      client = monitor.value
-      outcome = client.read
-      return unless %i[ended refused].include?(outcome)
-
-      @selector.deregister(client.io)
-      client.close
-      @events.note(outcome)
-      @again << [now + (outcome == :refused ? RETRY_AFTER : wait), client]
-    end
-
-    def connect_more
-      due, @again = @again.partition { |at, _| at <= now }
-      due.each { |_, client| client.connect(@selector) && @events.note(:connected) }
-      return unless @opened < @wanted && @opened - @events.subscribed < AT_ONCE
-
-      [AT_ONCE, @wanted - @opened].min.times do
-        CableClient.new(@port, @is_tls, @events).connect(@selector)
-        @opened += 1
-      end
-    end
+  def answer(order)
+    @process.puts(order)
+    JSON.parse(@process.gets, symbolize_names: true)
   end
 end
 
 # The measurement.
 class Cable
-  PROCESSES = 2
-  FIRST = 200 # clients before memory is looked at: what all share is there then
+  include Beside
+
+  FIRST = 0.2 # of all clients, before memory is looked at: what all share is there then
   EVERY = Float(ENV.fetch("CABLE_EVERY", 2)) # seconds between two broadcasts
+  STEPS = ENV.fetch("CABLE_STEPS", "restart").split.flat_map do |text|
+    name, times = text.split("*")
+    [name] * Integer(times || 1)
+  end
+  HELLO = "/echo" # another action of the application
+  QUIET = 10 # seconds in which nothing happens but broadcasts
   SETTLES = 4 # seconds
   BACK_WITHIN = 200 # seconds
   CHANNEL = <<~RUBY
@@ -369,110 +166,163 @@ class Cable
   end
 
   def measure
-    @processes = Array.new(PROCESSES) { CableProcess.new(@tls_port || @server.port, @is_tls, @wait) }
-    open_clients(FIRST)
-    before = memory
+    alone = percentiles(hello(3, HELLO))
+    @all = CableClients.new(@tls_port || @server.port, @is_tls, @wait)
+    open_clients(first = (@clients * FIRST).to_i)
+    before = memories
     open_clients(@clients)
-    report_memory(before, memory)
-    broadcasting { restart }
+    report_memory(before, memories, @open - first)
+    broadcasting do
+      quiet(alone)
+      STEPS.each_with_index { |step, index| during("#{index + 1}. #{step}") { send(step) } }
+    end
+    sleep 1
+    puts "broadcasts: #{@sent}; deliveries: #{@all.counts.slice(:heard, :lost, :repeated)}"
   ensure
-    @processes&.reverse_each(&:finish) # a later process has the sockets of those before it
+    @all&.finish
   end
 
   def open_clients(total)
-    share = total / PROCESSES
-    @processes.each { |process| process.open(share - (@open || 0)) }
-    @open = share
-    Deadline.wait("#{total} clients", within: 180) { subscribed >= share * PROCESSES }
+    @all.open(total - (@open || 0))
+    @open = total
+    Deadline.wait("#{total} clients", within: 180) { @all.counts[:subscribed] >= total }
     sleep SETTLES
   end
 
-  def subscribed = @processes.sum { |process| process.report("count")[:subscribed] }
-
-  # Bytes of the server's process, without its molds and workers: private dirty, and proportional.
-  def memory
+  # Bytes: of the server's process, private dirty and proportional; and of all processes.
+  def memories
     server = [@server.server_pid]
-    [ProcessFacts.private_dirty_bytes(server), ProcessFacts.proportional_bytes(server)]
+    [ProcessFacts.private_dirty_bytes(server), ProcessFacts.proportional_bytes(server), memory * 1024]
   end
 
-  def report_memory(before, after)
-    more = (@open * PROCESSES) - FIRST
-    dirty, proportional = before.zip(after).map { |from, to| (to - from) / more.to_f / 1024 }
-    puts format("memory of the server for each idle WebSocket: %<dirty>.2f KiB private, %<proportional>.2f KiB PSS",
-                dirty: dirty, proportional: proportional)
+  def report_memory(before, after, more)
+    each = before.zip(after).map { |from, to| ((to - from) / more.to_f / 1024).round(2) }
+    puts "memory for each idle WebSocket, KiB: #{each[0]} private and #{each[1]} PSS of the server, " \
+         "#{each[2]} PSS of all processes"
     puts "WebSockets by worker: #{by_worker.join(', ')}"
   end
 
-  # New sockets of the workers.
+  # Sockets of the workers.
   def by_worker
     @server.worker_pids.map do |pid|
       Dir.glob("/proc/#{pid}/fd/*").count { |path| File.socket?(path) }
     end
   end
 
+  # Another process broadcasts, so that nothing here delays it.
   def broadcasting
-    @sent = 0
-    goes = true
-    sender = Thread.new do
-      while goes
-        @bus.publish(JSON.generate(n: @sent += 1, text: "news"))
-        sleep EVERY
-      end
+    theirs, ours = UNIXSocket.pair
+    pid = fork do
+      ours.close
+      theirs.puts(broadcast(theirs))
+      exit!(0)
     end
+    theirs.close
     sleep 2
     yield
   ensure
-    goes = false
-    sender&.join
+    ours&.close_write
+    @sent = ours&.read.to_i
+    Process.wait(pid) if pid
   end
 
-  def restart
-    from = Process.clock_gettime(Process::CLOCK_MONOTONIC)
-    output, status = HighballServer.run("restart", *@server.which, within: BACK_WITHIN)
-    raise output unless status.success?
+  # Broadcasts until the other end says nothing more. Returns how often.
+  def broadcast(other)
+    number = 0
+    due = now
+    until other.wait_readable([(due += EVERY) - now, 0].max)
+      @bus.publish(JSON.generate(n: number += 1, at: (now * 1_000_000).to_i, text: "news"))
+    end
+    number
+  end
 
-    restarted = Process.clock_gettime(Process::CLOCK_MONOTONIC) - from
-    Deadline.wait("the clients", within: BACK_WITHIN) do
+  def quiet(alone)
+    @all.delays
+    before = cpu_times
+    sleep QUIET
+    delays = @all.delays
+    server, clients = cpu_times.zip(before).map { |to, from| ((to - from) * 1e6 / delays[:count]).round(1) }
+    puts "a broadcast until its clients have it: #{in_words(delays)}"
+    puts "CPU time of a delivery, us: #{server} of the server, #{clients} of the clients"
+    beside = percentiles(hello(QUIET, HELLO))
+    puts "  with other requests beside: #{in_words(@all.delays)}"
+    puts "another request, ms (median, p99, longest): #{alone.join(', ')} alone; #{beside.join(', ')} beside"
+  end
+
+  def cpu_times = [@server.server_pid, @all.pid].map { |pid| ProcessFacts.cpu_seconds([pid]) }
+
+  def in_words(delays)
+    median, p99, longest = delays.values_at(:p50, :p99, :longest).map { |ms| ms&.round(1) }
+    "#{median} ms (median), #{p99} ms (p99), #{longest} ms (the longest of #{delays[:count]})"
+  end
+
+  def during(step)
+    before = @all.counts
+    from = now
+    @all.delays
+    yield
+    took = now - from
+    Deadline.wait("the clients after #{step}", within: BACK_WITHIN) do
       sleep 0.5
-      states = @server.status["workers"].map { |worker| worker["state"] }
-      states == ["serving"] * @workers && subscribed == @open * PROCESSES
+      served? && @all.counts[:subscribed] == @open
     end
     sleep EVERY * 1.5 # a broadcast shows what was lost
-    summarize(reports, from, restarted)
+    summary = CableSummary.new(@all.events, from, before, @all.counts)
+    puts "#{step}: #{took.round(1)} s; #{in_words(@all.delays)}"
+    puts(summary.lines.map { |line| "  #{line}" })
   end
 
-  def reports = @processes.map { |process| process.report("events") }
+  def served?
+    states = @server.status["workers"].map { |worker| worker["state"] }
+    states == ["serving"] * @workers
+  end
 
-  def summarize(reports, from, restarted)
-    summary = CableSummary.new(reports, from, @open * PROCESSES)
-    puts "the restart took #{restarted.round(1)} s", summary.lines, "broadcasts: #{@sent}"
-    puts "WebSockets by worker: #{by_worker.join(', ')}"
+  # --- Steps ---
+
+  def restart = command("restart")
+  def refork = command("refork")
+  def upgrade = command("upgrade")
+
+  def kill
+    @server.worker_pids.each do |pid|
+      Process.kill(:KILL, pid)
+      Deadline.wait("the next worker", within: 60) { sleep(0.1) && served? && !@server.worker_pids.include?(pid) }
+    end
+  end
+
+  def command(name)
+    output, status = HighballServer.run(name, *@server.which, within: BACK_WITHIN)
+    raise output unless status.success?
   end
 end
 
-# What the events of all processes since a moment say.
+# What has happened to the clients since a moment.
 class CableSummary
-  def initialize(reports, from, clients)
-    @clients = clients
-    @lost = reports.sum { |report| report[:lost] }
-    @heard = reports.sum { |report| report[:heard] }
-    events = reports.flat_map { |report| report[:events] }.select { |_, at, _| at > from }
-    @codes = events.filter_map { |what, _, code| code if what == "closed" }.tally
+  def initialize(events, from, before, after)
+    @clients = after[:subscribed]
+    @difference = after.to_h { |name, count| [name, count - before[name]] }
+    events = events.select { |_, at, _| at > from }
+    @codes = events.filter_map { |what, _, code| code&.to_i if what == "closed" }.tally
     @without_ms = events.filter_map { |what, _, ms| ms if what == "subscribed" }.sort
     @times = events.group_by(&:first).transform_values { |some| some.map { |_, at, _| at - from }.sort }
   end
 
   def lines
-    ["all clients were back after #{times('subscribed').last.to_f.round(1)} s",
-     "connections that ended: #{times('ended').length}, #{each(times('ended').length)} for each client; " \
-     "by a close frame: #{@codes}; refused (503): #{times('refused').length}",
-     "most connections again: #{most_within(1).to_i} in a second, #{most_within(0.1).to_i} in a tenth",
-     "time without a subscription: #{@without_ms[@without_ms.length / 2].to_f.round} ms (median), " \
-     "#{@without_ms.last.to_f.round} ms (the longest)",
-     "lost: #{@lost} of #{@lost + @heard} deliveries, #{each(@lost)} for each client"]
+    [*(ended_lines if times("ended").any?),
+     "closed: #{times('ended').length}; lost: #{@difference[:lost]}, repeated: #{@difference[:repeated]}, " \
+     "of #{@difference[:lost] + @difference[:heard]} deliveries"]
   end
 
   private
+
+  def ended_lines
+    ["all clients were back after #{times('subscribed').last.to_f.round(1)} s",
+     "#{each(times('ended').length)} connections ended for each client; by a close frame: #{@codes}; " \
+     "refused (503): #{times('refused').length}",
+     "most connections again: #{most_within(1).to_i} in a second, #{most_within(0.1).to_i} in a tenth",
+     "time without a subscription: #{@without_ms[@without_ms.length / 2].to_f.round} ms (median), " \
+     "#{@without_ms.last.to_f.round} ms (the longest); lost: #{each(@difference[:lost])} for each client"]
+  end
 
   def times(what) = @times.fetch(what, [])
   def each(count) = (count.to_f / @clients).round(2)
@@ -489,6 +339,6 @@ if $PROGRAM_NAME == __FILE__
   ARGV.delete("--")
   options = ARGV.drop_while { |argument| !argument.start_with?("-") }
   numbers = ARGV.take_while { |argument| !argument.start_with?("-") }.map { |argument| Integer(argument) }
-  wait = ENV["CABLE_WAIT"]&.then { |text| Range.new(*text.split("..").map { |number| Float(number) }) }
-  Cable.new(numbers[0] || 5000, numbers[1] || 4, options, is_tls: ENV.key?("CABLE_TLS"), wait: wait).run
+  options_of_clients = { is_tls: ENV.key?("CABLE_TLS"), wait: ENV.fetch("CABLE_WAIT", nil) }
+  Cable.new(numbers[0] || 5000, numbers[1] || 4, options, **options_of_clients).run
 end

@@ -28,7 +28,7 @@ pub enum Protocol {
 
 impl Protocol {
     /// How an address begins.
-    pub(crate) fn scheme(self) -> &'static str {
+    pub fn scheme(self) -> &'static str {
         if self.has_tls() {
             "https"
         } else {
@@ -41,15 +41,20 @@ impl Protocol {
     }
 }
 
-/// A client's connection, over which HTTP/1.1 is spoken.
-pub(crate) enum Socket {
+/// A client's connection.
+pub enum Socket {
+    /// Over TCP.
     Plain(TcpStream),
+    /// Over TLS.
     Tls(Box<StreamOwned<ClientConnection, TcpStream>>),
 }
 
 impl Socket {
     /// Connects, which may take this long, as may each read and write later.
-    pub(crate) fn open(address: SocketAddr, protocol: Protocol, at_most: Duration) -> io::Result<Socket> {
+    ///
+    /// # Errors
+    /// There is no server, or it does not answer in time.
+    pub fn open(address: SocketAddr, protocol: Protocol, at_most: Duration) -> io::Result<Socket> {
         let stream = TcpStream::connect_timeout(&address, at_most)?;
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(at_most))?;
@@ -72,7 +77,8 @@ impl Socket {
         read
     }
 
-    fn tcp(&self) -> &TcpStream {
+    /// The connection below TLS.
+    pub fn tcp(&self) -> &TcpStream {
         match self {
             Socket::Plain(stream) => stream,
             Socket::Tls(stream) => &stream.sock,
