@@ -336,7 +336,8 @@ module Highball
     # Sends any other response.
     def answer(ticket, env, status, headers, body)
       reveal_exception(env, body) if status.to_i >= 500 && env.key?(PROBE)
-      return if @ring.answer(ticket, status, headers, body)
+      # (An answer that has left its place as the application's own connection gets no other.)
+      return if !@ring.hijacked?(ticket) && @ring.answer(ticket, status, headers, body)
 
       Answer.send(@ring, ticket, env, status, headers, body, sendfile: @sendfile) do |why|
         log(:file_not_sent, env, why: why)

@@ -95,6 +95,27 @@ class LeavingTest < ServerTestCase
     assert_serves
   end
 
+  # Action Cable's thread returns when its client has been answered. Its socket was closed then.
+  def test_the_application_keeps_a_connection_that_has_left
+    taken = Queue.new
+    goes_on = Queue.new
+    serve do |env|
+      next OK unless env["PATH_INFO"] == "/taken"
+
+      taken << env["rack.hijack"].call
+      goes_on.pop
+      [-1, {}, []]
+    end
+    placed = place({ "PATH_INFO" => "/taken" })
+    wait_for("the connection to be taken") { @front.take(placed) && !taken.empty? }
+    @server.leave_place(@front.ticket(placed))
+    goes_on << true
+    wait_for("its thread to end") { threads.compact.size == 1 }
+    refute_predicate taken.pop, :closed?
+    assert_empty log
+    assert_serves
+  end
+
   private
 
   # Serves `/fed` with a body that the test feeds, and other requests with the block.
