@@ -24,7 +24,12 @@ module Highball
       # Action Cable's server, if the application has asked for it. (Asking here would load Action Cable.)
       def server = defined?(::ActionCable) && ::ActionCable.instance_variable_get(:@server)
 
-      def name_of(server) = server.config.cable.to_h.with_indifferent_access["adapter"].to_s
+      # (Without Rails, these parts of Active Support may not be loaded yet. Action Cable needs the second one itself.)
+      def name_of(server)
+        require "active_support/core_ext/hash/indifferent_access"
+        require "active_support/core_ext/string/inflections"
+        server.config.cable.to_h.with_indifferent_access["adapter"].to_s
+      end
 
       # Whether the application has channels. (Those of a Rack application may be anywhere.)
       def channels?(root)
