@@ -1,12 +1,13 @@
 # frozen_string_literal: true
 
 require "minitest/autorun"
-require_relative "../support/ruby_source"
+require_relative "../support/debian_source"
 
 # Highball's PStore passes the tests that Ruby has for its own. They are in the source package of Debian's Ruby, which
 # `bin/test --full` downloads.
 class PStoreAsRubysTest < Minitest::Test
   LIB = File.expand_path("../../lib", __dir__)
+  RUBY = ["ruby#{RUBY_VERSION[/\d+\.\d+/]}", RUBY_VERSION].freeze
   INSTALL = "require 'highball/pstore'; Highball::PStore.install!(durable: false)\n"
   # (tool/lib has the assertions of Ruby's tests. Its test/unit is for Ruby's build folder only.)
   HELPER = <<~RUBY
@@ -28,8 +29,8 @@ class PStoreAsRubysTest < Minitest::Test
   def run_tests(file, at_least:)
     Dir.mktmpdir("highball-ruby-tests") do |folder|
       download = ENV["HIGHBALL_TEST_LEVEL"] == "full"
-      RubySource.unpack(file, "tool/lib/*", into: folder,
-                                            download: download) or skip "no source of Ruby: bin/test --full"
+      DebianSource.unpack(*RUBY, file, "tool/lib/*", into: folder,
+                                                     download: download) or skip "no source of Ruby: bin/test --full"
       File.write("#{folder}/install.rb", INSTALL)
       File.write("#{folder}/helper.rb", HELPER)
       output = run_ruby(folder, file)
