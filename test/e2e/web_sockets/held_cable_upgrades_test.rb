@@ -27,6 +27,16 @@ class HeldCableUpgradesTest < HeldCableTestCase
     wait_for("the application to learn of all ends") { events.scan("disconnected guest").length == CLIENTS }
   end
 
+  # While it goes to the new process, a socket takes two descriptors.
+  def test_fewer_descriptors_than_twice_the_clients
+    start("--max-connections", "301", fds: { rlimit_nofile: [500, 500] })
+    Array.new(300) { client }.each(&:subscribe)
+    upgrade
+    broadcast("room", "to all")
+    assert_equal ["to all"] * 300, @clients.map(&:text)
+    assert_includes @server.log, "taken=300 closed=0"
+  end
+
   def test_an_action_that_is_under_way_comes_to_its_end
     start
     one = client.subscribe
@@ -89,7 +99,7 @@ class HeldCableUpgradesTest < HeldCableTestCase
 
   private
 
-  def start(*options) = super(*options, workers: 2)
+  def start(*options, **settings) = super(*options, workers: 2, **settings)
 
   def upgrade
     highball("upgrade", *@server.which, within: 60)

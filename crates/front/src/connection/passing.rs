@@ -42,11 +42,7 @@ impl Connection {
 
     /// Gives the WebSocket to the new process. If that does not take it, the connection ends, and its client connects again.
     pub(super) async fn pass_on(mut self: Box<Self>, cable: Box<Cable>) {
-        let is_passed = match self.leaver(&cable) {
-            Some((to, leaver, sent)) => to.send(leaver).await.is_ok() && sent.await.is_ok(),
-            None => false,
-        };
-        if is_passed {
+        if self.is_passed(&cable).await {
             self.request.end_trace_here(ACCEPTED, &self.client.peer, &self.shared);
             self.request.leave_app(Leave::MayFinish, &self.shared);
         } else {
@@ -54,16 +50,17 @@ impl Connection {
         }
     }
 
-    fn leaver(
-        &mut self,
-        cable: &Cable,
-    ) -> Option<(tokio::sync::mpsc::Sender<Leaver>, Leaver, oneshot::Receiver<()>)> {
-        let app = self.request.visit.as_ref().map(|visit| Rc::clone(&**visit))?;
-        let NewProcess::Takes(to) = self.shared.new_process.borrow().clone() else { return None };
-        let socket = self.stream.duplicate().ok()?;
+    async fn is_passed(&mut self, cable: &Cable) -> bool {
+        let app = self.request.visit.as_ref().map(|visit| Rc::clone(&**visit));
+        let new_process = self.shared.new_process.borrow().clone();
+        let (Some(app), NewProcess::Takes(to)) = (app, new_process) else { return false };
+        // Only then: the process may not have two descriptors for each client.
+        let Ok(place) = to.reserve().await else { return false };
+        let Ok(socket) = self.stream.duplicate() else { return false };
         let (sent, is_sent) = oneshot::channel();
         let cable = cable.pass(&app, self.passed_client());
-        Some((to, Leaver { cable, socket, sent }, is_sent))
+        place.send(Leaver { cable, socket, sent });
+        is_sent.await.is_ok()
     }
 
     fn passed_client(&mut self) -> PassedClient {
