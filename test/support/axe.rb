@@ -1,10 +1,10 @@
 # frozen_string_literal: true
 
 # Checks what a browser shows for accessibility, by axe-core. `bin/test packages` installs the version in
-# test/runner/axe/package.json.
+# test/runner/npm/package.json.
 module Axe
   CACHE = ENV.fetch("HIGHBALL_TEST_CACHE", "/var/cache/highball")
-  SOURCE = File.join(CACHE, "axe/node_modules/axe-core/axe.min.js")
+  SOURCE = File.join(CACHE, "npm/node_modules/axe-core/axe.min.js")
   # The WCAG's levels A and AA, and what axe calls best practices.
   RUN = <<~JAVASCRIPT
     const done = arguments[arguments.length - 1];
