@@ -13,12 +13,16 @@
 # Much depends on how long clients wait until they connect again: these do it at once, which is the worst case for the
 # server. `CABLE_WAIT=6..12` has them wait between 6 and 12 seconds.
 #
+# The clients have the last CPU, and the server the others: else the kernel has a client read on the CPU of the server,
+# which then waits.
+#
 # Needs Debian's packages ruby-rails and redis-server, and the clients: bin/setup --bench.
 
 require_relative "beside"
 require_relative "../test/support/highball_server"
 require_relative "../test/support/http_connection"
 require "English"
+require "etc"
 require "io/wait"
 require "json"
 require "openssl"
@@ -70,9 +74,10 @@ end
 # The clients, in a process that takes orders: bench/src/bin/highball-cable-clients.rs.
 class CableClients
   PROGRAM = File.join(File.dirname(HighballServer::BINARY), "highball-cable-clients")
+  LAST_CPU = (Etc.nprocessors - 1).to_s
 
   def initialize(port, is_tls, wait)
-    words = [PROGRAM, port.to_s, *("--tls" if is_tls), *(["--wait", wait] if wait)]
+    words = ["taskset", "--cpu-list", LAST_CPU, PROGRAM, port.to_s, *("--tls" if is_tls), *(["--wait", wait] if wait)]
     @process = IO.popen(words, "r+")
   end
 
@@ -145,10 +150,21 @@ class Cable
 
   def with_server(app)
     @server = HighballServer.start(app, *tls, *@options, workers: @workers, within: 120)
+    leave_last_cpu
     yield
   ensure
     puts @server.log if $ERROR_INFO && @server
     @server&.finish
+  end
+
+  # (Processes that start later inherit it.)
+  def leave_last_cpu
+    return if Etc.nprocessors == 1
+
+    ProcessFacts.tree(@server.pid).each do |pid|
+      system("taskset", "--all-tasks", "--cpu-list", "--pid", "0-#{Etc.nprocessors - 2}", pid.to_s, out: File::NULL,
+                                                                                                    exception: true)
+    end
   end
 
   def tls

@@ -44,8 +44,8 @@ pub(crate) use watch::Watch;
 use watch::Write;
 
 use crate::budget::{Account, Holder, Permit, Share};
-use crate::files::Pending;
 use crate::message::request_head::Head;
+use crate::pending::Pending;
 
 /// The part of an application's cache that one answer may take, and the most in bytes.
 const PART_FOR_ONE: u64 = 8;

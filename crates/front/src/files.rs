@@ -29,12 +29,8 @@ mod reading;
 mod safe_path;
 mod site;
 
-use std::fmt;
-use std::future::Future;
-use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
 use highball_ring::frame::is_token;
 use highball_users::User;
@@ -46,6 +42,7 @@ use crate::compression::room::AppRoom;
 use crate::message::answer::{AnswerEvent, AnswerEvents, FilePart};
 use crate::message::conditions::{self, content_range, Verdict};
 use crate::message::request_head::{known_key, Head, Method};
+use crate::pending::Pending;
 use compressed::{Compressed, CompressedFiles};
 pub(crate) use finder::Finder;
 use found_file::{Content, FoundFile, Representation};
@@ -97,29 +94,6 @@ pub(crate) enum StaticAnswer {
     Pending(Pending),
     /// The whole answer was added to the events.
     Given,
-}
-
-/// Ends when something was found out on another thread, or the time for that is over (the next lookup shows which), or after a delay.
-pub(crate) struct Pending(Pin<Box<dyn Future<Output = ()>>>);
-
-impl Pending {
-    pub(crate) fn new(waited_for: impl Future<Output = ()> + 'static) -> Self {
-        Pending(Box::pin(waited_for))
-    }
-}
-
-impl Future for Pending {
-    type Output = ();
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        self.0.as_mut().poll(context)
-    }
-}
-
-impl fmt::Debug for Pending {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("Pending")
-    }
 }
 
 impl StaticFiles {

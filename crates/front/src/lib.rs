@@ -18,7 +18,7 @@
 //! - [`refusals`]: every answer that is an error of the front's own, and what is known of a request that got one;
 //! - `https`: sending clients to HTTPS, and keeping them there, and names that get a certificate when a client asks for one;
 //!   `location`: where redirects lead; `path_pattern`: paths of options; `response_headers`: fields that an option changes;
-//! - `moments`: when the steps of a request were, for what is counted and measured;
+//! - `moments`: when the steps of a request were, for what is counted and measured; `pending`: what its steps wait for;
 //! - `trace`: spans of requests, for a collector; `random`: bytes for ids;
 //! - `running`: the requests that are under way, for operators;
 //! - `access_log`; [`line_buffer`], which any log can use;
@@ -59,6 +59,7 @@ mod maintenance;
 pub mod message;
 mod moments;
 mod path_pattern;
+mod pending;
 pub mod protocol;
 mod publishers;
 mod random;

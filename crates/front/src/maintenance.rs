@@ -17,7 +17,7 @@ use crate::aside::{patiently, PoolShare};
 use crate::clock::now_ms;
 use crate::cookies::values_in;
 use crate::developer_key::are_equal;
-use crate::files::Pending;
+use crate::pending::Pending;
 
 /// Time between two looks for the file.
 const LOOK_EVERY_MS: u64 = 1000;

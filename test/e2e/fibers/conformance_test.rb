@@ -3,7 +3,8 @@
 require "fileutils"
 require "minitest/autorun"
 require "open3"
-require_relative "../../support/ruby_sources"
+require "tmpdir"
+require_relative "../../support/debian_source"
 
 # Ruby's own tests of schedulers of fibers, with Highball's scheduler.
 class FiberConformanceTest < Minitest::Test
@@ -57,7 +58,8 @@ class FiberConformanceTest < Minitest::Test
   RUBY
 
   def test_the_tests_of_ruby
-    RubySources.with("test/fiber", "tool/lib") do |folder|
+    Dir.mktmpdir("highball-ruby") do |folder|
+      DebianSource.unpack("ruby#{RUBY_VERSION[/\A\d+\.\d+/]}", RUBY_VERSION, "test/fiber/*", "tool/lib/*", into: folder)
       File.write(File.join(folder, "test/fiber/scheduler.rb"), SCHEDULER)
       tests = Dir.children(File.join(folder, "test/fiber")).grep(/\Atest_/).sort
       assert_operator tests.size, :>, 10

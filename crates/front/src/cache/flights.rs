@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
-use crate::files::Pending;
+use crate::pending::Pending;
 
 /// How long a request waits for another one's answer. Then it goes to the application itself.
 pub(super) const WAIT: Duration = Duration::from_secs(10);

@@ -10,7 +10,7 @@ use highball_tenant::About;
 
 use super::folder::SETTLED;
 use super::found_file::{Content, Representation};
-use super::{Pending, FRESH_MS};
+use super::FRESH_MS;
 use crate::aside::file_reads::ServedFile;
 use crate::aside::{patiently, PoolShare};
 use crate::budget::{Holder, Permit};
@@ -18,6 +18,7 @@ use crate::clock::now_ms;
 use crate::compression::accept_encoding::Coding;
 use crate::compression::encoder::{Encoder, Shape, Then};
 use crate::compression::room::AppRoom;
+use crate::pending::Pending;
 
 /// Most files that are remembered; beyond that, the file is forgotten that was not requested for longest.
 const MOST_FILES: usize = 512;

@@ -13,9 +13,10 @@ use super::finder::Finder;
 use super::folder::{Names, LOOK_MS};
 use super::found_file::FoundFile;
 use super::safe_path::SafePath;
-use super::{Pending, FRESH_MS};
+use super::FRESH_MS;
 use crate::aside::{patiently, Ages, Memory, PoolShare, Recalled};
 use crate::clock::now_ms;
+use crate::pending::Pending;
 
 /// Most files that are kept (large ones open, and each with up to three compressed siblings), and paths that mean none.
 pub(super) const KEPT_FILES: usize = 128;

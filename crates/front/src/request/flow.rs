@@ -4,8 +4,8 @@ use std::ops::ControlFlow;
 use std::rc::Rc;
 
 use super::cached_answer::CachedAnswer;
-use crate::files::Pending;
 use crate::message::refusal::Refusal;
+use crate::pending::Pending;
 use crate::route::app_state::AppState;
 
 /// A step passes the request on to the next one, or decides its outcome.

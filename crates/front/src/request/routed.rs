@@ -3,8 +3,8 @@
 use std::rc::Rc;
 
 use super::flow::{Decision, Flow};
-use crate::files::Pending;
 use crate::message::request_head::RequestHead;
+use crate::pending::Pending;
 use crate::protocol::Protocol;
 use crate::request::client::Client;
 use crate::route::app_state::AppState;

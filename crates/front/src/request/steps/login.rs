@@ -5,8 +5,8 @@ use std::ops::ControlFlow::{Break, Continue};
 use std::rc::Rc;
 
 use crate::basic_auth::{is_open, BasicAuth, Judged, Verdict};
-use crate::files::Pending;
 use crate::message::refusal::Refusal;
+use crate::pending::Pending;
 use crate::request::transaction::Login;
 use crate::request::{Decision, Flow, Routed, Transaction};
 

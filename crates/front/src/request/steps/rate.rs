@@ -10,9 +10,9 @@ use highball_config::{Network, RateRule};
 use tokio::time::sleep;
 
 use crate::clock::turn_us;
-use crate::files::Pending;
 use crate::message::refusal::Refusal;
 use crate::path_pattern::plain;
+use crate::pending::Pending;
 use crate::random::RandomBytes;
 use crate::rate_limit::Quota;
 use crate::request::transaction::Rated;
