@@ -55,6 +55,14 @@ class EventClient
 
   def read_events(count) = read_until("#{count} events, of which #{events.length} are there") { events.length >= count }
 
+  # Reads this number of events. Returns whether the response had as many.
+  def stays_for(count)
+    read_events(count)
+    true
+  rescue EOFError
+    false
+  end
+
   # Reads what comes within this time.
   def read_some(seconds)
     return unless @socket.wait_readable(seconds)

@@ -22,13 +22,6 @@ class HeldResponsesTest < E2ETest
     super
   end
 
-  # Returns false if the response ends before this number of events.
-  def read_to_end(client, count)
-    client.read_events(count)
-  rescue EOFError
-    false
-  end
-
   def publish(data, path = "/publish") = @server.request("POST", path, {}, data)
   def hub = @server.status["hub"]
 
@@ -108,7 +101,7 @@ class HeldResponsesTest < E2ETest
     1000.times { |number| publish(number.to_s) }
     numbers = Array.new(1000, &:to_s)
     assert_equal numbers, late.read_events(1000).data
-    stayed = clients.select { |each| read_to_end(each, 1001) }
+    stayed = clients.select { |each| each.stays_for(1001) }
     assert_operator stayed.length, :>, 5
     stayed.each { |each| assert_equal [stayed[0].events, 1], [each.events, each.connections] }
     assert_equal ["before", *numbers], stayed[0].data

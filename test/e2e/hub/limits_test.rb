@@ -63,14 +63,7 @@ class HubLimitsTest < E2ETest
   end
 
   def test_applications_do_not_reach_each_other
-    folders = Array.new(2) { folder_with("config.ru" => HubApp::CONFIG) }
-    config = folders.each_with_index.map do |folder, number|
-      "[[app]]\nname = \"app#{number}\"\npath = #{folder.inspect}\nprefix = \"/app#{number}\"\n"
-    end
-    file = File.join(folder_with, "highball.toml")
-    File.write(file, config.join)
-    server = serve(folders.first, command: [HighballServer::BINARY, "--config", file, "-e", "production", "-b",
-                                            "127.0.0.1", "-p", "0"], ready: "/app0/")
+    server = serve_two_applications
     clients = Array.new(2) { |number| EventClient.new(server, "/app#{number}/events").open }
     2.times { |number| publish("of #{number}", "/app#{number}/publish", server) }
     clients.each_with_index do |one, number|
@@ -85,6 +78,21 @@ class HubLimitsTest < E2ETest
     crossed.open.read_some(0.3)
     refute_includes crossed.data, "x"
     [*clients, crossed].each(&:close)
+  end
+
+  # After a hot restart, clients are still with the old process, and an application publishes without end.
+  def test_a_flood_holds_up_no_other_application_in_a_hot_restart
+    long
+    server = serve_two_applications("--hijacked-drain-timeout", "1m", "--drain-timeout", "1m")
+    clients = Array.new(8) { EventClient.new(server, "/app1/events").open }
+    flooded = Array.new(8) { EventClient.new(server, "/app0/events?of=flood").open }
+    highball("upgrade", *server.which, within: 60)
+    assert_equal 200, server.get("/app0/flood?bytes=100000").status
+    300.times { |number| publish(number.to_s, "/app1/publish", server) }
+    stayed = clients.select { |one| one.stays_for(300) }
+    assert_operator stayed.length, :>, 4
+    stayed.each { |one| assert_equal Array.new(300, &:to_s), one.data }
+    [*clients, *flooded].each(&:close)
   end
 
   # What a process sends that is no worker's.
@@ -114,6 +122,17 @@ class HubLimitsTest < E2ETest
   end
 
   private
+
+  def serve_two_applications(*options)
+    folders = Array.new(2) { folder_with("config.ru" => HubApp::CONFIG) }
+    config = folders.each_with_index.map do |folder, number|
+      "[[app]]\nname = \"app#{number}\"\npath = #{folder.inspect}\nprefix = \"/app#{number}\"\n"
+    end
+    file = File.join(folder_with, "highball.toml")
+    File.write(file, config.join)
+    command = [HighballServer::BINARY, "--config", file, "-e", "production", "-b", "127.0.0.1", "-p", "0", *options]
+    serve(folders.first, command: command, ready: "/app0/")
+  end
 
   def hub_address
     socket = Dir[File.join(HighballServer::CONTROL, "*.sock")].max_by { |path| File.mtime(path) }

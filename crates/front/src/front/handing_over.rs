@@ -7,12 +7,13 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use tokio::sync::mpsc;
-use tokio::task::yield_now;
+use tokio::task::{yield_now, JoinSet};
 use tokio::time::{sleep, timeout};
 
 use crate::hub::Estate;
+use crate::route::app_state::AppState;
 use crate::shared::Shared;
-use crate::succession::message::{FromNew, FromOld, Leaver, NewProcess};
+use crate::succession::message::{FromNew, FromOld, Leaver, NewProcess, PassedMessage};
 use crate::succession::wire::{encode, wire_over, WireReader, WireWriter};
 
 /// The time for the new process to accept connections, once it has asked for the hubs. Publishers wait meanwhile, and give up soon after.
@@ -56,23 +57,39 @@ async fn serve(socket: OwnedFd, shared: &Rc<Shared>) -> io::Result<()> {
     let (to, leavers) = mpsc::channel(MOST_LEAVERS);
     shared.set_new_process(NewProcess::Takes(to));
     if timeout(OPENING_TIME, shared.handed_over()).await.is_ok() {
-        let (given, ()) = tokio::join!(give_clients(&writer, leavers), follow(reader, shared));
+        let (given, ()) = tokio::join!(give_clients(&writer, leavers), follow(reader, &writer, shared));
         given?;
     }
     Ok(())
 }
 
-/// Publishes here what the new process publishes, until it sends no more.
-async fn follow(mut reader: WireReader, shared: &Shared) {
+/// Publishes here what the new process publishes, until it sends no more. Each application has its turn for itself: the new process sends
+/// no messages of one before it has published the last ones.
+async fn follow(mut reader: WireReader, writer: &WireWriter, shared: &Rc<Shared>) {
+    let mut tasks = JoinSet::new();
     while let Ok(Some(received)) = reader.receive().await {
-        let FromNew::Message(passed) = received else { continue };
-        let app = shared.apps.borrow().iter().find(|app| app.settings().name == passed.app).map(Rc::clone);
-        let Some(app) = app else { continue };
-        // A client that misses one message and gets the next would not learn that.
-        if let Err(error) = app.hub.follow(&passed).await {
+        let FromNew::Messages { app, messages } = received else { continue };
+        let found = shared.apps.borrow().iter().find(|state| state.settings().name == app).map(Rc::clone);
+        if let Some(state) = found {
+            tasks.spawn_local(follow_app(state, messages, writer.clone(), Rc::clone(shared)));
+        }
+        while tasks.try_join_next().is_some() {} // those that have ended
+    }
+}
+
+/// Publishes messages of an application, and asks for the next ones.
+async fn follow_app(app: Rc<AppState>, messages: Vec<PassedMessage>, writer: WireWriter, shared: Rc<Shared>) {
+    for message in &messages {
+        if let Err(error) = app.hub.follow(message).await {
+            // It asks for no more: a client that misses one message and gets the next would not learn that.
             return tracing::debug!(%error, "clients get no more messages before they connect again");
         }
         shared.turn.step();
+    }
+    let mut bytes = Vec::new();
+    let asked = encode(&FromOld::Followed { app: app.settings().name.clone() }, &mut bytes);
+    if asked.is_ok() {
+        let _ = writer.send(&bytes, None).await; // the new process may have gone
     }
 }
 

@@ -1,12 +1,13 @@
 //! What the new process of a hot restart takes over from the front of the old one: what its hubs keep, then the clients whose WebSockets are
 //! held. Meanwhile it sends the old one what it publishes.
 
+use std::collections::HashMap;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::time::Duration;
 
-use tokio::sync::mpsc::{channel, Receiver, Sender};
+use tokio::sync::Notify;
 use tokio::task::{yield_now, JoinSet};
 use tokio::time::timeout;
 
@@ -33,8 +34,8 @@ pub(super) async fn take_over(socket: OwnedFd, shared: Rc<Shared>) {
     shared.open.send_replace(true);
     match inherited {
         Ok(Some(Taken { reader, writer, follows })) => {
-            let _telling = follows.then(|| tell(writer, &shared)); // which ends when this is dropped
-            take_clients(reader, &shared).await;
+            let telling = follows.then(|| Telling::begin(&writer, &shared));
+            take_clients(reader, telling, &shared).await;
         }
         Ok(None) => {} // the old process is of a version without this
         Err(error) => {
@@ -77,7 +78,7 @@ async fn inherit(socket: OwnedFd, shared: &Shared) -> io::Result<Option<Taken>> 
                 hub.iter_mut().for_each(|hub| hub.add(number, at_ms, &event, &data));
             }
             Some(FromOld::HubsEnd { follows }) => return Ok(Some(Taken { reader, writer, follows })),
-            Some(FromOld::Cable(_) | FromOld::Unknown) => {}
+            Some(FromOld::Cable(_) | FromOld::Followed { .. } | FromOld::Unknown) => {}
             None => break,
         }
         if count % MOST_IN_A_TURN == 0 {
@@ -87,45 +88,50 @@ async fn inherit(socket: OwnedFd, shared: &Shared) -> io::Result<Option<Taken>> 
     Ok(None)
 }
 
-/// Sends the old process what each application publishes.
-fn tell(writer: WireWriter, shared: &Shared) -> JoinSet<()> {
-    let mut tasks = JoinSet::new();
-    let (to, pieces) = channel(1);
-    for app in shared.apps.borrow().iter() {
-        tasks.spawn_local(tell_messages(Rc::clone(app), to.clone()));
+/// Sends the old process what each application publishes. Ends when it is dropped.
+struct Telling {
+    /// Notified when the old process takes more messages of the application with this name.
+    asked: HashMap<String, Rc<Notify>>,
+    _tasks: JoinSet<()>,
+}
+
+impl Telling {
+    fn begin(writer: &WireWriter, shared: &Shared) -> Telling {
+        let (mut asked, mut tasks) = (HashMap::new(), JoinSet::new());
+        for app in shared.apps.borrow().iter() {
+            let asks = Rc::new(Notify::new());
+            asked.insert(app.settings().name.clone(), Rc::clone(&asks));
+            tasks.spawn_local(tell(Rc::clone(app), writer.clone(), asks));
+        }
+        Telling { asked, _tasks: tasks }
     }
-    tasks.spawn_local(send(writer, pieces));
-    tasks
 }
 
 /// Sends the messages of an application, until the hub has dropped one before its turn.
-async fn tell_messages(app: Rc<AppState>, to: Sender<Vec<u8>>) {
+async fn tell(app: Rc<AppState>, writer: WireWriter, asks: Rc<Notify>) {
     let Ok(mut listener) = app.hub.listen_to_own() else { return };
     let name = app.settings().name.clone();
-    while !listener.is_over() {
+    loop {
         listener.news().await;
-        let Ok(place) = to.reserve().await else { return };
-        let messages = listener.take_for_old(&name, PIECE_BYTES);
+        let turn = writer.turn().await;
+        let messages = listener.take_for_old(PIECE_BYTES);
         if listener.may_have_missed {
             return app.hub.note_missed(&name);
         }
-        let mut bytes = Vec::new();
-        if messages.iter().try_for_each(|message| encode(message, &mut bytes)).is_err() {
-            return; // it is too long
-        }
-        place.send(bytes);
-    }
-}
-
-async fn send(writer: WireWriter, mut pieces: Receiver<Vec<u8>>) {
-    while let Some(piece) = pieces.recv().await {
-        if writer.send(&piece, None).await.is_err() {
+        if listener.is_over() && messages.is_empty() {
             return;
         }
+        let mut bytes = Vec::new();
+        let encoded = encode(&FromNew::Messages { app: name.clone(), messages }, &mut bytes);
+        if encoded.is_err() || turn.send(&bytes, None).await.is_err() {
+            return; // they are too long, or the old process has gone
+        }
+        drop(turn);
+        asks.notified().await;
     }
 }
 
-async fn take_clients(mut reader: WireReader, shared: &Rc<Shared>) {
+async fn take_clients(mut reader: WireReader, telling: Option<Telling>, shared: &Rc<Shared>) {
     let (mut taken, mut lost) = (0_u64, 0_u64);
     loop {
         let received = match reader.receive().await {
@@ -138,6 +144,10 @@ async fn take_clients(mut reader: WireReader, shared: &Rc<Shared>) {
                 break;
             }
         };
+        if let FromOld::Followed { app } = &received {
+            let asks = telling.as_ref().and_then(|telling| telling.asked.get(app));
+            asks.iter().for_each(|asks| asks.notify_one());
+        }
         let FromOld::Cable(passed) = received else { continue };
         let socket = reader.take_descriptor().ok_or(io::Error::from(io::ErrorKind::UnexpectedEof));
         match socket.and_then(|socket| serve_passed(&passed, socket, shared)) {

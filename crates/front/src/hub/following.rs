@@ -6,7 +6,7 @@ use std::rc::Rc;
 use super::streams::Stream;
 use super::{Draft, Hub, Listener, Unpublishable};
 use crate::hub::message::Message;
-use crate::succession::message::{FromNew, PassedMessage};
+use crate::succession::message::PassedMessage;
 
 impl Hub {
     /// Listens to all messages that this process has published, from the first on.
@@ -36,23 +36,14 @@ impl Hub {
 
 impl Listener {
     /// Takes the next messages, until they have `most` bytes.
-    pub(crate) fn take_for_old(&mut self, app: &str, most: usize) -> Vec<FromNew> {
+    pub(crate) fn take_for_old(&mut self, most: usize) -> Vec<PassedMessage> {
         let mut taken = Vec::new();
-        self.take_messages(most, |stream, message| {
-            taken.push(FromNew::Message(passed(app, stream, message)))
-        });
+        self.take_messages(most, |stream, message| taken.push(passed(stream, message)));
         taken
     }
 }
 
-fn passed(app: &str, stream: &Stream, message: &Message) -> PassedMessage {
+fn passed(stream: &Stream, message: &Message) -> PassedMessage {
     let (event, data) = message.texts();
-    PassedMessage {
-        app: app.into(),
-        stream: stream.name().into(),
-        number: message.number,
-        at_ms: message.at_ms,
-        event,
-        data,
-    }
+    PassedMessage { stream: stream.name().into(), number: message.number, at_ms: message.at_ms, event, data }
 }

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::budget::{Budget, Kind};
-use crate::succession::message::{FromNew, FromOld, PassedLine, PassedMessage};
+use crate::succession::message::{FromOld, PassedLine, PassedMessage};
 
 const EPOCH: u64 = 0xfeed;
 const LIMITS: HubLimits = HubLimits {
@@ -872,10 +872,9 @@ async fn follow(listener: &mut Listener, to: &Rc<Hub>) -> Result<bool, Unpublish
     let fan_out = Rc::clone(&to.fan_out);
     let following = async {
         while !listener.has_all() {
-            for message in listener.take_for_old("app", 1) {
+            for message in listener.take_for_old(1) {
                 let text = serde_json::to_string(&message).unwrap();
-                let FromNew::Message(passed) = serde_json::from_str(&text).unwrap() else { panic!("{text}") };
-                to.follow(&passed).await?;
+                to.follow(&serde_json::from_str(&text).unwrap()).await?;
             }
         }
         Ok(listener.may_have_missed)

@@ -12,8 +12,8 @@ use tokio::sync::{mpsc, oneshot};
 pub(crate) enum FromNew {
     /// It takes the hubs now, and then clients.
     Hubs,
-    /// A message that it has published, for clients that are still connected to the old process.
-    Message(PassedMessage),
+    /// Messages that the application with this name has published, for clients that are still connected to the old process.
+    Messages { app: String, messages: Vec<PassedMessage> },
     #[serde(other)]
     Unknown,
 }
@@ -40,6 +40,8 @@ pub(crate) enum FromOld {
         #[serde(default)]
         follows: bool,
     },
+    /// It has published the last messages of this application, and takes more of them.
+    Followed { app: String },
     /// A client whose WebSocket is held. Its socket comes with it.
     Cable(Box<PassedCable>),
     #[serde(other)]
@@ -49,8 +51,6 @@ pub(crate) enum FromOld {
 /// A message of a stream. `at_ms`: when it was published, in milliseconds of CLOCK_MONOTONIC.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct PassedMessage {
-    /// Name of its application.
-    pub(crate) app: String,
     pub(crate) stream: AnyBytes,
     pub(crate) number: u64,
     pub(crate) at_ms: u64,

@@ -13,6 +13,7 @@ use serde::de::DeserializeOwned;
 use serde::Serialize;
 use tokio::io::Interest;
 use tokio::net::UnixStream;
+use tokio::sync::{Mutex, MutexGuard};
 use tokio::time::sleep;
 
 /// Longest message, in bytes. (The largest have the state of a client with many channels.)
@@ -27,9 +28,13 @@ const PAUSE: Duration = Duration::from_millis(5);
 /// Bytes of a length.
 const LENGTH_BYTES: usize = 4;
 
-/// What this process sends.
+/// What this process sends, from several tasks.
+#[derive(Debug, Clone)]
+pub(crate) struct WireWriter(Rc<Mutex<Rc<UnixStream>>>);
+
+/// The turn of one of them.
 #[derive(Debug)]
-pub(crate) struct WireWriter(Rc<UnixStream>);
+pub(crate) struct WireTurn<'a>(MutexGuard<'a, Rc<UnixStream>>);
 
 /// What comes from the other one.
 #[derive(Debug)]
@@ -65,12 +70,27 @@ pub(crate) fn wire_over(socket: OwnedFd) -> io::Result<(WireReader, WireWriter)>
     let socket = std::os::unix::net::UnixStream::from(socket);
     socket.set_nonblocking(true)?;
     let socket = Rc::new(UnixStream::from_std(socket)?);
-    let writer = WireWriter(Rc::clone(&socket));
+    let writer = WireWriter(Rc::new(Mutex::new(Rc::clone(&socket))));
     Ok((WireReader { socket, bytes: Vec::new(), used: 0, descriptors: VecDeque::new() }, writer))
 }
 
 impl WireWriter {
+    /// Waits until no other task sends.
+    pub(crate) async fn turn(&self) -> WireTurn<'_> {
+        WireTurn(self.0.lock().await)
+    }
+
     /// Sends messages that were encoded, and a descriptor with the first.
+    ///
+    /// # Errors
+    /// The other end has gone.
+    pub(crate) async fn send(&self, messages: &[u8], descriptor: Option<BorrowedFd<'_>>) -> io::Result<()> {
+        self.turn().await.send(messages, descriptor).await
+    }
+}
+
+impl WireTurn<'_> {
+    /// The same as [`WireWriter::send`].
     ///
     /// # Errors
     /// The other end has gone.
@@ -80,7 +100,7 @@ impl WireWriter {
             self.0.writable().await?;
             let descriptors: Vec<_> = descriptor.filter(|_| sent == 0).into_iter().collect();
             let flags = SendFlags::DONTWAIT;
-            let send = || Ok(send_message(&self.0, &messages[sent..], &descriptors, flags)?);
+            let send = || Ok(send_message(&**self.0, &messages[sent..], &descriptors, flags)?);
             match self.0.try_io(Interest::WRITABLE, send) {
                 Ok(length) => sent += length,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
