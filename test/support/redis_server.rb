@@ -15,21 +15,23 @@ class RedisServer
     paths.find { |path| File.executable?(path) }
   end
 
-  attr_reader :port
+  attr_reader :address, :port
 
   # durable:: whether it has the same data again after it was killed
-  def initialize(durable: true)
+  # address:: where it listens
+  def initialize(durable: true, address: "127.0.0.1")
     @folder = Dir.mktmpdir("highball-redis")
     @port = FreePort.free_port
     @durable = durable
+    @address = address
     start
   end
 
-  def url = "redis://127.0.0.1:#{@port}/0"
+  def url = "redis://#{@address}:#{@port}/0"
 
   def start
-    options = { port: @port, bind: "127.0.0.1", dir: @folder, save: "", appendonly: @durable ? "yes" : "no",
-                appendfsync: "always", daemonize: "no" }
+    options = { port: @port, bind: @address, "protected-mode": "no", dir: @folder, save: "",
+                appendonly: @durable ? "yes" : "no", appendfsync: "always", daemonize: "no" }
     arguments = options.flat_map { |name, value| ["--#{name}", value.to_s] }
     @pid = Process.spawn(self.class.program, *arguments, %i[out err] => [log, "a"])
     Deadline.wait("Redis to answer:\n#{File.read(log)}") { answers? }
@@ -55,7 +57,7 @@ class RedisServer
 
   # (Before it has read its data, it answers with an error.)
   def answers?
-    TCPSocket.open("127.0.0.1", @port) do |socket|
+    TCPSocket.open(@address, @port) do |socket|
       socket.write("PING\r\n")
       socket.gets == "+PONG\r\n"
     end

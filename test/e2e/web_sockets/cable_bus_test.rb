@@ -2,6 +2,7 @@
 
 require_relative "../../support/cable_client"
 require_relative "../../support/e2e_test"
+require_relative "../../support/network_namespace"
 require_relative "../../support/redis_server"
 
 # Highball's adapter on two machines (two servers, each with its own copy of the application), with Redis between them.
@@ -13,13 +14,14 @@ class CableBusTest < E2ETest
     super
     skip "redis-server is not installed" unless RedisServer.program
     skip "the gem redis is not installed" if Gem::Specification.find_all_by_name("redis").empty?
-    @redis = RedisServer.new(durable: false)
+    @redis = RedisServer.new(durable: false) unless name.include?("machine_whose")
   end
 
   def teardown
     super
     @publisher&.close
     @redis&.finish
+    @network&.delete
   end
 
   def test_broadcasts_reach_the_clients_of_both_machines_in_the_same_order
@@ -69,6 +71,23 @@ class CableBusTest < E2ETest
     assert_equal "own", client.heard_until("own").last
   end
 
+  # It is cut off, comes back, and dies in the end. The other one does not notice.
+  def test_a_machine_whose_network_fails_and_which_dies
+    long
+    @network = NetworkNamespace.open or skip "needs root and network namespaces"
+    @redis = RedisServer.new(durable: false, address: @network.address)
+    other = serve_there
+    there, here = [other, serve_machine].map { |one| CableClient.new(one).subscribe }
+    there.say("from there")
+    assert_equal(["from there"] * 2, [there, here].map(&:heard))
+    cut_off(other) { here.say("meanwhile") && assert_equal("meanwhile", here.heard) }
+    there.say("again from there")
+    [there, here].each { |client| client.heard_until("again from there") }
+    HighballServer.kill(-other.pid)
+    here.say("alone")
+    assert_equal "alone", here.heard_until("alone").last
+  end
+
   def test_doctor_names_a_redis_that_does_not_answer
     app = machine
     @redis.kill
@@ -80,6 +99,24 @@ class CableBusTest < E2ETest
 
   def serve_machine(*options)
     serve(machine, "--boot-timeout", "#{BOOTS_WITHIN}s", *options, workers: 2, within: BOOTS_WITHIN)
+  end
+
+  # A machine whose network fails. When it has noticed, the block runs; then the network is there again.
+  def cut_off(machine)
+    @network.disconnect
+    wait_for("it to notice", within: 60) { machine.log.include?("cannot receive broadcasts of other machines") }
+    yield
+    @network.reconnect
+    wait_for("it to listen", within: 60) { machine.log.include?("receiving broadcasts of other machines again") }
+  end
+
+  # On another machine.
+  def serve_there
+    app = machine
+    path = File.join(folder_with, "web.sock")
+    command = @network.command(HighballServer::BINARY, "serve", "-b", "unix:#{path}", "-e", "production", "-w", "2",
+                               "--boot-timeout", "#{BOOTS_WITHIN}s", app)
+    serve(app, bind: path, command: command, within: BOOTS_WITHIN)
   end
 
   def machine
@@ -116,7 +153,7 @@ class CableBusTest < E2ETest
 
   # Publishes a text, and returns how many have received it (PUBLISH of Redis).
   def publish(text)
-    @publisher ||= TCPSocket.new("127.0.0.1", @redis.port)
+    @publisher ||= TCPSocket.new(@redis.address, @redis.port)
     words = ["PUBLISH", CHANNEL, JSON.generate(text: text)]
     @publisher.write("*#{words.length}\r\n#{words.map { |word| "$#{word.bytesize}\r\n#{word}\r\n" }.join}")
     @publisher.gets[/\d+/].to_i
