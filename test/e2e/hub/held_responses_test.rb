@@ -93,7 +93,7 @@ class HeldResponsesTest < E2ETest
   # Until these clients have to connect again, they get what the new process publishes.
   def test_clients_of_the_old_process_in_a_hot_restart
     long
-    start("--hijacked-drain-timeout", "1m", "--drain-timeout", "1m", "--hub-history", "100")
+    start("--hijacked-drain-timeout", "5m", "--drain-timeout", "5m", "--hub-history", "100")
     clients = Array.new(10) { client }
     publish("before")
     highball("upgrade", *@server.which, within: 60)

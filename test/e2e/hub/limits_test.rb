@@ -83,7 +83,7 @@ class HubLimitsTest < E2ETest
   # After a hot restart, clients are still with the old process, and an application publishes without end.
   def test_a_flood_holds_up_no_other_application_in_a_hot_restart
     long
-    server = serve_two_applications("--hijacked-drain-timeout", "1m", "--drain-timeout", "1m")
+    server = serve_two_applications("--hijacked-drain-timeout", "5m", "--drain-timeout", "5m")
     clients = Array.new(8) { EventClient.new(server, "/app1/events").open }
     flooded = Array.new(8) { EventClient.new(server, "/app0/events?of=flood").open }
     highball("upgrade", *server.which, within: 60)
