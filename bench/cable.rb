@@ -297,7 +297,13 @@ class Cable
 
   def restart = command("restart")
   def refork = command("refork")
-  def upgrade = command("upgrade")
+
+  def upgrade
+    finished = -> { @server.log.scan("finished the remaining requests").length }
+    before = finished.call
+    command("upgrade")
+    Deadline.wait("the end of the old process", within: BACK_WITHIN) { finished.call > before }
+  end
 
   def kill
     @server.worker_pids.each do |pid|
