@@ -244,11 +244,15 @@ impl Front {
         self.folder.path().to_owned()
     }
 
-    /// Whether this process has a file open in the folder for spool files. It has no name there, but `/proc` knows it.
+    /// Whether this process has a file open in the folder for spool files, with bytes: while the front measures the room, it has an
+    /// empty one. It has no name there, but `/proc` knows it.
     pub(crate) fn has_file_on_disk(&self) -> bool {
         let folder = self.folder();
         let mut open = std::fs::read_dir("/proc/self/fd").unwrap().flatten();
-        open.any(|fd| std::fs::read_link(fd.path()).is_ok_and(|file| file.starts_with(&folder)))
+        open.any(|fd| {
+            let is_there = std::fs::read_link(fd.path()).is_ok_and(|file| file.starts_with(&folder));
+            is_there && std::fs::metadata(fd.path()).is_ok_and(|file| file.len() > 0)
+        })
     }
 
     /// Ends it.
