@@ -5,7 +5,7 @@
 //! (the messages that each stream keeps); [`subscription`] (one client's position); [`listener`] (the position of a process that
 //! receives messages of many streams); [`feed`] (the position of a WebSocket of Action Cable); [`replay`] (what its client has
 //! missed); [`cables`] (the number of these, and whether they can be held); [`bus`] (messages of other machines); [`fan_out`] (waking subscribers, a few in each turn of
-//! the event loop); [`inheritance`] (what a new process takes over in a hot restart); [`following`] (what it publishes then, for
+//! the event loop); [`inheritance`] (what a new process takes over in a hot restart); [`forwarding`] (what it publishes then, for
 //! clients of the old one).
 //!
 //! A message has one copy in memory, in its stream. A subscriber has a position, which is the number of its next message, and
@@ -20,7 +20,7 @@ mod bus;
 mod cables;
 mod fan_out;
 mod feed;
-mod following;
+mod forwarding;
 mod inheritance;
 mod listener;
 mod message;

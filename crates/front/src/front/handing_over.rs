@@ -57,7 +57,8 @@ async fn serve(socket: OwnedFd, shared: &Rc<Shared>) -> io::Result<()> {
     let (to, leavers) = mpsc::channel(MOST_LEAVERS);
     shared.set_new_process(NewProcess::Takes(to));
     if timeout(OPENING_TIME, shared.handed_over()).await.is_ok() {
-        let (given, ()) = tokio::join!(give_clients(&writer, leavers), follow(reader, &writer, shared));
+        let (given, ()) =
+            tokio::join!(give_clients(&writer, leavers), take_forwarded(reader, &writer, shared));
         given?;
     }
     Ok(())
@@ -65,29 +66,34 @@ async fn serve(socket: OwnedFd, shared: &Rc<Shared>) -> io::Result<()> {
 
 /// Publishes here what the new process publishes, until it sends no more. Each application has its turn for itself: the new process sends
 /// no messages of one before it has published the last ones.
-async fn follow(mut reader: WireReader, writer: &WireWriter, shared: &Rc<Shared>) {
+async fn take_forwarded(mut reader: WireReader, writer: &WireWriter, shared: &Rc<Shared>) {
     let mut tasks = JoinSet::new();
     while let Ok(Some(received)) = reader.receive().await {
         let FromNew::Messages { app, messages } = received else { continue };
         let found = shared.apps.borrow().iter().find(|state| state.settings().name == app).map(Rc::clone);
         if let Some(state) = found {
-            tasks.spawn_local(follow_app(state, messages, writer.clone(), Rc::clone(shared)));
+            tasks.spawn_local(publish_forwarded(state, messages, writer.clone(), Rc::clone(shared)));
         }
         while tasks.try_join_next().is_some() {} // those that have ended
     }
 }
 
 /// Publishes messages of an application, and asks for the next ones.
-async fn follow_app(app: Rc<AppState>, messages: Vec<PassedMessage>, writer: WireWriter, shared: Rc<Shared>) {
+async fn publish_forwarded(
+    app: Rc<AppState>,
+    messages: Vec<PassedMessage>,
+    writer: WireWriter,
+    shared: Rc<Shared>,
+) {
     for message in &messages {
-        if let Err(error) = app.hub.follow(message).await {
+        if let Err(error) = app.hub.publish_forwarded(message).await {
             // It asks for no more: a client that misses one message and gets the next would not learn that.
             return tracing::debug!(%error, "clients get no more messages before they connect again");
         }
         shared.turn.step();
     }
     let mut bytes = Vec::new();
-    let asked = encode(&FromOld::Followed { app: app.settings().name.clone() }, &mut bytes);
+    let asked = encode(&FromOld::WantsMessages { app: app.settings().name.clone() }, &mut bytes);
     if asked.is_ok() {
         let _ = writer.send(&bytes, None).await; // the new process may have gone
     }
@@ -103,7 +109,7 @@ async fn give_hubs(wire: &WireWriter, estates: Vec<Estate>) -> io::Result<()> {
             yield_now().await;
         }
     }
-    encode(&FromOld::HubsEnd { follows: true }, &mut bytes)?;
+    encode(&FromOld::HubsEnd { wants_messages: true }, &mut bytes)?;
     wire.send(&bytes, None).await
 }
 

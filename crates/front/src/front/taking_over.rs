@@ -33,9 +33,9 @@ pub(super) async fn take_over(socket: OwnedFd, shared: Rc<Shared>) {
     let inherited = inherited.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
     shared.open.send_replace(true);
     match inherited {
-        Ok(Some(Taken { reader, writer, follows })) => {
-            let telling = follows.then(|| Telling::begin(&writer, &shared));
-            take_clients(reader, telling, &shared).await;
+        Ok(Some(Taken { reader, writer, wants_messages })) => {
+            let forwarding = wants_messages.then(|| Forwarding::begin(&writer, &shared));
+            take_clients(reader, forwarding, &shared).await;
         }
         Ok(None) => {} // the old process is of a version without this
         Err(error) => {
@@ -52,7 +52,7 @@ struct Taken {
     reader: WireReader,
     writer: WireWriter,
     /// Whether the old process takes what is published from now on.
-    follows: bool,
+    wants_messages: bool,
 }
 
 /// Takes over what the hubs keep. `None`: the old process has gone.
@@ -77,8 +77,10 @@ async fn inherit(socket: OwnedFd, shared: &Shared) -> io::Result<Option<Taken>> 
             Some(FromOld::Message { number, at_ms, event, data }) => {
                 hub.iter_mut().for_each(|hub| hub.add(number, at_ms, &event, &data));
             }
-            Some(FromOld::HubsEnd { follows }) => return Ok(Some(Taken { reader, writer, follows })),
-            Some(FromOld::Cable(_) | FromOld::Followed { .. } | FromOld::Unknown) => {}
+            Some(FromOld::HubsEnd { wants_messages }) => {
+                return Ok(Some(Taken { reader, writer, wants_messages }))
+            }
+            Some(FromOld::Cable(_) | FromOld::WantsMessages { .. } | FromOld::Unknown) => {}
             None => break,
         }
         if count % MOST_IN_A_TURN == 0 {
@@ -88,33 +90,33 @@ async fn inherit(socket: OwnedFd, shared: &Shared) -> io::Result<Option<Taken>> 
     Ok(None)
 }
 
-/// Sends the old process what each application publishes. Ends when it is dropped.
-struct Telling {
+/// Forwards to the old process what each application publishes. Ends when it is dropped.
+struct Forwarding {
     /// Notified when the old process takes more messages of the application with this name.
     asked: HashMap<String, Rc<Notify>>,
     _tasks: JoinSet<()>,
 }
 
-impl Telling {
-    fn begin(writer: &WireWriter, shared: &Shared) -> Telling {
+impl Forwarding {
+    fn begin(writer: &WireWriter, shared: &Shared) -> Forwarding {
         let (mut asked, mut tasks) = (HashMap::new(), JoinSet::new());
         for app in shared.apps.borrow().iter() {
             let asks = Rc::new(Notify::new());
             asked.insert(app.settings().name.clone(), Rc::clone(&asks));
-            tasks.spawn_local(tell(Rc::clone(app), writer.clone(), asks));
+            tasks.spawn_local(forward(Rc::clone(app), writer.clone(), asks));
         }
-        Telling { asked, _tasks: tasks }
+        Forwarding { asked, _tasks: tasks }
     }
 }
 
-/// Sends the messages of an application, until the hub has dropped one before its turn.
-async fn tell(app: Rc<AppState>, writer: WireWriter, asks: Rc<Notify>) {
+/// Forwards the messages of an application, until the hub has dropped one before its turn.
+async fn forward(app: Rc<AppState>, writer: WireWriter, asks: Rc<Notify>) {
     let Ok(mut listener) = app.hub.listen_to_own() else { return };
     let name = app.settings().name.clone();
     loop {
         listener.news().await;
         let turn = writer.turn().await;
-        let messages = listener.take_for_old(PIECE_BYTES);
+        let messages = listener.take_to_forward(PIECE_BYTES);
         if listener.may_have_missed {
             return app.hub.note_missed(&name);
         }
@@ -131,7 +133,7 @@ async fn tell(app: Rc<AppState>, writer: WireWriter, asks: Rc<Notify>) {
     }
 }
 
-async fn take_clients(mut reader: WireReader, telling: Option<Telling>, shared: &Rc<Shared>) {
+async fn take_clients(mut reader: WireReader, forwarding: Option<Forwarding>, shared: &Rc<Shared>) {
     let (mut taken, mut lost) = (0_u64, 0_u64);
     loop {
         let received = match reader.receive().await {
@@ -144,8 +146,8 @@ async fn take_clients(mut reader: WireReader, telling: Option<Telling>, shared: 
                 break;
             }
         };
-        if let FromOld::Followed { app } = &received {
-            let asks = telling.as_ref().and_then(|telling| telling.asked.get(app));
+        if let FromOld::WantsMessages { app } = &received {
+            let asks = forwarding.as_ref().and_then(|forwarding| forwarding.asked.get(app));
             asks.iter().for_each(|asks| asks.notify_one());
         }
         let FromOld::Cable(passed) = received else { continue };

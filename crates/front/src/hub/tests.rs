@@ -868,20 +868,20 @@ fn a_web_socket_goes_on_at_its_position() {
 }
 
 /// Gives the old process the new one's next messages. Returns whether the new one had dropped some of them before.
-async fn follow(listener: &mut Listener, to: &Rc<Hub>) -> Result<bool, Unpublishable> {
+async fn forward(listener: &mut Listener, to: &Rc<Hub>) -> Result<bool, Unpublishable> {
     let fan_out = Rc::clone(&to.fan_out);
-    let following = async {
+    let forwarding = async {
         while !listener.has_all() {
-            for message in listener.take_for_old(1) {
+            for message in listener.take_to_forward(1) {
                 let text = serde_json::to_string(&message).unwrap();
-                to.follow(&serde_json::from_str(&text).unwrap()).await?;
+                to.publish_forwarded(&serde_json::from_str(&text).unwrap()).await?;
             }
         }
         Ok(listener.may_have_missed)
     };
     tokio::select! {
         () = fan_out.run() => unreachable!(),
-        followed = following => followed,
+        forwarded = forwarding => forwarded,
     }
 }
 
@@ -894,10 +894,10 @@ async fn clients_of_the_old_process_get_what_the_new_one_publishes() {
     inherit(&old, &new);
     let mut listener = new.listen_to_own().unwrap();
     publish(&new, "a", "one\ntwo").unwrap();
-    assert_eq!(follow(&mut listener, &old).await, Ok(false));
+    assert_eq!(forward(&mut listener, &old).await, Ok(false));
     assert_eq!(take(&mut client, 1), numbers(&[1, NEXT + 1, NEXT + 2]));
     new.publish(&Draft { stream: b"a", event: b"moved", data: b"" }).unwrap();
-    assert_eq!(follow(&mut listener, &old).await, Ok(false));
+    assert_eq!(forward(&mut listener, &old).await, Ok(false));
     assert_eq!(take(&mut client, 1), numbers(&[NEXT + 3]));
     // It goes to the new process, which has no message that it has not got.
     assert_eq!(take(&mut subscribe(&new, "a, b", Some(&id(NEXT + 3))), 1), numbers(&[]));
@@ -912,11 +912,11 @@ async fn a_new_process_that_drops_messages_first_says_so() {
     for _ in 0..=LIMITS.history {
         publish(&new, "a", "x").unwrap();
     }
-    assert_eq!(follow(&mut listener, &old).await, Ok(true));
+    assert_eq!(forward(&mut listener, &old).await, Ok(true));
 }
 
 #[tokio::test]
-async fn what_is_not_the_next_message_is_not_followed() {
+async fn what_is_not_the_next_message_is_not_published() {
     let old = hub_with(LIMITS, 2000);
     let passed = |stream: &[u8], number, length| PassedMessage {
         stream: stream.into(),
@@ -925,11 +925,15 @@ async fn what_is_not_the_next_message_is_not_followed() {
         ..PassedMessage::default()
     };
     publish(&old, "a", "x").unwrap();
-    assert_eq!(old.follow(&passed(b"a", 1, 1)).await, Err(Unpublishable::Closed));
-    assert_eq!(old.follow(&passed(b"a,b", NEXT, 1)).await, Err(Unpublishable::StreamName));
-    assert_eq!(old.follow(&passed(b"a", NEXT, 3000)).await, Err(Unpublishable::Full));
-    assert_eq!(old.follow(&passed(b"a", NEXT, 1001)).await, Ok(()), "the new process may take larger ones");
+    assert_eq!(old.publish_forwarded(&passed(b"a", 1, 1)).await, Err(Unpublishable::Closed));
+    assert_eq!(old.publish_forwarded(&passed(b"a,b", NEXT, 1)).await, Err(Unpublishable::StreamName));
+    assert_eq!(old.publish_forwarded(&passed(b"a", NEXT, 3000)).await, Err(Unpublishable::Full));
+    assert_eq!(
+        old.publish_forwarded(&passed(b"a", NEXT, 1001)).await,
+        Ok(()),
+        "the new process may take larger ones"
+    );
     assert_eq!(take(&mut subscribe(&old, "a", Some(&id(1))), 1), numbers(&[NEXT]));
     old.close();
-    assert_eq!(old.follow(&passed(b"a", NEXT + 1, 1)).await, Err(Unpublishable::Closed));
+    assert_eq!(old.publish_forwarded(&passed(b"a", NEXT + 1, 1)).await, Err(Unpublishable::Closed));
 }

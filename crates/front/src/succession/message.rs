@@ -35,13 +35,13 @@ pub(crate) enum FromOld {
     Stream { name: AnyBytes, lost: u64 },
     /// A message of the last stream, and when it was published, in milliseconds of CLOCK_MONOTONIC.
     Message { number: u64, at_ms: u64, event: String, data: String },
-    /// That was all of the hubs. `follows`: it takes the messages of the new process, once that accepts connections.
+    /// That was all of the hubs. `wants_messages`: it publishes what the new process forwards, once that accepts connections.
     HubsEnd {
         #[serde(default)]
-        follows: bool,
+        wants_messages: bool,
     },
-    /// It has published the last messages of this application, and takes more of them.
-    Followed { app: String },
+    /// It has published the last messages that were forwarded of this application.
+    WantsMessages { app: String },
     /// A client whose WebSocket is held. Its socket comes with it.
     Cable(Box<PassedCable>),
     #[serde(other)]
@@ -184,7 +184,7 @@ mod tests {
     fn types_of_newer_versions_are_ignored() {
         let read = |text| serde_json::from_str::<FromOld>(text).unwrap();
         assert_eq!(read(r#"{"type":"rumour","of":[1]}"#), FromOld::Unknown);
-        assert_eq!(read(r#"{"type":"hubs_end","more":1}"#), FromOld::HubsEnd { follows: false });
+        assert_eq!(read(r#"{"type":"hubs_end","more":1}"#), FromOld::HubsEnd { wants_messages: false });
         assert_eq!(serde_json::from_str::<FromNew>(r#"{"type":"rumour"}"#).unwrap(), FromNew::Unknown);
     }
 }

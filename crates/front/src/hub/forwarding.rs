@@ -20,8 +20,11 @@ impl Hub {
     /// Publishes a message of the new process here.
     ///
     /// # Errors
-    /// There is no room for it, or it is not a message that follows those which are known here.
-    pub(crate) async fn follow(self: &Rc<Self>, passed: &PassedMessage) -> Result<(), Unpublishable> {
+    /// There is no room for it, or its number is not behind those which are known here.
+    pub(crate) async fn publish_forwarded(
+        self: &Rc<Self>,
+        passed: &PassedMessage,
+    ) -> Result<(), Unpublishable> {
         self.room().await;
         let draft =
             Draft { stream: &passed.stream.0, event: passed.event.as_bytes(), data: passed.data.as_bytes() };
@@ -36,7 +39,7 @@ impl Hub {
 
 impl Listener {
     /// Takes the next messages, until they have `most` bytes.
-    pub(crate) fn take_for_old(&mut self, most: usize) -> Vec<PassedMessage> {
+    pub(crate) fn take_to_forward(&mut self, most: usize) -> Vec<PassedMessage> {
         let mut taken = Vec::new();
         self.take_messages(most, |stream, message| taken.push(passed(stream, message)));
         taken
