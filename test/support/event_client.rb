@@ -41,10 +41,10 @@ class EventClient
   def over? = @is_over
   def close = @socket.close
 
-  # Reads until the condition holds.
+  # Reads until the condition holds, which may ask this client.
   def read_until(what = "events", within: 15)
     Deadline.wait(what, within: within) do
-      return self if yield
+      return self if yield(self)
 
       raise EOFError, "the response has ended; events: #{events.last(5)}" if over?
 

@@ -46,7 +46,7 @@ class HeldResponsesTest < E2ETest
 
   def test_a_client_that_returns_gets_what_it_has_missed
     start("--hub-history", "5")
-    one = client
+    one = client.read_until("the id of what came before", &:last_id)
     one.close
     publish("%", "/publish?times=3")
     one.open.read_events(3)
