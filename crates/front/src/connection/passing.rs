@@ -88,7 +88,7 @@ impl Connection {
 /// # Errors
 /// It ends: its application is not served here, or there is no room for it.
 pub(crate) fn serve_passed(passed: &PassedCable, socket: OwnedFd, shared: &Rc<Shared>) -> io::Result<()> {
-    let app = shared.apps.borrow().iter().find(|app| app.settings().name == passed.app).map(Rc::clone);
+    let app = shared.apps.borrow().named(&passed.app);
     let app = app.filter(|app| !app.is_leaving()).ok_or(io::ErrorKind::NotFound)?;
     let stream = Stream::over(socket)?;
     let counted = Counted::new(Rc::clone(shared));

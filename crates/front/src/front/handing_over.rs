@@ -70,9 +70,9 @@ async fn take_forwarded(mut reader: WireReader, writer: &WireWriter, shared: &Rc
     let mut tasks = JoinSet::new();
     while let Ok(Some(received)) = reader.receive().await {
         let FromNew::Messages { app, messages } = received else { continue };
-        let found = shared.apps.borrow().iter().find(|state| state.settings().name == app).map(Rc::clone);
-        if let Some(state) = found {
-            tasks.spawn_local(publish_forwarded(state, messages, writer.clone(), Rc::clone(shared)));
+        let found = shared.apps.borrow().named(&app);
+        if let Some(found) = found {
+            tasks.spawn_local(publish_forwarded(found, messages, writer.clone(), Rc::clone(shared)));
         }
         while tasks.try_join_next().is_some() {} // those that have ended
     }

@@ -67,8 +67,7 @@ async fn inherit(socket: OwnedFd, shared: &Shared) -> io::Result<Option<Taken>> 
     for count in 1.. {
         match reader.receive().await? {
             Some(FromOld::Hub { app, forgotten, dropped, bus }) => {
-                let apps = shared.apps.borrow();
-                let app = apps.iter().find(|state| state.settings().name == app);
+                let app = shared.apps.borrow().named(&app);
                 hub = app.map(|app| app.hub.inherit(forgotten, dropped, &bus));
             }
             Some(FromOld::Stream { name, lost }) => {
@@ -106,6 +105,11 @@ impl Forwarding {
             tasks.spawn_local(forward(Rc::clone(app), writer.clone(), asks));
         }
         Forwarding { asked, _tasks: tasks }
+    }
+
+    /// The old process takes more messages of this application.
+    fn go_on(&self, app: &str) {
+        self.asked.get(app).iter().for_each(|asks| asks.notify_one());
     }
 }
 
@@ -146,11 +150,14 @@ async fn take_clients(mut reader: WireReader, forwarding: Option<Forwarding>, sh
                 break;
             }
         };
-        if let FromOld::WantsMessages { app } = &received {
-            let asks = forwarding.as_ref().and_then(|forwarding| forwarding.asked.get(app));
-            asks.iter().for_each(|asks| asks.notify_one());
-        }
-        let FromOld::Cable(passed) = received else { continue };
+        let passed = match received {
+            FromOld::Cable(passed) => passed,
+            FromOld::WantsMessages { app } => {
+                forwarding.iter().for_each(|forwarding| forwarding.go_on(&app));
+                continue;
+            }
+            _ => continue,
+        };
         let socket = reader.take_descriptor().ok_or(io::Error::from(io::ErrorKind::UnexpectedEof));
         match socket.and_then(|socket| serve_passed(&passed, socket, shared)) {
             Ok(()) => taken += 1,

@@ -34,6 +34,11 @@ impl Apps {
         self.all.iter().find(|app| app.id == id).map(Rc::clone)
     }
 
+    /// The application as another server process knows it: by its name.
+    pub(crate) fn named(&self, name: &str) -> Option<Rc<AppState>> {
+        self.all.iter().find(|app| app.settings().name == name).map(Rc::clone)
+    }
+
     /// Whose a request is for this host and path, and how many bytes at the beginning of its path are that
     /// application's prefix.
     pub(crate) fn route(&self, host: Option<&[u8]>, path: &[u8]) -> Option<(&Rc<AppState>, usize)> {
