@@ -102,7 +102,7 @@ impl Family {
         }
         match mark_of(child.pid) {
             Some(mark) => mark == self.mark,
-            None => !is_own_group(child.session),
+            None => has_memory(child.pid) && !is_own_group(child.session),
         }
     }
 
@@ -123,6 +123,11 @@ fn mark_of(pid: i32) -> Option<String> {
     let mut variables = environment.split(|byte| *byte == 0);
     let mark = variables.find_map(|variable| variable.strip_prefix(MARK.as_bytes())?.strip_prefix(b"="))?;
     Some(String::from_utf8_lossy(mark).into_owned())
+}
+
+/// Whether a process has memory. An ending process has none, and so no environment, whichever deployment it is of.
+fn has_memory(pid: i32) -> bool {
+    fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| !line.is_empty())
 }
 
 /// All processes. They are listed again until a list holds nothing new: a daemon may have passed itself on to a
@@ -166,5 +171,41 @@ pub(super) fn wait_for_end_of_any(pids: &[i32], time: Duration) -> Result<(), Fa
     match poll(&mut watched, Some(&time)) {
         Ok(_) | Err(Errno::INTR) => Ok(()),
         Err(error) => Err(Failure(format!("waiting for processes to end (poll): {error}"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{BufRead, BufReader};
+    use std::process::{Command, Stdio};
+
+    /// What daemonises leaves a dead process behind, in the session of the daemon. Beside another deployment, the
+    /// daemon was that one's, and ended with it.
+    #[test]
+    fn a_daemon_is_of_its_own_deployment_alone() {
+        adopt_orphans().expect("a subreaper");
+        let mut family = Family::new("mine".to_owned());
+        let command = Command::new("setsid")
+            .args(["sh", "-c", "sleep 60 >/dev/null & echo $!"])
+            .env(MARK, "mine")
+            .stdout(Stdio::piped())
+            .spawn();
+        let mut parent = command.expect("setsid");
+        let mut line = String::new();
+        let mut output = BufReader::new(parent.stdout.take().expect("its output"));
+        while output.read_line(&mut line).expect("its output") > 0 {}
+        let daemon: i32 = line.trim().parse().expect("a process id");
+        let pids = [parent.id() as i32, daemon];
+        let known = |family: &mut Family| -> Vec<i32> {
+            let members = family.members().into_iter().map(|member| member.pid);
+            members.filter(|pid| pids.contains(pid)).collect()
+        };
+        let of_another = known(&mut Family::new("another".to_owned()));
+        let of_its_own = known(&mut family);
+        kill_process(Pid::from_raw(daemon).expect("a process id"), Signal::KILL).expect("killed");
+        let _ = parent.wait(); // the family may have waited for it
+        assert_eq!(of_another, Vec::<i32>::new());
+        assert!(of_its_own.contains(&daemon), "{of_its_own:?}");
     }
 }
