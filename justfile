@@ -69,4 +69,4 @@ site:
 
 # Rewrite the generated documentation
 docs:
-    HIGHBALL_BLESS=1 cargo test --profile testing -p highball-config --test manual
+    HIGHBALL_BLESS=1 cargo test --quiet --profile testing -p highball-config --test manual -- --nocapture

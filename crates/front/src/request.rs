@@ -2,7 +2,7 @@
 //! [connection](crate::connection)'s.
 //!
 //! In reading order: [`transaction`] (what is known of a request), [`client`] (who sends it), [`routed`] (what its steps
-//! are given), [`pipeline`] (the list of the steps, each of which is a file of `steps`), [`flow`] (what a step decides).
+//! are given), [`steps`] (a file for each step, and their order), [`flow`] (what a step decides).
 //! Then [`record`] (its line in the access log, and its place in the figures), [`timing`] (how long things took), [`page`]
 //! (what a client gets beside the reason of a refusal), [`cached_answer`] (an answer of the cache while it is sent),
 //! [`without_client`] (answers that go on although their client has left), [`own_request`] (what the server itself asks an
@@ -13,7 +13,6 @@ pub(crate) mod client;
 mod flow;
 pub(crate) mod own_request;
 pub(crate) mod page;
-pub(crate) mod pipeline;
 pub(crate) mod record;
 mod routed;
 pub(crate) mod steps;

@@ -31,7 +31,7 @@ impl RequestCounts {
         let class = match status {
             CLIENT_LEFT => 5,
             100..=599 => usize::from(status / 100) - 1,
-            _ => 4,
+            _ => 4, // an application may answer with 600 and more, which clients treat as 5xx (RFC 9110 section 15)
         };
         self.0[method][class] += 1;
     }
@@ -42,6 +42,16 @@ impl RequestCounts {
         let all = rows
             .flat_map(|(method, row)| CLASSES.iter().zip(row).map(move |(class, n)| (*method, *class, *n)));
         all.filter(|(_, _, count)| *count > 0)
+    }
+
+    /// Number of all requests.
+    pub fn all(&self) -> u64 {
+        self.iter().map(|(_, _, count)| count).sum()
+    }
+
+    /// Number of requests that were answered with a status of 500 or more.
+    pub fn errors(&self) -> u64 {
+        self.iter().filter(|(_, class, _)| *class == "5xx").map(|(_, _, count)| count).sum()
     }
 }
 
@@ -259,6 +269,6 @@ mod tests {
         }
         let found: Vec<_> = counts.iter().collect();
         let expected = [("GET", "2xx", 1), ("GET", "left", 1), ("other", "2xx", 1), ("other", "5xx", 1)];
-        assert_eq!(found, expected);
+        assert_eq!((found.as_slice(), counts.all(), counts.errors()), (&expected[..], 4, 1));
     }
 }

@@ -8,7 +8,7 @@ use super::{ClientSide, Connection, End};
 use crate::message::refusal::Refusal;
 use crate::message::request_head::{Method, Version};
 use crate::protocol::{BytesRead, Unreadable};
-use crate::request::pipeline;
+use crate::request::steps;
 use crate::request::{Arrived, Decision};
 use crate::shared::Leaving;
 
@@ -169,7 +169,7 @@ impl Connection {
     /// The same for a request whose client is known by now.
     pub(super) fn route_again(&mut self, text: &[u8]) -> Decision {
         let Connection { request, client, stream, shared, protocol, .. } = self;
-        pipeline::route(request, Arrived { shared, stream, client, protocol, text })
+        steps::route(request, Arrived { shared, stream, client, protocol, text })
     }
 
     /// Refuses a request whose head could not be read: what stands in `head` is of the one before. No body follows if the

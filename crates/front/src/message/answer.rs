@@ -80,15 +80,27 @@ impl AnswerHead {
     }
 }
 
-/// A field that the front adds to an answer, unless the answer has it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AddedField {
-    /// Date.
-    Date,
-    /// X-Request-Id.
-    RequestId,
-    /// Strict-Transport-Security.
-    Hsts,
+macro_rules! added_fields {
+    ($($field:ident $name:literal),*) => {
+        /// A field that the front adds to an answer, unless the answer has it.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum AddedField {
+            $(
+                #[doc = concat!("The field `", $name, "`.")]
+                $field
+            ),*
+        }
+
+        impl Given {
+            const NAMES: &[(AddedField, &str)] = &[$((AddedField::$field, $name)),*];
+        }
+    };
+}
+
+added_fields! {
+    Date "date",
+    RequestId "x-request-id",
+    Hsts "strict-transport-security"
 }
 
 /// Which of these fields an answer has.
@@ -96,12 +108,6 @@ pub enum AddedField {
 pub struct Given(u8);
 
 impl Given {
-    const NAMES: [(AddedField, &'static [u8]); 3] = [
-        (AddedField::Date, b"date"),
-        (AddedField::RequestId, b"x-request-id"),
-        (AddedField::Hsts, b"strict-transport-security"),
-    ];
-
     /// Whether the answer has it.
     pub fn has(self, field: AddedField) -> bool {
         self.0 & (1 << field as u8) != 0
@@ -109,8 +115,8 @@ impl Given {
 
     fn note(&mut self, name: &[u8]) {
         for (field, known) in Given::NAMES {
-            if name.eq_ignore_ascii_case(known) {
-                self.0 |= 1 << field as u8;
+            if name.eq_ignore_ascii_case(known.as_bytes()) {
+                self.0 |= 1 << *field as u8;
             }
         }
     }

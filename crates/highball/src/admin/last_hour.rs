@@ -27,7 +27,7 @@ pub(super) struct Point {
     /// Requests answered a second.
     pub(super) requests: f32,
     /// Those with a status from 500 on.
-    pub(super) failed: f32,
+    pub(super) errors: f32,
     /// The times within which half and 95 % of the answers began: limits of buckets. NaN: there were none;
     /// infinite: longer than all limits.
     pub(super) p50_ms: f32,
@@ -43,7 +43,7 @@ pub(super) struct Point {
 struct Counters {
     at: Instant,
     answered: u64,
-    failed: u64,
+    errors: u64,
     times: Times,
 }
 
@@ -107,10 +107,9 @@ impl LastHour {
 
 impl Counters {
     fn of(at: Instant, app: &AppRequests) -> Counters {
-        let rows = || app.figures.requests.iter();
-        let failed = rows().filter(|(_, class, _)| *class == "5xx").map(|(_, _, count)| count).sum();
-        let answered = rows().map(|(_, _, count)| count).sum();
-        Counters { at, answered, failed, times: app.figures.first_byte_time.clone() }
+        let requests = &app.figures.requests;
+        let times = app.figures.first_byte_time.clone();
+        Counters { at, answered: requests.all(), errors: requests.errors(), times }
     }
 
     /// What happened since `earlier`; `None`: no time has passed.
@@ -124,7 +123,7 @@ impl Counters {
         };
         (seconds > 0.0).then(|| Point {
             requests: rate(self.answered, earlier.answered),
-            failed: rate(self.failed, earlier.failed),
+            errors: rate(self.errors, earlier.errors),
             p50_ms: ms(0.5),
             p95_ms: ms(0.95),
             queue: queue as u32,
@@ -177,7 +176,7 @@ mod tests {
         hour.with(AppId(1), |points, last| {
             assert_eq!(points.len(), POINTS);
             let last = last.unwrap();
-            assert_eq!((last.requests, last.failed, last.p95_ms), (10.0, 0.0, 10.0));
+            assert_eq!((last.requests, last.errors, last.p95_ms), (10.0, 0.0, 10.0));
             assert!(points.iter().all(|point| point.queue == 7 && point.requests == 10.0), "{points:?}");
         });
     }

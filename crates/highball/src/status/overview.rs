@@ -215,8 +215,8 @@ fn app_overview(
         kernel_limits: None, // the same
         hub: load.hub,
         queue: load.queue,
-        answered: load.figures.requests.iter().map(|(_, _, count)| count).sum(),
-        failed: load.figures.requests.iter().filter(|row| row.1 == "5xx").map(|row| row.2).sum(),
+        answered: load.figures.requests.all(),
+        errors: load.figures.requests.errors(),
         times: TimesOverview::of(&load.figures.first_byte_time),
         slow_requests: report.map_or_else(Vec::new, |report| report.slow_requests.clone()),
         requests: oldest,

@@ -139,7 +139,7 @@ pub(super) fn app_table(history: &History, now: &Overview) -> Table {
             format!("{busy}/{threads}"),
             app.queue.to_string(),
             number(history.rate(app, |app| app.answered)),
-            number(history.rate(app, |app| app.failed)),
+            number(history.rate(app, |app| app.errors)),
             quantile(0.5),
             quantile(0.95),
             mib((memory > 0).then_some(memory)),

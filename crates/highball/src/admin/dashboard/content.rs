@@ -264,9 +264,9 @@ impl Scene<'_> {
         for app in apps.iter().take(APPS) {
             let (rates, load) = (self.rates(app), Load::of(app));
             let id = app.id;
-            let [requests, failed, p50, p95] = [rates.requests(), rates.failed(), rates.p50(), rates.p95()];
+            let [requests, errors, p50, p95] = [rates.requests(), rates.errors(), rates.p50(), rates.p95()];
             let queue = app.queue.to_string();
-            let cells = [requests, failed, p50, p95, queue, load.busy(), load.workers(app), load.memory()];
+            let cells = [requests, errors, p50, p95, queue, load.busy(), load.workers(app), load.memory()];
             let _ = write!(
                 html,
                 "<tr data-key=\"row-{id}\"><th scope=\"row\"><a href=\"/apps/{id}\">{}</a></th><td><span class=\"badge {}\">{}</span></td>",
@@ -337,7 +337,7 @@ impl Scene<'_> {
     fn charts(&self, html: &mut String, app: &AppOverview) {
         let (rates, load) = (self.rates(app), Load::of(app));
         let of = |figure| self.points(app, figure);
-        let (requests, failed) = (of(|point| point.requests), of(|point| point.failed));
+        let (requests, errors) = (of(|point| point.requests), of(|point| point.errors));
         let (p50, p95) = (of(|point| point.p50_ms), of(|point| point.p95_ms));
         let (queue, memory) = (of(|point| point.queue as f32), of(|point| point.memory_mib as f32));
         let rate = |value: f32| number(Some(value.into()));
@@ -346,7 +346,7 @@ impl Scene<'_> {
         };
         let first = |values| [Series { class: "first", values }];
         chart("Requests a second", &[rates.requests()], rate, &first(&requests));
-        chart("Status 5xx a second", &[rates.failed()], rate, &[Series { class: "bad", values: &failed }]);
+        chart("Status 5xx a second", &[rates.errors()], rate, &[Series { class: "bad", values: &errors }]);
         let times = [Series { class: "first", values: &p50 }, Series { class: "second", values: &p95 }];
         let now = [format!("p50 {}", rates.p50()), format!("p95 {}", rates.p95())];
         chart("Time to the first byte", &now, |ms| at_most(ms.into()), &times);
@@ -446,16 +446,16 @@ impl Scene<'_> {
             let [p50, p95] = [0.5, 0.95].map(|share| self.history.quantile_ms(app, share));
             return Rates {
                 requests: Some(requests),
-                failed: self.history.rate(app, |app| app.failed),
+                errors: self.history.rate(app, |app| app.errors),
                 p50,
                 p95,
             };
         }
         self.last_hour.with(AppId(app.id), |_, last| {
             let of = |value: f32| Some(f64::from(value)).filter(|value| !value.is_nan());
-            last.map_or_else(Rates::default, |Point { requests, failed, p50_ms, p95_ms, .. }| Rates {
+            last.map_or_else(Rates::default, |Point { requests, errors, p50_ms, p95_ms, .. }| Rates {
                 requests: of(requests),
-                failed: of(failed),
+                errors: of(errors),
                 p50: of(p50_ms),
                 p95: of(p95_ms),
             })
@@ -567,7 +567,7 @@ fn order(html: &mut String, app: u32, action: &str, label: &str, question: &str)
 #[derive(Default)]
 struct Rates {
     requests: Option<f64>,
-    failed: Option<f64>,
+    errors: Option<f64>,
     p50: Option<f64>,
     p95: Option<f64>,
 }
@@ -577,8 +577,8 @@ impl Rates {
         number(self.requests)
     }
 
-    fn failed(&self) -> String {
-        number(self.failed)
+    fn errors(&self) -> String {
+        number(self.errors)
     }
 
     fn p50(&self) -> String {

@@ -54,8 +54,9 @@ pub(crate) struct AppOverview {
     pub(crate) queue: usize,
     /// Requests that were answered since the start.
     pub(crate) answered: u64,
-    /// Requests that were answered with a status from 500 on since the start.
-    pub(crate) failed: u64,
+    /// Requests that were answered with a status of 500 or more since the start.
+    #[serde(rename = "failed")]
+    pub(crate) errors: u64,
     /// Times to the first bytes of answers since the start. All are zero where requests are not measured.
     pub(crate) times: TimesOverview,
     /// The newest slow requests, oldest first.
