@@ -53,7 +53,7 @@ pub struct AnswerHead {
     /// The length that the client gets to know, in bytes. There may be one without a body, in the answer to HEAD.
     pub content_length: Option<u64>,
     /// Which of the fields are there that an answer otherwise gets.
-    pub has: Given,
+    pub has: AddedFields,
     /// Whether the application wants the connection to end after this answer.
     pub is_last: bool,
     /// Whether the application says that it changes protocols.
@@ -68,7 +68,7 @@ impl AnswerHead {
             field_bytes: 0,
             body: AnswerBody::None,
             content_length: None,
-            has: Given::default(),
+            has: AddedFields::default(),
             is_last: false,
             is_upgrade: false,
         }
@@ -91,7 +91,7 @@ macro_rules! added_fields {
             ),*
         }
 
-        impl Given {
+        impl AddedFields {
             const NAMES: &[(AddedField, &str)] = &[$((AddedField::$field, $name)),*];
         }
     };
@@ -105,16 +105,16 @@ added_fields! {
 
 /// Which of these fields an answer has.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Given(u8);
+pub struct AddedFields(u8);
 
-impl Given {
+impl AddedFields {
     /// Whether the answer has it.
     pub fn has(self, field: AddedField) -> bool {
         self.0 & (1 << field as u8) != 0
     }
 
     fn note(&mut self, name: &[u8]) {
-        for (field, known) in Given::NAMES {
+        for (field, known) in AddedFields::NAMES {
             if name.eq_ignore_ascii_case(known.as_bytes()) {
                 self.0 |= 1 << *field as u8;
             }
@@ -364,14 +364,14 @@ impl AnswerEvents {
 pub struct FieldLines<'a> {
     bytes: &'a mut Vec<u8>,
     begin: usize,
-    given: Given,
+    given: AddedFields,
 }
 
 impl<'a> FieldLines<'a> {
     /// Lines that are added to these bytes.
     pub(crate) fn at_end_of(bytes: &'a mut Vec<u8>) -> Self {
         let begin = bytes.len();
-        FieldLines { bytes, begin, given: Given::default() }
+        FieldLines { bytes, begin, given: AddedFields::default() }
     }
 
     /// What was written.
@@ -382,7 +382,7 @@ impl<'a> FieldLines<'a> {
     /// Forgets what was written.
     pub(crate) fn clear(&mut self) {
         self.bytes.truncate(self.begin);
-        self.given = Given::default();
+        self.given = AddedFields::default();
     }
 
     /// Adds a field. Name and value must be such as RFC 9110 section 5 allows.

@@ -192,11 +192,12 @@ impl RequestHead {
         key
     }
 
-    /// Takes the target and the Host field apart (RFC 9112 sections 3.2 and 3.3).
+    /// Checks a head whose fields are all there, and takes the target and the Host field apart (RFC 9112 sections 3.2 and
+    /// 3.3). What every protocol refuses is refused here.
     ///
     /// # Errors
     /// The refusal for the client.
-    pub(crate) fn set_target(
+    pub(crate) fn finish(
         &mut self,
         target: &[u8],
         host: Option<&[u8]>,

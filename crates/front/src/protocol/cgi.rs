@@ -261,7 +261,7 @@ impl<'a> Variables<'a> {
         Ok(text.part(|bytes| bytes.extend_from_slice(self.method)))
     }
 
-    /// The target. Which of its bytes are allowed is seen to by [`RequestHead::set_target`].
+    /// The target. Which of its bytes are allowed is seen to by [`RequestHead::finish`].
     fn write_target(&self, limits: &Limits, text: &mut Text) -> Result<Range<usize>, Refusal> {
         let target = text.part(|bytes| match self.request_uri {
             b"" => self.encode_target(bytes),
@@ -477,7 +477,7 @@ impl CgiHead {
                 return Err(Refusal::HostRepeated);
             }
         }
-        self.head.set_target(&bytes[target], host, bytes)?;
+        self.head.finish(&bytes[target], host, bytes)?;
         self.read_facts(variables);
         Ok(())
     }

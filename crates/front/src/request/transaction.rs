@@ -157,7 +157,7 @@ impl Transaction {
         // By name, so that no field is forgotten.
         let Transaction {
             head: _,      // the protocol writes it
-            exchange: _,  // the generation in it is the connection's
+            exchange: _,  // its generation is the connection's, and `record` has taken its moments
             answer: _,    // all of it was sent
             served_by: _, // the connection's
             phase,

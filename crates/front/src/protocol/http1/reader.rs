@@ -106,7 +106,7 @@ fn read(whole: &[u8], begin: usize, head: &mut RequestHead) -> Result<(), Refusa
         let key = head.add_field(header.name.as_bytes(), header.value, whole);
         gathered.note(key, header.value)?;
     }
-    head.set_target(target.as_bytes(), gathered.host, whole)?;
+    head.finish(target.as_bytes(), gathered.host, whole)?;
     if gathered.host.is_none() && head.version == Version::Http11 {
         return Err(Refusal::HostMissing);
     }

@@ -76,7 +76,7 @@ pub(super) fn read(
         let (name, value) = (next(name.len()), next(value.len()));
         head.add_field(name, value, &text);
     }
-    head.set_target(target, Some(host), &text)?;
+    head.finish(target, Some(host), &text)?;
     head.version = Version::Http2;
     // What follows the request for a WebSocket is not a body.
     head.framing = framing(request, has_body && !is_for_web_socket)?;
