@@ -28,6 +28,12 @@ module Highball
         end
       end
 
+      # Notes the address at the server that has taken over: when the old one has ended, processes of other users than
+      # the server's find it nowhere else.
+      def moved(address)
+        ENV[VARIABLE] = address if ENV.key?(VARIABLE)
+      end
+
       # Returns the folder of this application.
       def folder
         root = ::Rails.root if defined?(::Rails) && ::Rails.respond_to?(:root)

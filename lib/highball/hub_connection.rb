@@ -10,6 +10,9 @@ module Highball
   # A connection of this process to the hub of its application. crates/front/src/publishers.rs describes the protocol.
   # Methods wait until `ends_at` of the monotonic clock, or without limit if it is nil.
   class HubConnection
+    # The code of a reply that another server takes the order, at the address in its text.
+    ELSEWHERE = 2
+
     class << self
       def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
 
@@ -25,15 +28,18 @@ module Highball
     end
 
     def initialize(address, ends_at)
-      name, credentials = address.split("/", 2)
-      @socket = UNIXSocket.new("\0#{name}")
-      write([credentials.bytesize].pack("L<") + credentials, ends_at)
+      connect(address, ends_at)
     end
 
-    # Sends an order, and returns the reply: its code and its text.
+    # Sends an order, also to the server that has taken over. Returns the reply: its code and its text.
     def order(kind, texts, ends_at)
-      write([kind, *texts.map(&:bytesize)].pack("CL<3") + texts.join, ends_at)
-      reply(ends_at)
+      code, text = nil
+      loop do
+        write([kind, *texts.map(&:bytesize)].pack("CL<3") + texts.join, ends_at)
+        code, text = reply(ends_at)
+        break unless code == ELSEWHERE && follow(text, ends_at)
+      end
+      [code, text]
     end
 
     # Waits for a reply, and returns it: its code and its text.
@@ -61,6 +67,25 @@ module Highball
     end
 
     private
+
+    def connect(address, ends_at)
+      name, credentials = address.split("/", 2)
+      @socket = UNIXSocket.new("\0#{name}")
+      write([credentials.bytesize].pack("L<") + credentials, ends_at)
+    end
+
+    # Connects to the server that has taken over. Returns whether that is possible.
+    def follow(address, ends_at)
+      return false if address.empty? || self.class.now >= ends_at
+
+      replaced = @socket
+      connect(address, ends_at)
+      replaced.close
+      HubAddress.moved(address)
+      true
+    rescue Errno::ECONNREFUSED
+      false # that server has ended
+    end
 
     def write(bytes, ends_at)
       written = 0

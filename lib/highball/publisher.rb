@@ -12,9 +12,8 @@ module Highball
     # Longest text, in bytes.
     TEXT_BYTES = (1 << 32) - 1
 
-    # The order to publish, and the reply of a server that another one has replaced.
+    # The order to publish.
     PUBLISH = 0
-    ELSEWHERE = 2
 
     attr_reader :pid
 
@@ -31,8 +30,8 @@ module Highball
 
       ends_at = HubConnection.now + TIME
       code, text = exchange(texts, ends_at)
-      # (The other connections may still be to the server that has been replaced, and so may a new one for a moment.)
-      code, text = exchange(texts, ends_at) while code == ELSEWHERE && HubConnection.now < ends_at
+      # (The new server may have ended meanwhile; or the other connections are to an old one, as may be a new one.)
+      code, text = exchange(texts, ends_at) while code == HubConnection::ELSEWHERE && HubConnection.now < ends_at
       raise PublishError, "the message was not published: #{text}" unless code.zero?
 
       text
@@ -48,7 +47,7 @@ module Highball
     def exchange(texts, ends_at)
       connection = idle || HubConnection.open(ends_at)
       reply = connection.order(PUBLISH, texts, ends_at)
-      reply.first == ELSEWHERE ? connection.close : keep(connection)
+      reply.first == HubConnection::ELSEWHERE ? connection.close : keep(connection)
       reply
     ensure
       connection&.close unless reply # its next bytes may be the rest of a reply

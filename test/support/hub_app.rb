@@ -7,7 +7,8 @@ require_relative "highball_server"
 # /events:: an event stream with the streams in the parameter `of`, or one with a name of `of_bytes`, after the body
 #           in `body`
 # /publish:: publishes the request's body to the stream `to`, `times` times, with its number in the
-#             place of `%`; or to one with a name of `to_bytes`
+#             place of `%`; or to one with a name of `to_bytes`. With `when`, it makes `when`.begun, and waits for that
+#             file
 # /flood:: publishes for ever, in a thread
 # /child:: publishes from a child process
 # /address:: where its processes publish
@@ -18,6 +19,10 @@ module HubApp
     TEXT = { "content-type" => "text/plain" }
 
     def publish(query, data)
+      if query["when"]
+        File.write("#{query["when"]}.begun", "")
+        sleep 0.01 until File.exist?(query["when"])
+      end
       ids = Array.new(query.fetch("times", 1).to_i) do |number|
         to = query["to_bytes"] ? "x" * query["to_bytes"].to_i : query.fetch("to", "ticks")
         Highball.publish(to, data.sub("%", number.to_s), event: query["event"])

@@ -15,6 +15,7 @@ use highball_link::{AppCommand, FrontCommand, FrontEvent, HubSequence};
 use highball_trace::SpanQueue;
 use rustix::io::Errno;
 use tokio::sync::mpsc::{Receiver, UnboundedSender};
+use tokio::sync::Notify;
 use tokio::task::spawn_local;
 
 use crate::canary;
@@ -79,11 +80,14 @@ pub fn run(
         for listener in listeners {
             spawn_local(accept_all(listener.open()?, Rc::clone(&shared)));
         }
-        spawn_local(publishers.accept_all(Rc::clone(&shared))?);
+        let ends = Rc::new(Notify::new());
+        let publishers = spawn_local(publishers.accept_all(Rc::clone(&shared), Rc::clone(&ends))?);
         spawn_local(Rc::clone(&shared.fan_out).run());
         spawn_local(tick(Rc::clone(&shared)));
         obey(commands, &shared, predecessor).await;
         let unanswered = shared.unanswered();
+        ends.notify_one();
+        let _ = publishers.await; // an error: it has panicked
         shared.finish_logs().await;
         Ok(unanswered)
     })?

@@ -10,11 +10,11 @@
 //! | process | to publish: u8 0, u32 lengths of stream, event and data, then these |
 //! | process | to listen: u8 1, u32 lengths of a prefix of names and of the id of its last message, 0, then these |
 //! | process | to bring in what other machines publish: u8 2, three u32 0; when it is done, messages as above, with the place on the bus as the event; without stream and data, the place alone |
-//! | front | u8 code (0: done, 1: refused, 2: another server takes it, 3: another process does it, and this one is next), u16 length, text: the id of the message, the id before the first message to come, the place on the bus up to which messages were brought in, or the reason |
+//! | front | u8 code (0: done, 1: refused, 2: another server takes it, at the address in the text, 3: another process does it, and this one is next), u16 length, text: the id of the message, the id before the first message to come, the place on the bus up to which messages were brought in, or the reason |
 //! | front | to a process that listens, for each message: u32 lengths of stream and text, then these; the text is an event's |
 //!
 //! Once another server accepts connections, this one takes no messages any more: it says so on each connection, in the place of the next
-//! reply, and closes it. Processes find the other server by its control socket.
+//! reply, with the address of the application's hub there, and closes it. It does so until it ends.
 //!
 //! A process waits for the reply while its application is too far ahead of the subscribers.
 
@@ -37,7 +37,8 @@ use rustix::process::geteuid;
 use rustix::rand::{getrandom, GetRandomFlags};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{UnixListener, UnixStream};
-use tokio::task::spawn_local;
+use tokio::sync::Notify;
+use tokio::task::{spawn_local, JoinHandle};
 use tokio::time::{sleep, timeout};
 
 use crate::budget::{Account, Permit};
@@ -75,6 +76,9 @@ const CREDENTIALS_TIME: Duration = Duration::from_secs(2);
 const MESSAGE_TIME: Duration = Duration::from_secs(10);
 /// Time for a process to take the reply.
 const REPLY_TIME: Duration = Duration::from_secs(10);
+
+/// Time for the last replies, when the front ends.
+const LAST_TIME: Duration = Duration::from_secs(1);
 
 /// Pause after a connection could not be accepted.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -114,26 +118,30 @@ impl PublishersSocket {
         &self.address
     }
 
-    /// Accepts and serves connections until another server takes over.
+    /// Accepts and serves connections until the front `ends`.
     ///
     /// # Errors
     /// The event loop has no room for the socket.
-    pub(crate) fn accept_all(self, shared: Rc<Shared>) -> io::Result<impl Future<Output = ()>> {
+    pub(crate) fn accept_all(
+        self,
+        shared: Rc<Shared>,
+        ends: Rc<Notify>,
+    ) -> io::Result<impl Future<Output = ()>> {
         let listener = UnixListener::from_std(self.listener)?;
-        Ok(accept_all(listener, shared))
+        Ok(accept_all(listener, shared, ends))
     }
 }
 
-async fn accept_all(listener: UnixListener, shared: Rc<Shared>) {
+async fn accept_all(listener: UnixListener, shared: Rc<Shared>, ends: Rc<Notify>) {
     let places: Rc<Places> = Rc::default();
     let logged = Seldom::new();
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted.map(|(stream, _)| stream),
-            () = shared.handed_over() => break,
+            () = ends.notified() => break,
         };
         match accepted.and_then(|stream| Ok((stream.peer_cred()?.uid(), stream))) {
-            Ok((user, stream)) => begin(stream, user, &places, &shared),
+            Ok((user, stream)) => drop(begin(stream, user, &places, &shared)),
             Err(error) => {
                 if logged.is_due(LOG_MS) {
                     tracing::error!(
@@ -145,30 +153,38 @@ async fn accept_all(listener: UnixListener, shared: Rc<Shared>) {
             }
         }
     }
-    if let Err(error) = accept_last(listener, &places, &shared) {
-        tracing::debug!(%error, "processes that were about to connect may not learn that another server takes their messages");
+    if shared.leaving() == Leaving::HandedOver {
+        if let Err(error) = accept_last(listener, &places, &shared).await {
+            tracing::debug!(%error, "processes that were about to connect may not learn that another server takes their messages");
+        }
     }
 }
 
 /// Ends the socket. Processes that have connected, and were not accepted yet, learn that another server takes their messages.
-fn accept_last(listener: UnixListener, places: &Rc<Places>, shared: &Rc<Shared>) -> io::Result<()> {
+async fn accept_last(listener: UnixListener, places: &Rc<Places>, shared: &Rc<Shared>) -> io::Result<()> {
     let listener = listener.into_std()?;
     // Now the kernel refuses connections. Without this, one could come between the last that is accepted and the end.
     shutdown(&listener, Shutdown::Read)?;
+    let mut last = Vec::new();
     while let Ok((stream, _)) = listener.accept() {
         stream.set_nonblocking(true)?;
         let stream = UnixStream::from_std(stream)?;
         let user = stream.peer_cred()?.uid();
-        begin(stream, user, places, shared);
+        last.extend(begin(stream, user, places, shared));
     }
+    let replies = async {
+        for served in last {
+            let _ = served.await; // an error: the loop ends
+        }
+    };
+    let _ = timeout(LAST_TIME, replies).await; // the others find the server by its control socket
     Ok(())
 }
 
 /// Begins to serve a process of this user, if it may connect.
-fn begin(stream: UnixStream, user: u32, places: &Rc<Places>, shared: &Rc<Shared>) {
-    if let Some(place) = Places::take(places, user).filter(|_| is_known(user, shared)) {
-        spawn_local(serve(stream, place, Rc::clone(shared)));
-    }
+fn begin(stream: UnixStream, user: u32, places: &Rc<Places>, shared: &Rc<Shared>) -> Option<JoinHandle<()>> {
+    let place = Places::take(places, user).filter(|_| is_known(user, shared))?;
+    Some(spawn_local(serve(stream, place, Rc::clone(shared))))
 }
 
 /// Returns whether processes of this user may connect.
@@ -272,11 +288,15 @@ async fn orders(stream: &mut UnixStream, app: &AppState, shared: &Shared, brings
             _ = stream.readable() => {}
             () = shared.handed_over() => {
                 // An order that comes now was not read: this is its reply.
-                let _ = reply(stream, ELSEWHERE, "").await;
+                let _ = reply(stream, ELSEWHERE, &elsewhere(app, shared)).await;
                 return None;
             }
         }
         let kind = stream.read_u8().await.ok()?;
+        if shared.leaving() == Leaving::HandedOver {
+            let _ = reply(stream, ELSEWHERE, &elsewhere(app, shared)).await; // as above
+            return None;
+        }
         if kind != PUBLISH {
             return Some(kind);
         }
@@ -284,12 +304,17 @@ async fn orders(stream: &mut UnixStream, app: &AppState, shared: &Shared, brings
             Ok(id) => (DONE, id, true),
             Err(Refused::This(why)) => (REFUSED, why, true),
             Err(Refused::All(why)) => (REFUSED, why, false),
-            Err(Refused::Elsewhere) => (ELSEWHERE, String::new(), false),
+            Err(Refused::Elsewhere) => (ELSEWHERE, elsewhere(app, shared), false),
         };
         if reply(stream, code, &text).await.is_err() || !goes_on {
             return None;
         }
     }
+}
+
+/// Returns the address of the application's hub in the process that has taken over; empty: it is not known.
+fn elsewhere(app: &AppState, shared: &Shared) -> String {
+    shared.hubs_elsewhere.borrow().get(&app.settings().name).cloned().unwrap_or_default()
 }
 
 /// Serves a process that receives messages.

@@ -1,6 +1,7 @@
 //! What all tasks of the front share. One thread, hence `Rc` and cells; no borrow is held across an await.
 
 use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -98,6 +99,8 @@ pub(crate) struct Shared {
     compression: Room,
     /// How processes of applications show whose messages they publish.
     pub(crate) hub_address: Arc<HubAddress>,
+    /// The addresses of applications' hubs in the process that takes over, by their names.
+    pub(crate) hubs_elsewhere: RefCell<HashMap<String, String>>,
     /// How this process numbers messages.
     hub_sequence: HubSequence,
     /// The process that takes over, in a hot restart.
@@ -192,6 +195,7 @@ impl Shared {
             compression: Room::new(limits.buffer_bytes, Rc::clone(&loop_share)),
             hub_sequence,
             new_process: RefCell::default(),
+            hubs_elsewhere: RefCell::default(),
             hub_address,
             fan_out: Rc::default(),
             date: DateCache::new(),

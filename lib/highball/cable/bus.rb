@@ -167,7 +167,7 @@ module Highball
         stream = message.channel ? @name_of_stream.call(message.channel) : ""
         code, why = hub.order(Publisher::PUBLISH, [stream, message.place, message.text.to_s].map(&:b),
                               HubConnection.now + TIME)
-        raise PublishError, "another server has taken over" if code == Publisher::ELSEWHERE
+        raise PublishError, "another server has taken over" if code == HubConnection::ELSEWHERE
 
         @log.error(:broadcast_dropped, why: why) unless code.zero?
       end

@@ -29,6 +29,21 @@ class TenantHubTest < TenantsTestCase
     @clients.each { |user, client| assert_equal ["of #{user}"], client.read_events(1).data }
   end
 
+  # The process of another user does not find the new server; the old one says where it is.
+  def test_an_old_worker_publishes_after_a_hot_restart
+    go = File.join(@place, "victim", "go")
+    headers = { "Host" => HOSTS[VICTIM] }
+    answers = Thread.new { @server.request("POST", "/publish?times=2&when=#{go}", headers, "%") }
+    Deadline.wait("the request to begin") { File.exist?("#{go}.begun") }
+    highball("upgrade", *@server.which, env: server_env, within: 60)
+    client = EventClient.new(@server).open(headers)
+    File.write(go, "")
+    assert_match(/\A\h{16}-\d+\z/, answers.value.body)
+    assert_equal %w[0 1], client.read_events(2).data
+  ensure
+    client&.close
+  end
+
   def test_a_key_is_of_no_use_to_other_users
     name, key = ask_victim(@server, "/address").body.split("/", 2)
     own = ask_attacker(@server, "/address").body.split("/", 2).last

@@ -45,7 +45,10 @@ async fn serve(socket: OwnedFd, shared: &Rc<Shared>) -> io::Result<()> {
         sleep(ASKING_TIME).await;
     };
     tokio::select! {
-        asked = reader.receive() => if !matches!(asked?, Some(FromNew::Hubs)) { return Ok(()) },
+        asked = reader.receive() => match asked? {
+            Some(FromNew::Hubs { addresses }) => drop(shared.hubs_elsewhere.replace(addresses)),
+            _ => return Ok(()),
+        },
         () = is_late => return Ok(()),
     }
     if !shared.is_draining() {

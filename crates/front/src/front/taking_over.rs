@@ -59,7 +59,9 @@ struct Taken {
 async fn inherit(socket: OwnedFd, shared: &Shared) -> io::Result<Option<Taken>> {
     let (mut reader, writer) = wire_over(socket)?;
     let mut asked = Vec::new();
-    encode(&FromNew::Hubs, &mut asked)?;
+    let address = |app: &Rc<AppState>| (app.settings().name.clone(), shared.hub_address.of(app.id));
+    let addresses = shared.apps.borrow().iter().map(address).collect();
+    encode(&FromNew::Hubs { addresses }, &mut asked)?;
     if writer.send(&asked, None).await.is_err() {
         return Ok(None);
     }

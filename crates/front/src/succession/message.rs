@@ -1,6 +1,7 @@
 //! The messages between two fronts, as JSON. The processes may be of different versions: a newer one only adds fields that the other
 //! can do without, and ignores types that it does not know.
 
+use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 
 use serde::{Deserialize, Serialize};
@@ -10,8 +11,11 @@ use tokio::sync::{mpsc, oneshot};
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(crate) enum FromNew {
-    /// It takes the hubs now, and then clients.
-    Hubs,
+    /// It takes the hubs now, and then clients. `addresses`: of its hub, for each application by name.
+    Hubs {
+        #[serde(default)]
+        addresses: HashMap<String, String>,
+    },
     /// Messages that the application with this name has published, for clients that are still connected to the old process.
     Messages { app: String, messages: Vec<PassedMessage> },
     #[serde(other)]

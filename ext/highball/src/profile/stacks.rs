@@ -7,7 +7,9 @@
 
 use std::sync::OnceLock;
 
-use magnus::rb_sys::{AsRawValue, FromRawValue};
+#[cfg(not(ruby_gte_3_3))]
+use magnus::rb_sys::AsRawValue;
+use magnus::rb_sys::FromRawValue;
 use magnus::typed_data::DataTypeFunctions;
 use magnus::{gc, prelude::*, Error, RModule, RString, Ruby, TypedData, Value};
 use rb_sys::VALUE;
