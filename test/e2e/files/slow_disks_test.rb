@@ -132,7 +132,7 @@ class SlowDisksTest < ManyAppsTestCase
 
   # Its reader has stopped: lines are dropped, and counted.
   def test_an_access_log_whose_reader_has_stopped
-    pipe = File.join(OwnProcesses.let_use(folder_with), "pipe")
+    pipe = File.join(folder_with, "pipe")
     File.mkfifo(pipe, 0o666)
     reader = File.open(pipe, File::RDONLY | File::NONBLOCK)
     server = serve_with("bad" => "access_log = '#{pipe}'", "good" => "")
@@ -187,8 +187,8 @@ class SlowDisksTest < ManyAppsTestCase
   # An access log and spool files on a full disk: requests are answered, and lines are written again when there is room.
   def test_a_full_disk
     with_tiny_disk do |disk|
-      OwnProcesses.let_use(disk)
-      server = serve_with({ "bad" => "access_log = '#{disk}/access.log'", "good" => "" }, "spool_dir = '#{disk}'")
+      spool = OwnProcesses.let_use("#{disk}/spool".tap { |folder| Dir.mkdir(folder) })
+      server = serve_with({ "bad" => "access_log = '#{disk}/access.log'", "good" => "" }, "spool_dir = '#{spool}'")
       File.write("#{disk}/full", "x" * (128 << 10)) rescue Errno::ENOSPC # rubocop:disable Style/RescueModifier
       long = "/?#{'x' * 6000}"
       wait_for("the report", within: 60) do

@@ -17,6 +17,7 @@ class StreamsInOperationsTest < UpgradeTestCase
         lines = Enumerator.new do |yielder|
           count.to_i.times do |number|
             sleep 0.15 if number.positive?
+            sleep 0.1 until number < 10 || File.exist?("go") || count == "100000"
             yielder << "line #{number}\n"
           end
         end
@@ -69,6 +70,7 @@ class StreamsInOperationsTest < UpgradeTestCase
   def test_a_killed_worker
     streams = open_streams(40)
     load = KeepAliveLoad.during(@server, questions: REPEATABLE) do |clients|
+      let_end
       killed = @server.status["workers"].max_by { |worker| worker["streams"] }
       HighballServer.kill(killed["pid"])
       complete, cut_off = streams.map(&:whole).partition(&:last)
@@ -82,6 +84,7 @@ class StreamsInOperationsTest < UpgradeTestCase
 
   def test_the_end_of_the_server
     short, long = [20, 100_000].map { |count| open_streams(count, STREAMS / 2) }
+    let_end
     @server.signal("TERM")
     assert_ends(short, long)
     wait_for("the server to end") { !@server.running? }
@@ -97,6 +100,7 @@ class StreamsInOperationsTest < UpgradeTestCase
 
   def operate(short, long, **options)
     load = KeepAliveLoad.during(@server, **options) do |clients|
+      let_end
       yield
       clients.more(2)
       assert_ends(short, long)
@@ -105,7 +109,11 @@ class StreamsInOperationsTest < UpgradeTestCase
     wait_for("no stream to be left") { streaming.zero? }
   end
 
-  # Streams of this number of lines that have left their places. With 20 lines they end within the drain timeout.
+  # Lets streams send what follows their tenth line. The long ones do not wait for that.
+  def let_end = File.write(File.join(@folder, "go"), "")
+
+  # Streams of this number of lines that have left their places. With 20 lines they end within the drain timeout, which
+  # begins after `let_end`.
   def open_streams(lines, number = STREAMS)
     before = streaming
     streams = Array.new(number) { |at| OpenStream.of(@server, "/stream?#{lines},#{at.even? ? 'call' : 'each'}") }
