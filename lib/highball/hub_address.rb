@@ -2,6 +2,7 @@
 
 require "json"
 require "socket"
+require_relative "hub_files"
 
 module Highball
   # Finds the hub of this application. Workers, and processes that they start, have its address in their environment.
@@ -20,6 +21,7 @@ module Highball
         Enumerator.new do |addresses|
           own = ENV.fetch(VARIABLE, nil)
           addresses << own if own
+          in_files.each { |address| addresses << address } unless ENV.key?(CONTROL)
           tried = []
           until (untried = control_sockets - tried).empty?
             tried += untried
@@ -40,7 +42,30 @@ module Highball
         (root || Dir.pwd).to_s
       end
 
+      # Returns the folders that only this user may enter, if they are there.
+      def private_places
+        user = Process.euid
+        runtime = "/run/user/#{user}"
+        [*(File.join(runtime, "highball") if File.directory?(runtime)), "/dev/shm/highball-#{user}",
+         "/tmp/highball-#{user}"]
+      end
+
+      # The owner of the folder decides what is answered there.
+      def private?(path)
+        found = File.lstat(path)
+        found.directory? && found.owned? && found.mode.nobits?(0o077)
+      rescue SystemCallError
+        false
+      end
+
       private
+
+      # Returns the addresses of this application that its workers have written.
+      def in_files
+        own = File.realpath(folder)
+        found = HubFiles.read(private_places.select { |path| private?(path) })
+        found.filter_map { |app, address| address if same?(app, own) }
+      end
 
       # Returns when each was made, and its path. The newest server comes first.
       def control_sockets
@@ -65,14 +90,6 @@ module Highball
 
         runtime = [ENV.fetch("XDG_RUNTIME_DIR", nil), "/run/user/#{user}"].compact.reject(&:empty?).uniq
         [*runtime.map { |path| File.join(path, "highball") }, *Dir["/run/*/highball"], "/tmp/highball-#{user}", shared]
-      end
-
-      # The owner of the folder decides what is answered there.
-      def private?(path)
-        found = File.lstat(path)
-        found.directory? && found.owned? && found.mode.nobits?(0o077)
-      rescue SystemCallError
-        false
       end
 
       # Returns the address for this application, if the server at this control socket serves it.

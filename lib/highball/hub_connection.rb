@@ -23,7 +23,7 @@ module Highball
         rescue Errno::ECONNREFUSED
           next # that server has ended
         end
-        raise PublishError, "no Highball of this user serves #{HubAddress.folder}: start it, or publish as its user"
+        raise PublishError, "no Highball serves #{HubAddress.folder} as this user: start it, or publish as its user"
       end
     end
 

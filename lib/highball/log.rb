@@ -22,6 +22,7 @@ module Highball
       fiber_computes: "a request on a fiber computes, or waits in a way that keeps the worker's other fibers waiting",
       fibers_ended: "the fibers' thread has ended: its requests are cut off",
       fibers_unsafe: "this does not go well with fibers",
+      hub_file_not_written: "consoles, jobs and scripts of this user cannot publish messages",
       pool_too_small: "the worker gets no more threads: a pool has no connections for them",
       pool_unreadable: "the worker gets no more threads: a pool cannot be looked at",
       slow_requests_not_sampled: "slow requests are not sampled any more",

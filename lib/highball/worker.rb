@@ -11,6 +11,7 @@ require_relative "freed_memory"
 require_relative "heap"
 require_relative "hijack"
 require_relative "holdings"
+require_relative "hub_address"
 require_relative "oom_score"
 require_relative "own_memory"
 require_relative "profile"
@@ -33,6 +34,7 @@ module Highball
       @slow_request_ms = message[:slow_request_ms]
       @sendfile = message[:sendfile]
       ENV["HIGHBALL_HUB"] = message[:hub] # for Highball.publish, also in processes that the application starts
+      @writes_hub_file = message[:hub] && message[:hub_file]
       *@ring_descriptors, control = descriptors
       @control = ControlSocket.new(control)
       @app = app
@@ -49,6 +51,7 @@ module Highball
       Checkpoint.pass("worker.born")
       introduce
       Checkpoint.pass("worker.introduced")
+      write_hub_file if @writes_hub_file
       order = serve(set_up)
       return become_mold if order == :promote && can_be_forked_from?
 
@@ -58,6 +61,14 @@ module Highball
     end
 
     private
+
+    # Consoles, jobs and scripts of this user find the hub there.
+    def write_hub_file
+      HubFiles.write(ENV.fetch("HIGHBALL_HUB"), ENV.fetch("PWD", Dir.pwd))
+    rescue StandardError => e
+      log = Log.new(format: @log_format, worker: @number)
+      log.error(:hub_file_not_written, why: e.message)
+    end
 
     def introduce
       pidfd = IO.for_fd(Native.pidfd)

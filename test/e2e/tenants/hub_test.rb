@@ -44,6 +44,31 @@ class TenantHubTest < TenantsTestCase
     client&.close
   end
 
+  # Which Highball has not started: a console, a job, a script.
+  def test_other_processes_of_the_user_publish
+    publish = "print Highball.publish('ticks', 'from a script') rescue print $!.message"
+    victim = File.join(@place, "victim")
+    assert_match(/\A\h{16}-\d+\z/, script_of(VICTIM, publish, victim))
+    assert_equal ["from a script"], @clients[VICTIM].read_events(1).data
+    highball("upgrade", *@server.which, env: server_env, within: 60)
+    assert_match(/\A\h{16}-\d+\z/, script_of(VICTIM, publish, victim))
+    assert_includes script_of(ATTACKER, publish, victim), "no Highball serves"
+  end
+
+  # A neighbor makes the folders first where the address would be.
+  def test_folders_of_a_neighbor_are_not_used
+    uid = Etc.getpwnam(VICTIM).uid
+    places = %w[/dev/shm /tmp].map { |folder| "#{folder}/highball-#{uid}" }
+    FileUtils.rm_rf(places)
+    as_attacker { places.each { |path| Dir.mkdir(path, 0o777) } }
+    server = serve_tenants(entries: { VICTIM => "name = 'neighbor'\n" })
+    wait_for("a warning") { server.log.match?(/cannot publish messages.*no folder of user #{uid} alone/m) }
+    places.each { |path| assert_empty Dir.children(path) }
+    assert_victim_serves(server)
+  ensure
+    FileUtils.rm_rf(places)
+  end
+
   def test_a_key_is_of_no_use_to_other_users
     name, key = ask_victim(@server, "/address").body.split("/", 2)
     own = ask_attacker(@server, "/address").body.split("/", 2).last
@@ -58,6 +83,18 @@ class TenantHubTest < TenantsTestCase
   end
 
   private
+
+  # The output of this code, run by a user in this folder, or in the folder around it where the user may not enter.
+  def script_of(user, code, folder)
+    output, input = IO.pipe
+    as_user(user) do
+      Dir.chdir(folder) rescue Dir.chdir(File.dirname(folder)) # rubocop:disable Style/RescueModifier
+      environment = { "HIGHBALL_CONTROL" => nil, "HIGHBALL_HUB" => nil, "XDG_RUNTIME_DIR" => nil }
+      system(environment, RbConfig.ruby, "-I", lib, "-r", "highball", "-e", code, out: input, exception: true)
+    end
+    input.close
+    output.read
+  end
 
   # What a process gets for a message with this key.
   def publish(name, key)

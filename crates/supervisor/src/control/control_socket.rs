@@ -118,6 +118,7 @@ mod tests {
             fibers: false,
             fiber_scheduler: None,
             hub: None,
+            hub_file: false,
             may_refork: false,
         };
         ours.send(&order, &[reader.as_fd(), reader.as_fd()]).unwrap();

@@ -39,6 +39,8 @@ pub(crate) enum ToMold<'a> {
         fiber_scheduler: Option<&'a str>,
         /// Where the worker publishes messages.
         hub: Option<&'a str>,
+        /// Whether the worker writes that into a file: other processes of its user cannot ask a server of another user.
+        hub_file: bool,
         /// Whether Highball may refork automatically: the worker then remembers what it begins with.
         may_refork: bool,
     },
@@ -235,11 +237,12 @@ mod tests {
             fibers: true,
             fiber_scheduler: None,
             hub: Some("name/1/key"),
+            hub_file: false,
             may_refork: true,
         };
         assert_eq!(
             serde_json::to_string(&fork).unwrap(),
-            r#"{"type":"fork","worker":3,"log_format":"json","development":false,"early_hints":true,"timeout_header":null,"client_certificates":false,"slow_request_ms":2000,"sendfile":[{"prefix":null,"folder":"storage"}],"fibers":true,"fiber_scheduler":null,"hub":"name/1/key","may_refork":true}"#
+            r#"{"type":"fork","worker":3,"log_format":"json","development":false,"early_hints":true,"timeout_header":null,"client_certificates":false,"slow_request_ms":2000,"sendfile":[{"prefix":null,"folder":"storage"}],"fibers":true,"fiber_scheduler":null,"hub":"name/1/key","hub_file":false,"may_refork":true}"#
         );
         let drain = serde_json::to_string(&ToWorker::Drain).unwrap();
         assert_eq!(drain, r#"{"type":"drain"}"#);

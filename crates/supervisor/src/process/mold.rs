@@ -162,6 +162,7 @@ impl MoldHandle {
             fibers: !app.fibers.is_empty(),
             fiber_scheduler: app.fiber_scheduler.as_deref(),
             hub,
+            hub_file: app.runs_as.another().is_some(),
             may_refork: app.process.may_refork_by_itself(),
         };
         self.control.send(&order, descriptors)
