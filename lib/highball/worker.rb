@@ -11,7 +11,6 @@ require_relative "freed_memory"
 require_relative "heap"
 require_relative "hijack"
 require_relative "holdings"
-require_relative "hub_address"
 require_relative "oom_score"
 require_relative "own_memory"
 require_relative "profile"
@@ -51,7 +50,6 @@ module Highball
       Checkpoint.pass("worker.born")
       introduce
       Checkpoint.pass("worker.introduced")
-      write_hub_file if @writes_hub_file
       order = serve(set_up)
       return become_mold if order == :promote && can_be_forked_from?
 
@@ -64,6 +62,7 @@ module Highball
 
     # Consoles, jobs and scripts of this user find the hub there.
     def write_hub_file
+      require_relative "hub_address" # with the application's json gem
       HubFiles.write(ENV.fetch("HIGHBALL_HUB"), ENV.fetch("PWD", Dir.pwd))
     rescue StandardError => e
       log = Log.new(format: @log_format, worker: @number)
@@ -83,6 +82,7 @@ module Highball
       @step = :start_worker
       @holdings.own { settle }
       load_app unless @app
+      write_hub_file if @writes_hub_file
       Highball.hooks.run(:after_fork, @number)
       @holdings.note_hooks if Highball.hooks.any?(:after_fork)
       server = @holdings.own { open_server }
