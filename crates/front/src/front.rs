@@ -52,8 +52,8 @@ pub struct Entrances {
     pub hub: HubSequence,
 }
 
-/// Serves on these sockets, from the start or from [`FrontCommand::Open`], until the sender of `commands` is dropped. Spans of requests
-/// go to `spans`.
+/// Serves on these sockets, from the start or from [`FrontCommand::Open`], until [`FrontCommand::End`]. Spans of requests go to
+/// `spans`.
 /// Takes this thread. Returns what was not answered from when it was to stop.
 ///
 /// # Errors
@@ -118,6 +118,7 @@ async fn obey(mut commands: Receiver<FrontCommand>, shared: &Rc<Shared>, mut pre
             FrontCommand::AddApp(app) => shared.add_app(app),
             FrontCommand::ChangeApp(app) => shared.change_app(app),
             FrontCommand::RemoveApp(app) => shared.remove_app(app),
+            FrontCommand::End => break,
             FrontCommand::ToApp(id, command) => {
                 let app = shared.apps.borrow().get(id);
                 match app {

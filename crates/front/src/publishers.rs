@@ -77,8 +77,8 @@ const MESSAGE_TIME: Duration = Duration::from_secs(10);
 /// Time for a process to take the reply.
 const REPLY_TIME: Duration = Duration::from_secs(10);
 
-/// Time for the last replies, when the front ends.
-const LAST_TIME: Duration = Duration::from_secs(1);
+/// Time for the last replies, when the front ends: it has a second in all.
+const LAST_TIME: Duration = Duration::from_millis(250);
 
 /// Pause after a connection could not be accepted.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);

@@ -25,6 +25,8 @@ pub enum FrontCommand {
     /// time for draining. `kept`: the addresses on which the other server accepts. What is in the backlogs of the rest is
     /// accepted first.
     HandOver { kept: Vec<String> },
+    /// End: what is not answered by now is not answered.
+    End,
     /// The server stops soon: serve as before, but let each answer be the last of its connection.
     AnnounceStop,
     /// Stop accepting, finish what is there, and send [`FrontEvent::Drained`](crate::FrontEvent::Drained).

@@ -63,7 +63,29 @@ class NormalLifeTest < TlsTestCase
     assert_quiet
   end
 
+  # A command that is asked as an old process ends does not keep it waiting.
+  def test_commands_during_hot_restarts
+    asking = true
+    askers = Array.new(4) { Thread.new { ask_all_servers while asking } }
+    [1, 2].each do |times|
+      command_output(@server, "upgrade")
+      wait_for("the old process to end") { @server.log.scan("finished the remaining requests").length == times }
+    end
+    asking = false
+    askers.each(&:join)
+    @server.stop
+    assert_quiet
+  end
+
   private
+
+  def ask_all_servers
+    Dir[File.join(HighballServer::CONTROL, "*.sock")].each do |path|
+      UNIXSocket.open(path) { |socket| socket.write("{\"command\":\"status\"}\n") && socket.read }
+    rescue SystemCallError
+      nil # it has ended
+    end
+  end
 
   def ports
     @ports ||= [@server.port, tls_port(@server), @server.status["admin"].fetch(0)[/\d+\z/].to_i, agent_port]

@@ -43,8 +43,10 @@ pub(super) fn start_front(
 }
 
 impl FrontThread {
-    /// Waits for the end of the front, which comes when its commands' sender is dropped; but not for ever.
-    pub(super) fn end(self) -> front::Unanswered {
+    /// Has the front end, and waits for that; but not for ever.
+    pub(super) fn end(self, commands: &mpsc::Sender<FrontCommand>) -> front::Unanswered {
+        // (Commands that were asked at the end have senders, too.) An error: it has ended, or hangs.
+        let _ = commands.try_send(FrontCommand::End);
         let ended = self.ended.recv_timeout(EXIT_TIMEOUT);
         if let Err(RecvTimeoutError::Timeout) = ended {
             warn!(name: "front_too_slow", "the front did not end in time");

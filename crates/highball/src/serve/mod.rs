@@ -232,9 +232,10 @@ impl Server {
             outcome
         })?;
         // This process may stay, to pass signals on.
+        let to_front = to_front.clone();
         drop((control, handover, common, keeping));
         admin.end();
-        let unanswered = front.end();
+        let unanswered = front.end(&to_front);
         traces.end();
         if let Some(predecessor) = predecessor.filter(|_| !*serving.borrow()) {
             predecessor.failed(&why_not(&outcome));
