@@ -52,7 +52,8 @@ class DevelopmentServerTest < E2ETest
                  RUBY
     port = free_port
     server = start(folder, "highball", "-p", port.to_s, "--jit=off", "--early-hints", "on",
-                   env: { "HIGHBALL_MAX_BODY" => "1m", "WEB_CONCURRENCY" => "3", "PORT" => "2" })
+                   env: { "HIGHBALL_MAX_BODY" => "1m", "WEB_CONCURRENCY" => "3", "PORT" => "2",
+                          "HIGHBALL_SERVER_USER" => nil })
     assert_equal "2 4 true 0 development", get(server, port).body
     assert_includes server.log, "#{NOTE}highball: only Linux has: --jit, WEB_CONCURRENCY, HIGHBALL_MAX_BODY, " \
                                 "memory_limit in config/highball.toml\n"
