@@ -46,8 +46,8 @@ module Highball
       def private_places
         user = Process.euid
         runtime = "/run/user/#{user}"
-        [*(File.join(runtime, "highball") if File.directory?(runtime)), "/dev/shm/highball-#{user}",
-         "/tmp/highball-#{user}"]
+        [*("#{runtime}/highball-hub" if File.directory?(runtime)), "/dev/shm/highball-hub-#{user}",
+         "/tmp/highball-hub-#{user}"]
       end
 
       # The owner of the folder decides what is answered there.

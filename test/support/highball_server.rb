@@ -217,9 +217,8 @@ class HighballServer
     ProcessFacts.private_dirty_bytes(all) + ProcessFacts.memfd_bytes(all) + ProcessFacts.tmpfs_spool_bytes(all)
   end
 
-  def open_files
-    ProcessFacts.open_file_count(pid)
-  end
+  # Open files of the process that serves clients.
+  def open_files = ProcessFacts.open_file_count(OwnProcesses.server(pid))
 
   # The most that `memory_bytes` reached while the block ran.
   def peak_memory_during

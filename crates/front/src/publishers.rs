@@ -38,7 +38,7 @@ use rustix::rand::{getrandom, GetRandomFlags};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::Notify;
-use tokio::task::{spawn_local, JoinHandle};
+use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 use crate::budget::{Account, Permit};
@@ -133,15 +133,16 @@ impl PublishersSocket {
 }
 
 async fn accept_all(listener: UnixListener, shared: Rc<Shared>, ends: Rc<Notify>) {
-    let places: Rc<Places> = Rc::default();
+    let (mut served, places) = (JoinSet::new(), Rc::<Places>::default());
     let logged = Seldom::new();
     loop {
+        while served.try_join_next().is_some() {} // those that have left
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted.map(|(stream, _)| stream),
             () = ends.notified() => break,
         };
         match accepted.and_then(|stream| Ok((stream.peer_cred()?.uid(), stream))) {
-            Ok((user, stream)) => drop(begin(stream, user, &places, &shared)),
+            Ok((user, stream)) => begin(stream, user, &places, &shared, &mut served),
             Err(error) => {
                 if logged.is_due(LOG_MS) {
                     tracing::error!(
@@ -154,37 +155,38 @@ async fn accept_all(listener: UnixListener, shared: Rc<Shared>, ends: Rc<Notify>
         }
     }
     if shared.leaving() == Leaving::HandedOver {
-        if let Err(error) = accept_last(listener, &places, &shared).await {
+        if let Err(error) = accept_last(listener, &places, &shared, &mut served) {
             tracing::debug!(%error, "processes that were about to connect may not learn that another server takes their messages");
         }
+        let replies = async { while served.join_next().await.is_some() {} };
+        let _ = timeout(LAST_TIME, replies).await; // a process that gets none finds the server by its control socket
     }
 }
 
 /// Ends the socket. Processes that have connected, and were not accepted yet, learn that another server takes their messages.
-async fn accept_last(listener: UnixListener, places: &Rc<Places>, shared: &Rc<Shared>) -> io::Result<()> {
+fn accept_last(
+    listener: UnixListener,
+    places: &Rc<Places>,
+    shared: &Rc<Shared>,
+    served: &mut JoinSet<()>,
+) -> io::Result<()> {
     let listener = listener.into_std()?;
     // Now the kernel refuses connections. Without this, one could come between the last that is accepted and the end.
     shutdown(&listener, Shutdown::Read)?;
-    let mut last = Vec::new();
     while let Ok((stream, _)) = listener.accept() {
         stream.set_nonblocking(true)?;
         let stream = UnixStream::from_std(stream)?;
         let user = stream.peer_cred()?.uid();
-        last.extend(begin(stream, user, places, shared));
+        begin(stream, user, places, shared, served);
     }
-    let replies = async {
-        for served in last {
-            let _ = served.await; // an error: the loop ends
-        }
-    };
-    let _ = timeout(LAST_TIME, replies).await; // the others find the server by its control socket
     Ok(())
 }
 
 /// Begins to serve a process of this user, if it may connect.
-fn begin(stream: UnixStream, user: u32, places: &Rc<Places>, shared: &Rc<Shared>) -> Option<JoinHandle<()>> {
-    let place = Places::take(places, user).filter(|_| is_known(user, shared))?;
-    Some(spawn_local(serve(stream, place, Rc::clone(shared))))
+fn begin(stream: UnixStream, user: u32, places: &Rc<Places>, shared: &Rc<Shared>, served: &mut JoinSet<()>) {
+    if let Some(place) = Places::take(places, user).filter(|_| is_known(user, shared)) {
+        served.spawn_local(serve(stream, place, Rc::clone(shared)));
+    }
 }
 
 /// Returns whether processes of this user may connect.
