@@ -3,10 +3,11 @@
 require "json"
 require "socket"
 require_relative "hub_files"
+require_relative "private_folder"
 
 module Highball
   # Finds the hub of this application. Workers, and processes that they start, have its address in their environment.
-  # Other processes ask the control sockets of this user's servers.
+  # Other processes ask the control sockets of this user's servers, or find it in files of the workers.
   module HubAddress
     VARIABLE = "HIGHBALL_HUB"
     CONTROL = "HIGHBALL_CONTROL"
@@ -42,35 +43,18 @@ module Highball
         (root || Dir.pwd).to_s
       end
 
-      # Returns the folders that only this user may enter, if they are there.
-      def private_places
-        user = Process.euid
-        runtime = "/run/user/#{user}"
-        [*("#{runtime}/highball-hub" if File.directory?(runtime)), "/dev/shm/highball-hub-#{user}",
-         "/tmp/highball-hub-#{user}"]
-      end
-
-      # The owner of the folder decides what is answered there.
-      def private?(path)
-        found = File.lstat(path)
-        found.directory? && found.owned? && found.mode.nobits?(0o077)
-      rescue SystemCallError
-        false
-      end
-
       private
 
       # Returns the addresses of this application that its workers have written.
       def in_files
         own = File.realpath(folder)
-        found = HubFiles.read(private_places.select { |path| private?(path) })
-        found.filter_map { |app, address| address if same?(app, own) }
+        HubFiles.read.filter_map { |app, address| address if same?(app, own) }
       end
 
       # Returns when each was made, and its path. The newest server comes first.
       def control_sockets
         named = ENV.fetch(CONTROL, "")
-        folders = named.empty? ? usual_folders.select { |path| private?(path) } : [named]
+        folders = named.empty? ? usual_folders.select { |path| PrivateFolder.at?(path) } : [named]
         paths = folders.flat_map { |path| Dir.glob("*.sock", base: path).map { |name| File.join(path, name) } }
         [named, *paths].filter_map { |path| socket_with_time(path) }.sort.reverse
       end

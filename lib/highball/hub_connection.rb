@@ -33,13 +33,11 @@ module Highball
 
     # Sends an order, also to the server that has taken over. Returns the reply: its code and its text.
     def order(kind, texts, ends_at)
-      code, text = nil
       loop do
         write([kind, *texts.map(&:bytesize)].pack("CL<3") + texts.join, ends_at)
         code, text = reply(ends_at)
-        break unless code == ELSEWHERE && follow(text, ends_at)
+        return [code, text] unless code == ELSEWHERE && follow(text, ends_at)
       end
-      [code, text]
     end
 
     # Waits for a reply, and returns it: its code and its text.

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "json"
+require_relative "private_folder"
 
 module Highball
   # Files with the addresses of hubs, where the server belongs to another user than the application: processes that
@@ -21,13 +22,21 @@ module Highball
         forget_others(folder)
       end
 
-      # Returns the files in these folders, the newest first: the folder of the application, and the address.
-      def read(folders)
-        found = folders.flat_map { |folder| paths(folder) }.filter_map { |path| entry(path) }
+      # Returns what the files have, the newest first: the folder of the application, and the address.
+      def read
+        private_folders = folders.select { |path| PrivateFolder.at?(path) }
+        found = private_folders.flat_map { |folder| paths(folder) }.filter_map { |path| entry(path) }
         found.sort_by(&:first).reverse.map { |_, app, address| [app, address] }
       end
 
       private
+
+      def folders
+        user = Process.euid
+        runtime = "/run/user/#{user}"
+        [*("#{runtime}/highball-hub" if File.directory?(runtime)), "/dev/shm/highball-hub-#{user}",
+         "/tmp/highball-hub-#{user}"]
+      end
 
       def paths(folder) = Dir.glob("*.hub", base: folder).map { |name| File.join(folder, name) }
 
@@ -48,7 +57,6 @@ module Highball
 
       # Returns the first private folder of this user that is there, or can be made.
       def own_folder
-        folders = HubAddress.private_places
         folders.find { |folder| make(folder) } or
           raise Errno::EACCES, "#{folders.join(', ')}: no folder of user #{Process.euid} alone"
       end
@@ -60,7 +68,7 @@ module Highball
         rescue SystemCallError
           nil # it is there, or cannot be made
         end
-        HubAddress.private?(folder)
+        PrivateFolder.at?(folder)
       end
     end
   end

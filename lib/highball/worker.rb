@@ -62,7 +62,7 @@ module Highball
 
     # Consoles, jobs and scripts of this user find the hub there.
     def write_hub_file
-      require_relative "hub_address" # with the application's json gem
+      require_relative "hub_files" # with the application's json gem
       HubFiles.write(ENV.fetch("HIGHBALL_HUB"), ENV.fetch("PWD", Dir.pwd))
     rescue StandardError => e
       log = Log.new(format: @log_format, worker: @number)

@@ -287,18 +287,14 @@ async fn orders(stream: &mut UnixStream, app: &AppState, shared: &Shared, brings
     loop {
         tokio::select! {
             biased;
-            _ = stream.readable() => {}
             () = shared.handed_over() => {
-                // An order that comes now was not read: this is its reply.
+                // An order that comes now is not read: this is its reply.
                 let _ = reply(stream, ELSEWHERE, &elsewhere(app, shared)).await;
                 return None;
             }
+            _ = stream.readable() => {}
         }
         let kind = stream.read_u8().await.ok()?;
-        if shared.leaving() == Leaving::HandedOver {
-            let _ = reply(stream, ELSEWHERE, &elsewhere(app, shared)).await; // as above
-            return None;
-        }
         if kind != PUBLISH {
             return Some(kind);
         }

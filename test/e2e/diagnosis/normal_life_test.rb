@@ -65,19 +65,26 @@ class NormalLifeTest < TlsTestCase
 
   # A command that is asked as an old process ends does not keep it waiting.
   def test_commands_during_hot_restarts
-    asking = true
-    askers = Array.new(4) { Thread.new { ask_all_servers while asking } }
-    [1, 2].each do |times|
-      command_output(@server, "upgrade")
-      wait_for("the old process to end") { @server.log.scan("finished the remaining requests").length == times }
+    while_servers_are_asked do
+      [1, 2].each do |times|
+        command_output(@server, "upgrade")
+        wait_for("the old process to end") { @server.log.scan("finished the remaining requests").length == times }
+      end
     end
-    asking = false
-    askers.each(&:join)
     @server.stop
     assert_quiet
   end
 
   private
+
+  def while_servers_are_asked
+    asking = true
+    askers = Array.new(4) { Thread.new { ask_all_servers while asking } }
+    yield
+  ensure
+    asking = false
+    askers.each(&:join)
+  end
 
   def ask_all_servers
     Dir[File.join(HighballServer::CONTROL, "*.sock")].each do |path|

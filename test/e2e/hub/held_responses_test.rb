@@ -86,8 +86,9 @@ class HeldResponsesTest < E2ETest
     assert_equal "0", @server.get("/child").body
     assert_match(/\A\h{16}-\d+\n\z/, run_ruby('puts Highball.publish("ticks", "from a script")'))
     assert_equal ["from a child", "from a script"], one.read_events(2).data
-    error = run_ruby("Highball.publish('ticks', 'x') rescue puts $!.message", folder_with)
-    assert_includes error, "no Highball serves"
+    elsewhere = folder_with
+    error = run_ruby("Highball.publish('ticks', 'x') rescue puts $!.message", elsewhere)
+    assert_includes error, "no Highball serves #{elsewhere} as this user"
   end
 
   # Until these clients have to connect again, they get what the new process publishes.
