@@ -3,12 +3,13 @@
 
 # How long requests take before, during and after a rolling restart, under Highball and under Puma (a phased restart):
 #
-#     ruby bench/after_restart.rb [SHARE [SECONDS]]
+#     ruby bench/after_restart.rb [SHARE [SECONDS [ROUNDS]]]
 #
 # The application is the example blog, with two workers of three threads. First as many requests a second as the server
 # answers are measured, then SHARE (0.7) of them are sent, each at its time whatever has become of those before it: for
-# SECONDS (30), while the server restarts, and for SECONDS after that. Needs Debian's packages ruby-rails, ruby-sqlite3
-# and puma, and a built Highball (HIGHBALL_BIN).
+# SECONDS (30), while the server restarts, and for SECONDS after that. The servers take turns, ROUNDS (3) each, as the
+# speed of a machine changes within minutes; the last lines have medians over the rounds. Needs Debian's packages
+# ruby-rails, ruby-sqlite3 and puma, and a built Highball (HIGHBALL_BIN).
 
 require "socket"
 require "tmpdir"
@@ -120,9 +121,10 @@ module Client
   def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
 end
 
-# Measures a server, and prints a line.
+# Measures a server, prints a line, and returns the p99 of each part, in milliseconds.
 class Measurement
   WARM_UP = 15 # seconds
+  PARTS = %w[before during after].freeze
 
   def initialize(share, seconds)
     @share = share
@@ -134,11 +136,13 @@ class Measurement
     rate = Client.capacity(server.port, WARM_UP) * @share
     requests, times = under_load(server, rate)
     parts = times.each_cons(2).map { |from, till| requests.select { |due,| due.between?(from, till) } }
-    texts = %w[before during after].zip(parts).map { |name, part| "#{name} #{in_words(part)}" }
+    parts.map! { |part| part.map { |_, took,| took * 1000 }.sort }
+    texts = PARTS.zip(parts).map { |name, part| "#{name} #{in_words(part)}" }
     wrong = requests.count { |_, _, right| !right }
     puts format("%-9<name>s %<rate>.0f requests/s: %<texts>s; restart %<restart>.1f s; %<wrong>d of %<all>d failed",
                 name: server.class, rate: rate, texts: texts.join(", "), restart: times[2] - times[1], wrong: wrong,
                 all: requests.size)
+    parts.map { |part| quantile(part, 0.99) }
   end
 
   private
@@ -157,21 +161,32 @@ class Measurement
     [loading.value, times << Client.now]
   end
 
-  def in_words(part)
-    sorted = part.map { |_, took,| took * 1000 }.sort
-    p50, p99, most = [0.5, 0.99, 1].map { |share| sorted[((sorted.size - 1) * share).round].round }
+  def in_words(sorted)
+    p50, p99, most = [0.5, 0.99, 1].map { |share| quantile(sorted, share).round }
     "p50 #{p50} p99 #{p99} max #{most} ms"
   end
+
+  def quantile(sorted, share) = sorted[((sorted.size - 1) * share).round]
 end
 
 system("ruby", File.expand_path("apps/examples/prepare", __dir__), "blog", exception: true)
-share, seconds = ARGV
+share, seconds, rounds = ARGV
 measurement = Measurement.new(Float(share || 0.7), Integer(seconds || 30))
-[Puma, Highball].each do |kind|
-  Dir.mktmpdir do |folder|
-    server = kind.new(folder)
-    measurement.of(server)
-  ensure
-    server&.stop
+p99s = Hash.new { |all, kind| all[kind] = [] }
+Integer(rounds || 3).times do
+  [Puma, Highball].each do |kind|
+    Dir.mktmpdir do |folder|
+      server = kind.new(folder)
+      p99s[kind] << measurement.of(server)
+    ensure
+      server&.stop
+    end
   end
+end
+p99s.each do |kind, of_rounds|
+  medians = of_rounds.transpose.map { |values| values.sort[values.size / 2].round }
+  ratios = of_rounds.map { |before, _, after| after / before }.sort
+  puts format("%-9<name>s median p99: %<texts>s ms; after is %<ratio>.2f (%<least>.2f to %<most>.2f) of before",
+              name: kind, texts: Measurement::PARTS.zip(medians).map { |pair| pair.join(" ") }.join(", "),
+              ratio: ratios[ratios.size / 2], least: ratios.first, most: ratios.last)
 end

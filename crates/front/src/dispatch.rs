@@ -5,7 +5,7 @@
 //! not wait for the front between two of them; they are taken back for a worker that has nothing to do.
 //!
 //! In reading order: [`Dispatcher`] (the queue), [`generations`] (which releases may answer), [`placing`] (which worker gets
-//! a request), [`homes`] (requests of sessions that stay with their workers), [`places`] (more threads for requests that wait), [`kinds`] (requests that crowd a worker), [`ringing`] (waking it), [`answers`] (reading what it writes), [`streams`] (answers that give their places back), [`overruns`] (requests that do not end), [`stall`] (workers that begin none), [`silence`] (workers without signs of life), [`running`] (all of
+//! a request), [`homes`] (requests of sessions that stay with their workers), [`places`] (more threads for requests that wait), [`kinds`] (requests that crowd a worker), [`slow_start`] (a new worker gets few at first), [`ringing`] (waking it), [`answers`] (reading what it writes), [`streams`] (answers that give their places back), [`overruns`] (requests that do not end), [`stall`] (workers that begin none), [`silence`] (workers without signs of life), [`running`] (all of
 //! them, for operators), [`workers`] (how they come and go),
 //! [`worker`] (one of them), [`events`] (what the supervisor learns).
 
@@ -23,6 +23,7 @@ mod ringing;
 mod running;
 mod service_time;
 mod silence;
+mod slow_start;
 mod stall;
 pub(crate) mod streams;
 mod wake;
@@ -45,6 +46,7 @@ use crate::refusals::failure::received_us;
 use crate::rollout::VisitorRule;
 pub(crate) use events::AppEvents;
 use generations::Generations;
+use slow_start::SlowStart;
 use stall::LoopTime;
 pub(crate) use worker::DispatchState;
 pub(crate) use worker::Standing;
@@ -63,6 +65,8 @@ pub(crate) struct Dispatcher {
     generations: Generations,
     /// Which version visitors get, while a rollout is under way; and the generation before it.
     rollout: Option<(VisitorRule, u32)>,
+    /// New workers that get few requests.
+    slow_starts: Vec<SlowStart>,
     queue: VecDeque<Rc<Exchange>>,
     queue_limit: usize,
     /// Sessions that stay with their workers.
@@ -103,6 +107,7 @@ impl Dispatcher {
             workers: Vec::new(),
             generations: Generations::default(),
             rollout: None,
+            slow_starts: Vec::new(),
             queue: VecDeque::new(),
             queue_limit: app.limits.queue,
             affinity: Affinity::new(app.affinity.as_ref()),

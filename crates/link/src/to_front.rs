@@ -63,7 +63,7 @@ pub enum AppCommand<R = FrontRing> {
     AddWorker(NewWorker<R>),
     /// A worker waits for requests. Send it the front's own requests, no client's, and then the event `CanaryAnswered`.
     AddCanary(NewWorker<R>),
-    /// A canary may get requests of clients.
+    /// A canary may get requests of clients: few at first if it is of a new version, until the event `SlowStartEnded`.
     AdmitCanary { worker: u32 },
     /// The newest generation is taken back, and with it its rollout: the one before it may answer connections and visitors that this
     /// one has answered.

@@ -33,6 +33,9 @@ pub enum FrontAppEvent {
     /// A canary has answered the requests for [`probe_path`](highball_config::Process::probe_path) and
     /// [`warm_up`](highball_config::Process::warm_up): with this status for the former, or not as it should.
     CanaryAnswered { worker: u32, answer: Result<u16, String> },
+    /// A worker that was admitted as a canary gets as many requests as others from now on: workers before it may be retired. Sent
+    /// once after [`AppCommand::AdmitCanary`](crate::AppCommand::AdmitCanary), unless the worker ends before.
+    SlowStartEnded { worker: u32 },
     /// A worker broke the protocol of its ring: kill and replace it.
     WorkerBroken { worker: u32, why: String },
     /// A worker's ring ends in a billion requests: replace the worker in order. It serves until then. Sent once.

@@ -44,7 +44,10 @@ impl Dispatcher {
         let mut ended = 0;
         for &slot in slots {
             match self.read_slot(index, slot, 0) {
-                Ok(true) => ended += 1,
+                Ok(true) => {
+                    ended += 1;
+                    self.note_for_slow_starts(index, slot);
+                }
                 Ok(false) => {}
                 Err(breach) => return self.worker_is_broken(index, &breach),
             }

@@ -96,9 +96,18 @@ impl Dispatcher {
     /// Only workers of allowed generations. Prefers older generations: a connection stays with a
     /// newer one, which has only one worker at the beginning of a restart.
     pub(super) fn choose_worker(&self, exchange: &Exchange, allowed: Allowed, stays: bool) -> Option<usize> {
-        let order =
-            |worker: &Worker| (worker.is_suspect(), worker.rank(), worker.generation, worker.in_flight);
-        let least_busy = |look_ahead| self.first_with_room(exchange, allowed, look_ahead, order);
+        let rested = self.rested_worker(|worker| can_take(worker, exchange, allowed, false));
+        if rested.is_some() {
+            return rested;
+        }
+        let order = |worker: &Worker| {
+            let is_spared = self.is_spared(worker, allowed);
+            (is_spared, worker.is_suspect(), worker.rank(), worker.generation, worker.in_flight)
+        };
+        let least_busy = |look_ahead| {
+            let first = self.first_with_room(exchange, allowed, look_ahead, order);
+            first.filter(|index| !self.is_spared(&self.workers[*index], allowed))
+        };
         least_busy(false).or_else(|| if stays { None } else { least_busy(true) })
     }
 
@@ -122,14 +131,8 @@ impl Dispatcher {
         look_ahead: bool,
         order: impl Fn(&Worker) -> Key,
     ) -> Option<usize> {
-        let can_take = |worker: &Worker| {
-            worker.state == DispatchState::Serving
-                && allowed.has(worker.generation)
-                && worker.in_flight < worker.capacity(look_ahead)
-                && worker.ring.has_room()
-                && worker.admits(exchange)
-        };
-        let workers = self.workers.iter().enumerate().filter(|(_, worker)| can_take(worker));
+        let workers = self.workers.iter().enumerate();
+        let workers = workers.filter(|(_, worker)| can_take(worker, exchange, allowed, look_ahead));
         workers.min_by_key(|(_, worker)| order(worker)).map(|(index, _)| index)
     }
 
@@ -291,6 +294,15 @@ impl Dispatcher {
         drop(inner);
         self.queue.push_front(exchange);
     }
+}
+
+/// Whether the worker has room for this request.
+fn can_take(worker: &Worker, exchange: &Exchange, allowed: Allowed, look_ahead: bool) -> bool {
+    worker.state == DispatchState::Serving
+        && allowed.has(worker.generation)
+        && worker.in_flight < worker.capacity(look_ahead)
+        && worker.ring.has_room()
+        && worker.admits(exchange)
 }
 
 /// The request's spool file cannot be sent to any worker: too many files are open.

@@ -38,6 +38,7 @@ impl Dispatcher {
         let Some(index) = self.position(number) else { return };
         if self.workers[index].state == DispatchState::Canary {
             self.workers[index].state = DispatchState::Serving;
+            self.begin_slow_start(index);
             self.workers_changed();
         }
     }

@@ -528,6 +528,7 @@ impl AppState {
         self.hub.tick(now_ms);
         self.dispatcher.borrow_mut().report_overruns();
         self.dispatcher.borrow_mut().look_after_streams();
+        self.dispatcher.borrow_mut().look_at_slow_starts();
         self.report_stalls();
         self.report_load(now_ms);
         self.look_whether_idle(now_ms);

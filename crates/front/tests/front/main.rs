@@ -11,6 +11,7 @@ mod many_apps;
 mod places;
 mod rollouts;
 mod serving;
+mod slow_starts;
 mod streaming;
 #[path = "../support/mod.rs"]
 mod support;

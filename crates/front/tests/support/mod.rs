@@ -177,9 +177,9 @@ impl Front {
         worker
     }
 
-    /// Adds a canary of this generation, and has it asked for the `probe_path`, which tests set to `/canary`.
+    /// Adds a canary of this generation with two threads, and has it asked for the `probe_path`, which tests set to `/canary`.
     pub(crate) fn canary_of(&self, generation: u32) -> FakeWorker {
-        let (worker, new) = self.new_worker(generation, 1);
+        let (worker, new) = self.new_worker(generation, 2);
         self.tell_app(AppCommand::AddCanary(new));
         worker
     }

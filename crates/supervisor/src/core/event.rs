@@ -187,6 +187,8 @@ pub(crate) enum AppEvent {
     WorkerIdle { worker: u32, is_stuck: bool },
     /// The canary answered the probe: the status, or why there is none.
     CanaryAnswered { worker: u32, answer: Result<u16, String> },
+    /// The front gives an admitted canary as many requests as others from now on.
+    SlowStartEnded { worker: u32 },
     /// The worker that has answered the most requests.
     WorkerWarm { worker: u32 },
 

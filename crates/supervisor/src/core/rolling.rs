@@ -13,6 +13,8 @@ pub(crate) struct Tally {
     pub(crate) surge: usize,
     /// Workers of the generation that stays that serve.
     pub(crate) serving: usize,
+    /// Workers among them that start slowly: no other may be retired for them yet.
+    pub(crate) starting_slowly: usize,
     /// Workers of the generation that stays that do not serve yet.
     pub(crate) coming: usize,
     /// Workers of all other generations that serve.
@@ -37,8 +39,12 @@ pub(crate) enum Move {
 impl Tally {
     /// The next step.
     pub(crate) fn next_move(&self) -> Move {
-        if self.serving + self.others_serving > self.wanted {
-            return if self.others_serving > 0 { Move::RetireOther } else { Move::RetireSurplus };
+        if self.others_serving == 0 && self.serving > self.wanted {
+            return Move::RetireSurplus;
+        }
+        if self.others_serving > 0 && self.serving - self.starting_slowly + self.others_serving > self.wanted
+        {
+            return Move::RetireOther;
         }
         if self.serving + self.coming < self.wanted && self.has_room() {
             return Move::Fork;
@@ -99,6 +105,16 @@ mod tests {
                 assert!(fewest >= wanted, "{wanted} workers, surge {surge}: {fewest} serve");
             }
         }
+    }
+
+    #[test]
+    fn no_other_is_retired_for_a_worker_that_starts_slowly() {
+        let tally = Tally { wanted: 4, surge: 2, serving: 2, others_serving: 4, ..Tally::default() };
+        assert_eq!(tally.next_move(), Move::RetireOther);
+        assert_eq!(Tally { starting_slowly: 2, ..tally }.next_move(), Move::Wait);
+        let one_is_fast = Tally { starting_slowly: 1, ..tally };
+        assert_eq!(one_is_fast.next_move(), Move::RetireOther);
+        assert_eq!(Tally { others_serving: 3, ..one_is_fast }.next_move(), Move::Fork);
     }
 
     #[test]

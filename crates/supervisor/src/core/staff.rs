@@ -201,16 +201,30 @@ impl Staff {
     }
 
     /// It was probed, and may have clients' requests.
-    pub(crate) fn admit(&mut self, number: u32) {
+    pub(crate) fn admit(&mut self, number: u32, slow_start_until: Option<Instant>) {
         if let Some(worker) = self.workers.get_mut(number) {
-            worker.admit();
+            worker.admit(slow_start_until);
         }
     }
 
     /// The same, of a version that is known to get ready.
-    pub(crate) fn admit_prepared(&mut self, number: u32) {
+    pub(crate) fn admit_prepared(&mut self, number: u32, slow_start_until: Option<Instant>) {
         self.policy.ready();
-        self.admit(number);
+        self.admit(number, slow_start_until);
+    }
+
+    /// The front gives it as many requests as others from now on.
+    pub(crate) fn slow_start_ended(&mut self, number: u32) {
+        if let Some(worker) = self.workers.get_mut(number) {
+            worker.slow_start_until = None;
+        }
+    }
+
+    /// The front should have reported the end of these slow starts by now.
+    pub(crate) fn end_slow_starts(&mut self, now: Instant) {
+        for worker in self.workers.values_mut() {
+            worker.slow_start_until.take_if(|until| *until <= now);
+        }
     }
 
     // --- departures

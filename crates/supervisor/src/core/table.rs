@@ -8,7 +8,7 @@ use super::config::{Purpose, ServerConfig};
 use super::crash_loop::PROBATION;
 use super::samples;
 use super::server::Server;
-use super::worker::WorkerState;
+use super::worker::{Worker, WorkerState};
 use super::{AppAction, AppEvent, Event, Process, Receipt};
 use crate::core::event::ReceivedSignal;
 use crate::core::refork::ReforkCause;
@@ -313,6 +313,10 @@ impl Play {
     fn rolls(&mut self) {
         for _ in 0..10 {
             let _ = self.worker_gets_ready();
+            let serving = |worker: &Worker| worker.state == WorkerState::Serving;
+            for worker in self.app().staff.workers().which(serving) {
+                self.tell_app(AppEvent::SlowStartEnded { worker });
+            }
             while let Some(worker) = self.worker(|state| state == WorkerState::Retiring) {
                 self.ends(Process::Worker(worker));
             }

@@ -74,6 +74,8 @@ pub(crate) struct Worker {
     pub(crate) state: WorkerState,
     /// When the current state has to have ended.
     pub(crate) deadline: Option<Instant>,
+    /// When its slow start has to have ended: until then the front gives it few requests, and it takes the place of no other.
+    pub(crate) slow_start_until: Option<Instant>,
     /// When it is retired, if it has asked for that.
     pub(crate) leaves_at: Option<Instant>,
     /// It is to be replaced, for a cause that lies in it.
@@ -96,6 +98,7 @@ impl Worker {
             line,
             state: WorkerState::Forking,
             deadline: Some(now + limit),
+            slow_start_until: None,
             leaves_at: None,
             replacement: None,
             forked_at: now,
@@ -136,10 +139,11 @@ impl Worker {
     }
 
     /// It may have clients' requests.
-    pub(crate) fn admit(&mut self) {
+    pub(crate) fn admit(&mut self, slow_start_until: Option<Instant>) {
         if self.state == WorkerState::Probing {
             self.state = WorkerState::Serving;
             self.deadline = None;
+            self.slow_start_until = slow_start_until;
         }
     }
 

@@ -54,7 +54,10 @@ impl Workers {
         let mut tally = Tally { wanted, surge, ..Tally::default() };
         for (_, worker) in self.workers.iter().filter(|(_, worker)| Some(worker.line) != apart) {
             match (worker.line == staying, worker.state) {
-                (true, WorkerState::Serving) => tally.serving += 1,
+                (true, WorkerState::Serving) => {
+                    tally.serving += 1;
+                    tally.starting_slowly += usize::from(worker.slow_start_until.is_some());
+                }
                 (true, _) if worker.counts() => tally.coming += 1,
                 (true, _) => {}
                 (false, WorkerState::Serving) => tally.others_serving += 1,
@@ -124,6 +127,6 @@ impl Workers {
     }
 
     pub(crate) fn next_deadline(&self) -> Option<Instant> {
-        self.workers.iter().filter_map(|(_, worker)| worker.deadline).min()
+        self.workers.iter().flat_map(|(_, worker)| [worker.deadline, worker.slow_start_until]).flatten().min()
     }
 }

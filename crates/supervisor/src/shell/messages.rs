@@ -299,6 +299,7 @@ impl AppSupervisor {
             FrontAppEvent::WorkerIdle { worker, is_stuck } => AppEvent::WorkerIdle { worker, is_stuck },
             FrontAppEvent::CanaryAnswered { worker, answer } => AppEvent::CanaryAnswered { worker, answer },
             FrontAppEvent::WorkerWarm { worker } => AppEvent::WorkerWarm { worker },
+            FrontAppEvent::SlowStartEnded { worker } => AppEvent::SlowStartEnded { worker },
             FrontAppEvent::RequestTimedOut(overrun) => {
                 self.overran(overrun, core);
                 return None;

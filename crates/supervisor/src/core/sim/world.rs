@@ -539,6 +539,7 @@ impl World {
             23 => of_app(AppEvent::WorkerBroken { worker, why: String::new() }),
             24 => of_app(AppEvent::WorkerIdle { worker, is_stuck: self.rng.bool() }),
             25 => of_app(AppEvent::CanaryAnswered { worker, answer: Ok(200) }),
+            26 if self.rng.bool() => of_app(AppEvent::SlowStartEnded { worker }),
             26 => of_app(AppEvent::WorkerWarm { worker }),
             27 if self.rng.bool() => of_app(AppEvent::Remove),
             27 => of_app(AppEvent::MemoryRoom(self.any_room().unwrap_or(Room::UNLIMITED))),
@@ -943,6 +944,9 @@ impl World {
                     (false, _) => Ok(200),
                 };
                 self.reports(app, delay, AppEvent::CanaryAnswered { worker, answer });
+            }
+            AppCommand::AdmitCanary { worker } => {
+                self.reports(app, delay, AppEvent::SlowStartEnded { worker });
             }
             AppCommand::RetireWorker { worker } => {
                 let is_stuck = self.chance(self.chaos.failure);

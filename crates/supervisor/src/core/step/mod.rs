@@ -109,11 +109,11 @@ impl App {
             AppEvent::ReplaceWorker { worker, cause } => self.staff.replace(worker, cause),
             AppEvent::OverMemory { worker, over } => self.staff.replace_for_memory(worker, over),
             AppEvent::MemoryLimitTooSmall { over } => self.memory_limit_too_small(over),
-            AppEvent::Load(load) if self.condition.is_serving() => self.staff.note_load(load, self.now),
-            AppEvent::Load(_) => {}
+            AppEvent::Load(load) => self.note_load(load),
             AppEvent::MemoryRoom(room) => self.staff.note_room(room),
             AppEvent::WorkerIdle { worker, is_stuck } => self.worker_idle(worker, is_stuck),
             AppEvent::CanaryAnswered { worker, answer } => self.canary_answered(worker, answer),
+            AppEvent::SlowStartEnded { worker } => self.staff.slow_start_ended(worker),
             AppEvent::WorkerWarm { worker } => self.worker_warm(worker),
 
             AppEvent::Restart { asked, receipt } => {
@@ -187,6 +187,7 @@ impl App {
 
     fn enforce_deadlines(&mut self) {
         let now = self.now;
+        self.staff.end_slow_starts(now);
         for worker in self.staff.workers().overdue(now) {
             self.worker_overdue(worker);
         }

@@ -15,7 +15,10 @@ use crate::facts::boot_failure::BootFailure;
 use crate::facts::ending::Ending;
 use highball_link::AppCommand;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+/// The longest time to wait for the end of a slow start, which the front reports sooner.
+const SLOW_START_LIMIT: Duration = Duration::from_secs(5);
 
 pub(super) const TRY_AGAIN: &str = "Look at what its processes logged above; fix it, and restart again.";
 
@@ -131,13 +134,18 @@ impl App {
 
     /// A worker of a version that serves is prepared, as far as its time allowed.
     fn admit_prepared(&mut self, number: u32) {
-        self.staff.admit_prepared(number);
+        self.staff.admit_prepared(number, self.slow_start_until());
         self.out.notify(AppCommand::AdmitCanary { worker: number });
         if self.reforks.line().is_some() {
             self.out.checkpoint("refork.replaced");
         } else if self.restarts.is_going() {
             self.out.checkpoint("restart.replaced");
         }
+    }
+
+    /// In a rolling restart, the front gives a new worker few requests at first: no old one is retired for it until then.
+    fn slow_start_until(&self) -> Option<Instant> {
+        (self.restarts.stage() == Some(Stage::Rolling)).then(|| self.now + SLOW_START_LIMIT)
     }
 
     fn canary_passed(&mut self, worker: u32) {
@@ -152,7 +160,7 @@ impl App {
         } else {
             self.canary_rolls();
         }
-        self.staff.admit(worker);
+        self.staff.admit(worker, self.slow_start_until());
         self.out.notify(AppCommand::AdmitCanary { worker });
         self.out.checkpoint("restart.admitted");
     }

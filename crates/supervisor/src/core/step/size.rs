@@ -6,7 +6,7 @@ use super::super::config::HotRestart;
 use super::super::AppLog;
 use crate::core::config::Purpose;
 use crate::core::restart::Stage;
-use crate::core::sizing::{Outcome, Pool};
+use crate::core::sizing::{Load, Outcome, Pool};
 
 impl App {
     /// Changes the number of workers, if it is time.
@@ -15,6 +15,12 @@ impl App {
             Some(Outcome::Change(decision)) => self.out.log(AppLog::Resized(decision)),
             Some(Outcome::Hindered(hindrance)) => self.out.log(AppLog::NotResized(hindrance)),
             None => {}
+        }
+    }
+
+    pub(super) fn note_load(&mut self, load: Load) {
+        if self.condition.is_serving() {
+            self.staff.note_load(load, self.now);
         }
     }
 
