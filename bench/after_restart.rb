@@ -7,10 +7,13 @@
 #
 # The application is the example blog, with two workers of three threads. First as many requests a second as the server
 # answers are measured, then SHARE (0.7) of them are sent, each at its time whatever has become of those before it: for
-# SECONDS (30), while the server restarts, and for SECONDS after that. The servers take turns, ROUNDS (3) each, as the
-# speed of a machine changes within minutes; the last lines have medians over the rounds. Needs Debian's packages
-# ruby-rails, ruby-sqlite3 and puma, and a built Highball (HIGHBALL_BIN).
+# SECONDS (30), while the server restarts, and for SECONDS after that. The servers take turns until each has ROUNDS (3).
+# The last lines have medians over the rounds. The speed of a shared machine changes within minutes, and SHARE of what
+# it could do a minute ago may be more than it can do now. So a fixed computation is timed before and after each round.
+# If it takes a tenth longer at the end, the round does not count. Needs Debian's packages ruby-rails, ruby-sqlite3 and
+# puma, and a built Highball (HIGHBALL_BIN).
 
+require "etc"
 require "socket"
 require "tmpdir"
 require_relative "../test/support/free_port"
@@ -78,6 +81,7 @@ module Client
   module_function
 
   WITHIN = 30 # seconds
+  UNDER_WAY = 512 # requests at a time; another one waits, and counts from its time on
   # The benchmark's workload.
   PATHS = (1..60).flat_map do |number|
     ["/?#{number}", "/posts/#{number}", "/posts/#{number}/file", "/posts/new"]
@@ -108,23 +112,34 @@ module Client
   # its answer was right] for each.
   def load(port, rate, stop)
     began = now
-    requests = (0..).lazy.map { |index| [index, began + (index / rate)] }.take_while { !stop.call }.map do |index, due|
-      sleep [due - now, 0].max
+    index = -1
+    threads = Array.new(UNDER_WAY) do
       Thread.new do
-        right = ask(port, PATHS[index % PATHS.size])
-        [due, now - due, right]
+        requests = []
+        until stop.call
+          number = index += 1
+          requests << ask_at(began + (number / rate), port, PATHS[number % PATHS.size])
+        end
+        requests
       end
     end
-    requests.to_a.map(&:value)
+    threads.flat_map(&:value)
+  end
+
+  def ask_at(due, port, path)
+    sleep [due - now, 0].max
+    right = ask(port, path)
+    [due, now - due, right]
   end
 
   def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
 end
 
-# Measures a server, prints a line, and returns the p99 of each part, in milliseconds.
+# Measures a server, prints a line, and returns the p99 of each part, in milliseconds; nil if the machine became slower.
 class Measurement
   WARM_UP = 15 # seconds
   PARTS = %w[before during after].freeze
+  SLOWER = 1.1
 
   def initialize(share, seconds)
     @share = share
@@ -134,15 +149,17 @@ class Measurement
   def of(server)
     Client.capacity(server.port, WARM_UP)
     rate = Client.capacity(server.port, WARM_UP) * @share
+    computed = seconds_to_compute
     requests, times = under_load(server, rate)
+    slower = seconds_to_compute / computed
     parts = times.each_cons(2).map { |from, till| requests.select { |due,| due.between?(from, till) } }
     parts.map! { |part| part.map { |_, took,| took * 1000 }.sort }
     texts = PARTS.zip(parts).map { |name, part| "#{name} #{in_words(part)}" }
     wrong = requests.count { |_, _, right| !right }
-    puts format("%-9<name>s %<rate>.0f requests/s: %<texts>s; restart %<restart>.1f s; %<wrong>d of %<all>d failed",
-                name: server.class, rate: rate, texts: texts.join(", "), restart: times[2] - times[1], wrong: wrong,
-                all: requests.size)
-    parts.map { |part| quantile(part, 0.99) }
+    puts "#{server.class} #{rate.round} requests/s: #{texts.join(', ')}; " \
+         "restart #{(times[2] - times[1]).round(1)} s; #{wrong} of #{requests.size} failed; " \
+         "a computation takes #{slower.round(2)} times as long"
+    parts.map { |part| quantile(part, 0.99) } if slower <= SLOWER
   end
 
   private
@@ -161,6 +178,14 @@ class Measurement
     [loading.value, times << Client.now]
   end
 
+  # How long a fixed computation takes on all CPUs.
+  def seconds_to_compute
+    began = Client.now
+    pids = Array.new(Etc.nprocessors) { fork { 20_000_000.times { |number| number * number } } }
+    pids.each { |pid| Process.wait(pid) }
+    Client.now - began
+  end
+
   def in_words(sorted)
     p50, p99, most = [0.5, 0.99, 1].map { |share| quantile(sorted, share).round }
     "p50 #{p50} p99 #{p99} max #{most} ms"
@@ -173,11 +198,12 @@ system("ruby", File.expand_path("apps/examples/prepare", __dir__), "blog", excep
 share, seconds, rounds = ARGV
 measurement = Measurement.new(Float(share || 0.7), Integer(seconds || 30))
 p99s = Hash.new { |all, kind| all[kind] = [] }
-Integer(rounds || 3).times do
-  [Puma, Highball].each do |kind|
+wanted = Integer(rounds || 3)
+(2 * wanted).times do
+  [Puma, Highball].reject { |kind| p99s[kind].size == wanted }.each do |kind|
     Dir.mktmpdir do |folder|
       server = kind.new(folder)
-      p99s[kind] << measurement.of(server)
+      p99s[kind].concat([measurement.of(server)].compact)
     ensure
       server&.stop
     end

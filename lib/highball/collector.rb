@@ -50,20 +50,32 @@ module Highball
     def self.of_worker = (new if on? && GC.stat(:heap_live_slots) > HeapLayout::SMALL)
 
     def initialize
+      @mutex = Mutex.new
       @usual = nil
       note
     end
 
-    # To be called when a request has ended. The block tells whether this worker has nothing to do.
-    def after_request
+    # To be called when a request has ended. The block tells whether this worker has nothing to do. If several threads
+    # call it at the same time, one of them looks.
+    def after_request(&)
+      return unless @mutex.try_lock
+
+      begin
+        look(&)
+      ensure
+        @mutex.unlock
+      end
+    end
+
+    private
+
+    def look
       allocated = GC.stat(:total_allocated_objects)
       return measure(allocated) if GC.count != @count
       return if @usual.nil? || allocated - @begun < @usual * MOST_USED
 
       collect if yield
     end
-
-    private
 
     # Ruby has collected. If that was for lack of slots, there is room for what was allocated since the last time.
     def measure(allocated)

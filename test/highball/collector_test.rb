@@ -36,6 +36,18 @@ class CollectorTest < Minitest::Test
     RUBY
   end
 
+  def test_threads_that_end_requests_at_the_same_time
+    assert_equal :ended, ruby(<<~RUBY)
+      class << GC
+        alias real count
+        def count = real.tap { Thread.pass } # another thread looks between two steps
+      end
+      threads = Array.new(4) { Thread.new { 200.times { use(0.02); COLLECTOR.after_request { false } } } }
+      threads.each(&:join)
+      p :ended
+    RUBY
+  end
+
   def test_an_application_that_has_disabled_the_collector_chooses_itself
     assert_equal [0, true], ruby(<<~RUBY)
       GC.disable

@@ -42,6 +42,17 @@ impl RequestTimes {
         RequestTimes { requests: word(0), computed_us: word(1), beside_us: word(2), waited_us: word(3) }
     }
 
+    /// What was added since then. Nothing, if these are sums over other workers than `before`.
+    #[must_use]
+    pub fn since(self, before: RequestTimes) -> RequestTimes {
+        RequestTimes {
+            requests: self.requests.saturating_sub(before.requests),
+            computed_us: self.computed_us.saturating_sub(before.computed_us),
+            beside_us: self.beside_us.saturating_sub(before.beside_us),
+            waited_us: self.waited_us.saturating_sub(before.waited_us),
+        }
+    }
+
     pub(crate) fn write(&self, words: &[AtomicU64]) {
         let RequestTimes { requests, computed_us, beside_us, waited_us } = *self;
         for (word, value) in words.iter().zip([requests, computed_us, beside_us, waited_us]) {

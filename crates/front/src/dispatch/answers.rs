@@ -44,10 +44,7 @@ impl Dispatcher {
         let mut ended = 0;
         for &slot in slots {
             match self.read_slot(index, slot, 0) {
-                Ok(true) => {
-                    ended += 1;
-                    self.note_for_slow_starts(index, slot);
-                }
+                Ok(true) => ended += 1,
                 Ok(false) => {}
                 Err(breach) => return self.worker_is_broken(index, &breach),
             }
@@ -55,6 +52,7 @@ impl Dispatcher {
         if ended > 0 {
             self.workers[index].time.ended(ended, Instant::now());
             self.look_whether_warm(index);
+            self.note_for_slow_start(index);
         }
     }
 

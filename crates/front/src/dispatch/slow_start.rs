@@ -5,11 +5,15 @@
 //! gets one request at a time, and rests after each: the longer, the slower it was than the others. Once it is as fast as they
 //! are, the supervisor may retire one of them. Where few requests arrive, none would wait, and the slow start ends at once.
 //!
+//! What counts is the time for which requests compute or wait for something outside ([`RequestTimes`], of which workers take
+//! a sample). Under load a request of an old worker takes much longer, since it shares the worker with others.
+//!
 //! A connection that the new version has answered stays with it, slow start or not.
 
 use std::collections::VecDeque;
 
 use highball_link::FrontAppEvent;
+use highball_ring::RequestTimes;
 
 use super::generations::Allowed;
 use super::worker::{DispatchState, Worker};
@@ -20,12 +24,14 @@ use crate::clock::now_ms;
 const LIMIT_MS: u64 = 3000;
 /// Time without a request after which a slow start ends.
 const QUIET_MS: u64 = 100;
-/// The number of answers by which a worker is compared with the others.
+/// The number of samples by which a worker is compared with the others.
 const COMPARED: usize = 16;
-/// How much longer its requests may take than those of the others, in percent. Milliseconds are rounded, so one more may pass.
-const SLOWER_PERCENT: u64 = 125;
+/// How much longer its requests may take than those of the others, in percent.
+const SLOWER_PERCENT: u64 = 150;
 /// Time to rest for each millisecond that its request took longer than usual.
 const RESTS: u64 = 2;
+/// Longest time of a request; longer ones count as this long.
+const MOST_US: u64 = 3_600_000_000;
 /// Longest rest.
 const LONGEST_REST_MS: u64 = 200;
 
@@ -35,48 +41,56 @@ pub(super) struct SlowStart {
     worker: u32,
     began_ms: u64,
     rests_until_ms: u64,
-    /// How long its latest requests took, in milliseconds.
+    /// The worker's times at the last look.
+    own: RequestTimes,
+    /// Its latest samples, in microseconds.
     latest: VecDeque<u64>,
-    /// How long requests took in the other workers meanwhile: the sum, and their number.
-    others_ms: u64,
-    others: u64,
+    /// The times of the workers before it, when it began.
+    others: RequestTimes,
 }
 
 impl SlowStart {
-    fn new(worker: u32, now_ms: u64) -> SlowStart {
+    fn new(worker: u32, own: RequestTimes, others: RequestTimes, now_ms: u64) -> SlowStart {
         let latest = VecDeque::with_capacity(COMPARED);
-        SlowStart { worker, began_ms: now_ms, rests_until_ms: now_ms, latest, others_ms: 0, others: 0 }
+        SlowStart { worker, began_ms: now_ms, rests_until_ms: now_ms, own, latest, others }
     }
 
-    /// How long a request takes in the other workers; `None`: they have not answered any meanwhile.
-    fn usual_ms(&self) -> Option<u64> {
-        self.others_ms.checked_div(self.others)
-    }
-
-    fn note(&mut self, worker: u32, took_ms: u64, now_ms: u64) {
-        if worker != self.worker {
-            self.others_ms += took_ms;
-            self.others += 1;
-            return;
+    /// It has answered a request.
+    fn note(&mut self, own: RequestTimes, others: RequestTimes, now_ms: u64) {
+        if let Some(took_us) = mean_us(own.since(self.own)) {
+            self.own = own;
+            if self.latest.len() == COMPARED {
+                self.latest.pop_front();
+            }
+            self.latest.push_back(took_us);
         }
-        let slower_ms = took_ms.saturating_sub(self.usual_ms().unwrap_or(took_ms));
-        self.rests_until_ms = now_ms + (slower_ms * RESTS).min(LONGEST_REST_MS);
-        if self.latest.len() == COMPARED {
-            self.latest.pop_front();
-        }
-        self.latest.push_back(took_ms);
+        let Some(&took_us) = self.latest.back() else { return };
+        let slower_us = took_us.saturating_sub(self.usual_us(others).unwrap_or(took_us));
+        self.rests_until_ms = now_ms + (slower_us * RESTS / 1000).min(LONGEST_REST_MS);
     }
 
-    fn is_as_fast_as_others(&self) -> bool {
-        let Some(usual_ms) = self.usual_ms().filter(|_| self.latest.len() == COMPARED) else { return false };
-        let mean_ms = self.latest.iter().sum::<u64>() / COMPARED as u64;
-        mean_ms <= usual_ms * SLOWER_PERCENT / 100 + 1
+    /// How long a request of the other workers takes; `None`: no sample was taken meanwhile.
+    fn usual_us(&self, others: RequestTimes) -> Option<u64> {
+        mean_us(others.since(self.others))
     }
 
-    fn is_over(&self, is_idle: bool, now_ms: u64) -> bool {
+    fn is_as_fast_as(&self, others: RequestTimes) -> bool {
+        let usual_us = self.usual_us(others).filter(|_| self.latest.len() == COMPARED);
+        let mean_us = self.latest.iter().sum::<u64>() / COMPARED as u64;
+        usual_us.is_some_and(|usual_us| mean_us <= usual_us * SLOWER_PERCENT / 100)
+    }
+
+    fn is_over(&self, others: RequestTimes, is_idle: bool, now_ms: u64) -> bool {
         let is_quiet = is_idle && now_ms >= self.rests_until_ms + QUIET_MS;
-        is_quiet || self.is_as_fast_as_others() || now_ms >= self.began_ms + LIMIT_MS
+        is_quiet || self.is_as_fast_as(others) || now_ms >= self.began_ms + LIMIT_MS
     }
+}
+
+/// Returns how long a request computes or waits for something outside. `None`: these are no requests. (Workers may write any
+/// number.)
+fn mean_us(times: RequestTimes) -> Option<u64> {
+    let mean_us = times.computed_us.saturating_add(times.waited_us).checked_div(times.requests)?;
+    Some(mean_us.min(MOST_US))
 }
 
 impl Dispatcher {
@@ -86,7 +100,8 @@ impl Dispatcher {
         let is_loaded = !self.queue.is_empty() || self.workers_before(worker).any(|before| !before.is_idle());
         let number = worker.number;
         if is_loaded && self.rollout.is_none() && self.workers_before(worker).next().is_some() {
-            self.slow_starts.push(SlowStart::new(number, now_ms()));
+            let (own, others) = (worker.ring.request_times(), self.times_before(worker));
+            self.slow_starts.push(SlowStart::new(number, own, others, now_ms()));
         } else {
             self.events.send(FrontAppEvent::SlowStartEnded { worker: number });
         }
@@ -97,6 +112,11 @@ impl Dispatcher {
         let is_before =
             |worker: &&Worker| worker.state == DispatchState::Serving && worker.generation < new.generation;
         self.workers.iter().filter(is_before)
+    }
+
+    fn times_before(&self, new: &Worker) -> RequestTimes {
+        let times = self.workers_before(new).map(|worker| worker.ring.request_times());
+        times.fold(RequestTimes::default(), |sum, times| sum + times)
     }
 
     /// Ends the slow starts that are over, and gives requests to workers that have rested. Call it now and then.
@@ -115,7 +135,7 @@ impl Dispatcher {
             let Some(worker) = worker.filter(|worker| worker.state == DispatchState::Serving) else {
                 return false; // the supervisor knows
             };
-            let is_over = slow_start.is_over(worker.is_idle(), now_ms)
+            let is_over = slow_start.is_over(self.times_before(worker), worker.is_idle(), now_ms)
                 || self.rollout.is_some()
                 || self.workers_before(worker).next().is_none();
             if is_over {
@@ -126,16 +146,13 @@ impl Dispatcher {
         self.slow_starts = slow_starts;
     }
 
-    /// A worker has answered the request in this slot.
-    pub(super) fn note_for_slow_starts(&mut self, index: usize, slot: u16) {
-        if self.slow_starts.is_empty() {
-            return;
-        }
-        let (worker, now_ms) = (&self.workers[index], now_ms());
-        let took_ms = now_ms.saturating_sub(worker.placed_ms[usize::from(slot)]);
-        for slow_start in &mut self.slow_starts {
-            slow_start.note(worker.number, took_ms, now_ms);
-        }
+    /// A worker has answered a request.
+    pub(super) fn note_for_slow_start(&mut self, index: usize) {
+        let worker = &self.workers[index];
+        let is_it = |slow_start: &SlowStart| slow_start.worker == worker.number;
+        let Some(at) = self.slow_starts.iter().position(is_it) else { return };
+        let (own, others) = (worker.ring.request_times(), self.times_before(worker));
+        self.slow_starts[at].note(own, others, now_ms());
         self.end_slow_starts();
     }
 
@@ -158,49 +175,78 @@ impl Dispatcher {
 mod tests {
     use super::*;
 
-    /// A slow start, and the time, after these requests of another worker took 10 ms each.
-    fn slow_start() -> SlowStart {
-        let mut slow_start = SlowStart::new(2, 0);
-        (0..10).for_each(|_| slow_start.note(1, 10, 0));
+    fn times(requests: u64, each_us: u64) -> RequestTimes {
+        RequestTimes { requests, computed_us: requests * each_us, beside_us: 7, waited_us: 0 }
+    }
+
+    /// Requests of the others have taken 10 ms each since it began.
+    const OTHERS: RequestTimes =
+        RequestTimes { requests: 9, computed_us: 60_000, beside_us: 1_000_000, waited_us: 30_000 };
+
+    /// A slow start that begins at 0, and has answered requests that took as long as this.
+    fn slow_start(answers_us: impl IntoIterator<Item = u64>) -> SlowStart {
+        let mut slow_start = SlowStart::new(2, times(1, 500_000), RequestTimes::default(), 0);
+        answers_us.into_iter().for_each(|took_us| answers(&mut slow_start, took_us, 0));
         slow_start
+    }
+
+    fn answers(slow_start: &mut SlowStart, took_us: u64, now_ms: u64) {
+        slow_start.note(slow_start.own + times(1, took_us), OTHERS, now_ms);
     }
 
     #[test]
     fn a_worker_rests_as_long_as_it_was_slower_than_others() {
-        let mut slow_start = slow_start();
-        for (took_ms, rest_ms) in [(10, 0), (4, 0), (15, 10), (60, 100), (5000, LONGEST_REST_MS)] {
-            slow_start.note(2, took_ms, 1000);
-            assert_eq!(slow_start.rests_until_ms, 1000 + rest_ms, "after {took_ms} ms");
+        let mut slow_start = slow_start([]);
+        let longest = LONGEST_REST_MS;
+        for (took_us, rest_ms) in [(10_000, 0), (4000, 0), (15_000, 10), (60_000, 100), (5_000_000, longest)]
+        {
+            answers(&mut slow_start, took_us, 1000);
+            assert_eq!(slow_start.rests_until_ms, 1000 + rest_ms, "after {took_us} µs");
         }
+        // Of this answer, no sample was taken.
+        slow_start.note(slow_start.own, OTHERS, 2000);
+        assert_eq!(slow_start.rests_until_ms, 2000 + longest);
     }
 
     #[test]
     fn it_ends_when_the_latest_requests_were_as_fast_as_those_of_others() {
-        let mut slow_start = slow_start();
-        (1..COMPARED).for_each(|_| slow_start.note(2, 9, 0));
-        assert!(!slow_start.is_over(false, 1), "too few");
-        (0..COMPARED).for_each(|_| slow_start.note(2, 14, 0));
-        assert!(!slow_start.is_over(false, 1), "slower");
-        (0..COMPARED).for_each(|_| slow_start.note(2, 13, 0));
-        assert!(slow_start.is_over(false, 1));
+        assert!(!slow_start([9000; COMPARED - 1]).is_over(OTHERS, false, 1), "too few");
+        assert!(!slow_start([15_500; COMPARED]).is_over(OTHERS, false, 1), "slower");
+        assert!(slow_start([15_000; COMPARED]).is_over(OTHERS, false, 1));
+        assert!(slow_start([[50_000; COMPARED], [15_000; COMPARED]].concat()).is_over(OTHERS, false, 1));
     }
 
     #[test]
     fn it_ends_when_no_request_arrives_or_its_time_is_over() {
-        let mut slow_start = slow_start();
-        slow_start.note(2, 110, 1000);
+        let mut slow_start = slow_start([]);
+        answers(&mut slow_start, 110_000, 1000);
         let rested_ms = 1000 + LONGEST_REST_MS;
-        assert!(!slow_start.is_over(true, rested_ms + QUIET_MS - 1));
-        assert!(slow_start.is_over(true, rested_ms + QUIET_MS));
-        assert!(!slow_start.is_over(false, rested_ms + QUIET_MS));
-        assert!(slow_start.is_over(false, LIMIT_MS));
+        assert!(!slow_start.is_over(OTHERS, true, rested_ms + QUIET_MS - 1));
+        assert!(slow_start.is_over(OTHERS, true, rested_ms + QUIET_MS));
+        assert!(!slow_start.is_over(OTHERS, false, rested_ms + QUIET_MS));
+        assert!(slow_start.is_over(OTHERS, false, LIMIT_MS));
+    }
+
+    #[test]
+    fn figures_that_a_worker_makes_up_do_no_harm() {
+        let mut slow_start = slow_start([]);
+        let most =
+            RequestTimes { requests: 1, computed_us: u64::MAX, beside_us: u64::MAX, waited_us: u64::MAX };
+        for number in 1..=2 * COMPARED as u64 {
+            slow_start.note(RequestTimes { requests: number, ..most }, OTHERS, 0);
+            slow_start.note(RequestTimes::default(), most, 0);
+        }
+        assert!(slow_start.rests_until_ms <= LONGEST_REST_MS);
+        assert!(slow_start.is_over(most, false, LIMIT_MS));
     }
 
     #[test]
     fn without_others_to_compare_it_with_a_worker_does_not_rest() {
-        let mut slow_start = SlowStart::new(2, 0);
-        (0..COMPARED).for_each(|_| slow_start.note(2, 100, 1000));
+        let mut slow_start = SlowStart::new(2, RequestTimes::default(), OTHERS, 0);
+        for number in 1..=COMPARED as u64 {
+            slow_start.note(times(number, 100_000), OTHERS, 1000);
+        }
         assert_eq!(slow_start.rests_until_ms, 1000);
-        assert!(!slow_start.is_over(false, 1000));
+        assert!(!slow_start.is_over(OTHERS, false, 1000));
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::support::{Client, FakeWorker, Front, Job};
 use highball_link::{AppCommand, FrontAppEvent, FrontEvent};
+use highball_ring::RequestTimes;
 
 /// A worker of the old version with one thread, and one of the new version with two that starts slowly: each has a request.
 struct Both {
@@ -99,7 +100,12 @@ fn it_ends_when_the_worker_is_as_fast_as_the_old_ones() {
     answer(at_new, "new");
     let ended = (0..200).any(|_| {
         let mut clients = [front.get("/"), front.get("/")];
-        [new.claim(), old.claim()].into_iter().for_each(|job| job.answer(""));
+        let jobs = [(&new, new.claim()), (&old, old.claim())];
+        for (worker, job) in jobs {
+            let time = RequestTimes { requests: 1, computed_us: 1000, ..RequestTimes::default() };
+            worker.ring.add_request_time(&time);
+            job.answer("");
+        }
         clients.iter_mut().for_each(|client| drop(client.answer()));
         has_ended(&front)
     });
