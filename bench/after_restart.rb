@@ -9,11 +9,11 @@
 # answers are measured, then SHARE (0.7) of them are sent, each at its time whatever has become of those before it: for
 # SECONDS (30), while the server restarts, and for SECONDS after that. The servers take turns until each has ROUNDS (3).
 # The last lines have medians over the rounds. The speed of a shared machine changes within minutes, and SHARE of what
-# it could do a minute ago may be more than it can do now. So a fixed computation is timed before and after each round.
-# If it takes a tenth longer at the end, the round does not count. Needs Debian's packages ruby-rails, ruby-sqlite3 and
-# puma, and a built Highball (HIGHBALL_BIN).
+# it could do a minute ago may be more than it can do now. So a fixed computation is timed all the while. If it takes a
+# tenth longer than when the server's capacity was measured, the round does not count. Needs Debian's packages
+# ruby-rails, ruby-sqlite3 and puma, and a built Highball (HIGHBALL_BIN).
 
-require "etc"
+require "fileutils"
 require "socket"
 require "tmpdir"
 require_relative "../test/support/free_port"
@@ -135,30 +135,66 @@ module Client
   def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
 end
 
+# How fast the machine is: a process that computes the same twice a second, and how much CPU time that takes.
+class Gauge
+  def initialize
+    @folder = Dir.mktmpdir
+    parent = Process.pid
+    @pid = fork do
+      note while Process.ppid == parent
+      exit!(true) # what is to be done at the exit is the parent's
+    end
+  end
+
+  # The median of the CPU times between two moments.
+  def between(from, till)
+    lines = File.readlines(file).map { |line| line.split.map { |word| Float(word) } }
+    times = lines.filter_map { |at, took| took if at.between?(from, till) }.sort
+    times[times.size / 2]
+  end
+
+  def stop
+    Process.kill(:KILL, @pid)
+    Process.wait(@pid)
+    FileUtils.rm_r(@folder)
+  end
+
+  private
+
+  def file = File.join(@folder, "times")
+
+  def note
+    began = Process.clock_gettime(Process::CLOCK_PROCESS_CPUTIME_ID)
+    300_000.times { |number| number * number }
+    took = Process.clock_gettime(Process::CLOCK_PROCESS_CPUTIME_ID) - began
+    File.write(file, "#{Client.now} #{took}\n", mode: "a")
+    sleep 0.5
+  end
+end
+
 # Measures a server, prints a line, and returns the p99 of each part, in milliseconds; nil if the machine became slower.
 class Measurement
   WARM_UP = 15 # seconds
   PARTS = %w[before during after].freeze
   SLOWER = 1.1
 
-  def initialize(share, seconds)
+  def initialize(share, seconds, gauge)
     @share = share
     @seconds = seconds
+    @gauge = gauge
   end
 
   def of(server)
     Client.capacity(server.port, WARM_UP)
+    began = Client.now
     rate = Client.capacity(server.port, WARM_UP) * @share
-    computed = seconds_to_compute
     requests, times = under_load(server, rate)
-    slower = seconds_to_compute / computed
     parts = times.each_cons(2).map { |from, till| requests.select { |due,| due.between?(from, till) } }
     parts.map! { |part| part.map { |_, took,| took * 1000 }.sort }
-    texts = PARTS.zip(parts).map { |name, part| "#{name} #{in_words(part)}" }
+    slower = @gauge.between(times.first, times.last) / @gauge.between(began, times.first)
     wrong = requests.count { |_, _, right| !right }
-    puts "#{server.class} #{rate.round} requests/s: #{texts.join(', ')}; " \
-         "restart #{(times[2] - times[1]).round(1)} s; #{wrong} of #{requests.size} failed; " \
-         "a computation takes #{slower.round(2)} times as long"
+    puts "#{server.class} #{rate.round} requests/s: #{in_words(parts)}; restart #{(times[2] - times[1]).round(1)} s; " \
+         "#{wrong} of #{requests.size} failed; the machine took #{slower.round(2)} times as long as before"
     parts.map { |part| quantile(part, 0.99) } if slower <= SLOWER
   end
 
@@ -178,17 +214,12 @@ class Measurement
     [loading.value, times << Client.now]
   end
 
-  # How long a fixed computation takes on all CPUs.
-  def seconds_to_compute
-    began = Client.now
-    pids = Array.new(Etc.nprocessors) { fork { 20_000_000.times { |number| number * number } } }
-    pids.each { |pid| Process.wait(pid) }
-    Client.now - began
-  end
-
-  def in_words(sorted)
-    p50, p99, most = [0.5, 0.99, 1].map { |share| quantile(sorted, share).round }
-    "p50 #{p50} p99 #{p99} max #{most} ms"
+  def in_words(parts)
+    texts = PARTS.zip(parts).map do |name, sorted|
+      p50, p99, most = [0.5, 0.99, 1].map { |share| quantile(sorted, share).round }
+      "#{name} p50 #{p50} p99 #{p99} max #{most} ms"
+    end
+    texts.join(", ")
   end
 
   def quantile(sorted, share) = sorted[((sorted.size - 1) * share).round]
@@ -196,10 +227,11 @@ end
 
 system("ruby", File.expand_path("apps/examples/prepare", __dir__), "blog", exception: true)
 share, seconds, rounds = ARGV
-measurement = Measurement.new(Float(share || 0.7), Integer(seconds || 30))
+gauge = Gauge.new
+measurement = Measurement.new(Float(share || 0.7), Integer(seconds || 30), gauge)
 p99s = Hash.new { |all, kind| all[kind] = [] }
 wanted = Integer(rounds || 3)
-(2 * wanted).times do
+(3 * wanted).times do
   [Puma, Highball].reject { |kind| p99s[kind].size == wanted }.each do |kind|
     Dir.mktmpdir do |folder|
       server = kind.new(folder)
@@ -209,6 +241,7 @@ wanted = Integer(rounds || 3)
     end
   end
 end
+gauge.stop
 p99s.each do |kind, of_rounds|
   medians = of_rounds.transpose.map { |values| values.sort[values.size / 2].round }
   ratios = of_rounds.map { |before, _, after| after / before }.sort

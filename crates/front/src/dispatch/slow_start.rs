@@ -11,6 +11,7 @@
 //! A connection that the new version has answered stays with it, slow start or not.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use highball_link::FrontAppEvent;
 use highball_ring::RequestTimes;
@@ -23,7 +24,8 @@ use crate::clock::now_ms;
 /// Longest slow start.
 const LIMIT_MS: u64 = 3000;
 /// Time without a request after which a slow start ends.
-const QUIET_MS: u64 = 100;
+const QUIET: Duration = Duration::from_millis(100);
+const QUIET_MS: u64 = QUIET.as_millis() as u64;
 /// The number of samples by which a worker is compared with the others.
 const COMPARED: usize = 16;
 /// How much longer its requests may take than those of the others, in percent.
@@ -80,10 +82,17 @@ impl SlowStart {
         usual_us.is_some_and(|usual_us| mean_us <= usual_us * SLOWER_PERCENT / 100)
     }
 
-    fn is_over(&self, others: RequestTimes, is_idle: bool, now_ms: u64) -> bool {
+    /// `is_idle`: the worker has no request. `is_needed`: requests wait, so no worker before it can be spared.
+    fn is_over(&self, others: RequestTimes, is_idle: bool, is_needed: bool, now_ms: u64) -> bool {
         let is_quiet = is_idle && now_ms >= self.rests_until_ms + QUIET_MS;
-        is_quiet || self.is_as_fast_as(others) || now_ms >= self.began_ms + LIMIT_MS
+        let is_usual = is_quiet || self.is_as_fast_as(others);
+        (is_usual && !is_needed) || now_ms >= self.began_ms + LIMIT_MS
     }
+}
+
+/// Whether it has a request, or had one a moment ago.
+fn has_just_served(worker: &Worker) -> bool {
+    !worker.is_idle() || worker.time.since().elapsed() < QUIET
 }
 
 /// Returns how long a request computes or waits for something outside. `None`: these are no requests. (Workers may write any
@@ -97,7 +106,7 @@ impl Dispatcher {
     /// A worker of a new version has been admitted. It starts slowly if requests would wait otherwise.
     pub(super) fn begin_slow_start(&mut self, index: usize) {
         let worker = &self.workers[index];
-        let is_loaded = !self.queue.is_empty() || self.workers_before(worker).any(|before| !before.is_idle());
+        let is_loaded = !self.queue.is_empty() || self.workers_before(worker).any(has_just_served);
         let number = worker.number;
         if is_loaded && self.rollout.is_none() && self.workers_before(worker).next().is_some() {
             let (own, others) = (worker.ring.request_times(), self.times_before(worker));
@@ -135,7 +144,8 @@ impl Dispatcher {
             let Some(worker) = worker.filter(|worker| worker.state == DispatchState::Serving) else {
                 return false; // the supervisor knows
             };
-            let is_over = slow_start.is_over(self.times_before(worker), worker.is_idle(), now_ms)
+            let others = self.times_before(worker);
+            let is_over = slow_start.is_over(others, worker.is_idle(), !self.queue.is_empty(), now_ms)
                 || self.rollout.is_some()
                 || self.workers_before(worker).next().is_none();
             if is_over {
@@ -210,10 +220,13 @@ mod tests {
 
     #[test]
     fn it_ends_when_the_latest_requests_were_as_fast_as_those_of_others() {
-        assert!(!slow_start([9000; COMPARED - 1]).is_over(OTHERS, false, 1), "too few");
-        assert!(!slow_start([15_500; COMPARED]).is_over(OTHERS, false, 1), "slower");
-        assert!(slow_start([15_000; COMPARED]).is_over(OTHERS, false, 1));
-        assert!(slow_start([[50_000; COMPARED], [15_000; COMPARED]].concat()).is_over(OTHERS, false, 1));
+        assert!(!slow_start([9000; COMPARED - 1]).is_over(OTHERS, false, false, 1), "too few");
+        assert!(!slow_start([15_500; COMPARED]).is_over(OTHERS, false, false, 1), "slower");
+        assert!(slow_start([15_000; COMPARED]).is_over(OTHERS, false, false, 1));
+        assert!(!slow_start([15_000; COMPARED]).is_over(OTHERS, false, true, 1), "requests wait");
+        assert!(
+            slow_start([[50_000; COMPARED], [15_000; COMPARED]].concat()).is_over(OTHERS, false, false, 1)
+        );
     }
 
     #[test]
@@ -221,10 +234,11 @@ mod tests {
         let mut slow_start = slow_start([]);
         answers(&mut slow_start, 110_000, 1000);
         let rested_ms = 1000 + LONGEST_REST_MS;
-        assert!(!slow_start.is_over(OTHERS, true, rested_ms + QUIET_MS - 1));
-        assert!(slow_start.is_over(OTHERS, true, rested_ms + QUIET_MS));
-        assert!(!slow_start.is_over(OTHERS, false, rested_ms + QUIET_MS));
-        assert!(slow_start.is_over(OTHERS, false, LIMIT_MS));
+        assert!(!slow_start.is_over(OTHERS, true, false, rested_ms + QUIET_MS - 1));
+        assert!(slow_start.is_over(OTHERS, true, false, rested_ms + QUIET_MS));
+        assert!(!slow_start.is_over(OTHERS, false, false, rested_ms + QUIET_MS));
+        assert!(!slow_start.is_over(OTHERS, true, true, rested_ms + QUIET_MS), "requests wait");
+        assert!(slow_start.is_over(OTHERS, false, true, LIMIT_MS));
     }
 
     #[test]
@@ -237,7 +251,7 @@ mod tests {
             slow_start.note(RequestTimes::default(), most, 0);
         }
         assert!(slow_start.rests_until_ms <= LONGEST_REST_MS);
-        assert!(slow_start.is_over(most, false, LIMIT_MS));
+        assert!(slow_start.is_over(most, false, false, LIMIT_MS));
     }
 
     #[test]
@@ -247,6 +261,6 @@ mod tests {
             slow_start.note(times(number, 100_000), OTHERS, 1000);
         }
         assert_eq!(slow_start.rests_until_ms, 1000);
-        assert!(!slow_start.is_over(OTHERS, false, 1000));
+        assert!(!slow_start.is_over(OTHERS, false, false, 1000));
     }
 }

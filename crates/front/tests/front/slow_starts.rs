@@ -85,7 +85,7 @@ fn it_ends_when_few_requests_arrive() {
 }
 
 #[test]
-fn it_ends_at_once_if_none_has_anything_to_do() {
+fn it_ends_if_none_has_anything_to_do() {
     let front = Front::start();
     let _old = front.worker_of(1, 2);
     let new = admitted(&front);
