@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+# marks: few (its clients have to keep the server busy)
+
 require "json"
 require_relative "../../support/restart_test_case"
 

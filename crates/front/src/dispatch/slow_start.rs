@@ -22,16 +22,18 @@ use super::Dispatcher;
 use crate::clock::now_ms;
 
 /// Longest slow start.
-const LIMIT_MS: u64 = 3000;
-/// Time without a request after which a slow start ends.
-const QUIET: Duration = Duration::from_millis(100);
-const QUIET_MS: u64 = QUIET.as_millis() as u64;
+const LIMIT_MS: u64 = 5000;
+/// A worker has just served if it had a request within this time.
+const MOMENT: Duration = Duration::from_millis(100);
+/// Looks in a row ([`TICK`](crate::clock::TICK)) at a rested worker without a request, after which a slow start ends. By time alone, it
+/// would end whenever the front itself has to wait for a CPU.
+const QUIET_LOOKS: u32 = 3;
 /// The number of samples by which a worker is compared with the others.
 const COMPARED: usize = 16;
 /// How much longer its requests may take than those of the others, in percent.
 const SLOWER_PERCENT: u64 = 150;
 /// Time to rest for each millisecond that its request took longer than usual.
-const RESTS: u64 = 2;
+const RESTS: u64 = 3;
 /// Longest time of a request; longer ones count as this long.
 const MOST_US: u64 = 3_600_000_000;
 /// Longest rest.
@@ -43,6 +45,7 @@ pub(super) struct SlowStart {
     worker: u32,
     began_ms: u64,
     rests_until_ms: u64,
+    quiet_looks: u32,
     /// The worker's times at the last look.
     own: RequestTimes,
     /// Its latest samples, in microseconds.
@@ -54,7 +57,7 @@ pub(super) struct SlowStart {
 impl SlowStart {
     fn new(worker: u32, own: RequestTimes, others: RequestTimes, now_ms: u64) -> SlowStart {
         let latest = VecDeque::with_capacity(COMPARED);
-        SlowStart { worker, began_ms: now_ms, rests_until_ms: now_ms, own, latest, others }
+        SlowStart { worker, began_ms: now_ms, rests_until_ms: now_ms, quiet_looks: 0, own, latest, others }
     }
 
     /// It has answered a request.
@@ -66,6 +69,7 @@ impl SlowStart {
             }
             self.latest.push_back(took_us);
         }
+        self.quiet_looks = 0;
         let Some(&took_us) = self.latest.back() else { return };
         let slower_us = took_us.saturating_sub(self.usual_us(others).unwrap_or(took_us));
         self.rests_until_ms = now_ms + (slower_us * RESTS / 1000).min(LONGEST_REST_MS);
@@ -82,17 +86,22 @@ impl SlowStart {
         usual_us.is_some_and(|usual_us| mean_us <= usual_us * SLOWER_PERCENT / 100)
     }
 
-    /// `is_idle`: the worker has no request. `is_needed`: requests wait, so no worker before it can be spared.
-    fn is_over(&self, others: RequestTimes, is_idle: bool, is_needed: bool, now_ms: u64) -> bool {
-        let is_quiet = is_idle && now_ms >= self.rests_until_ms + QUIET_MS;
-        let is_usual = is_quiet || self.is_as_fast_as(others);
+    /// `is_idle`: the worker has no request.
+    fn look(&mut self, is_idle: bool, now_ms: u64) {
+        let is_quiet = is_idle && now_ms >= self.rests_until_ms;
+        self.quiet_looks = if is_quiet { self.quiet_looks + 1 } else { 0 };
+    }
+
+    /// `is_needed`: requests wait, so no worker before it can be spared.
+    fn is_over(&self, others: RequestTimes, is_needed: bool, now_ms: u64) -> bool {
+        let is_usual = self.quiet_looks >= QUIET_LOOKS || self.is_as_fast_as(others);
         (is_usual && !is_needed) || now_ms >= self.began_ms + LIMIT_MS
     }
 }
 
 /// Whether it has a request, or had one a moment ago.
 fn has_just_served(worker: &Worker) -> bool {
-    !worker.is_idle() || worker.time.since().elapsed() < QUIET
+    !worker.is_idle() || worker.time.since().elapsed() < MOMENT
 }
 
 /// Returns how long a request computes or waits for something outside. `None`: these are no requests. (Workers may write any
@@ -128,12 +137,18 @@ impl Dispatcher {
         times.fold(RequestTimes::default(), |sum, times| sum + times)
     }
 
-    /// Ends the slow starts that are over, and gives requests to workers that have rested. Call it now and then.
+    /// Ends the slow starts that are over, and gives requests to workers that have rested. Call it on every tick.
     pub(crate) fn look_at_slow_starts(&mut self) {
-        if !self.slow_starts.is_empty() {
-            self.end_slow_starts();
-            self.settle();
+        if self.slow_starts.is_empty() {
+            return;
         }
+        let now_ms = now_ms();
+        for slow_start in &mut self.slow_starts {
+            let worker = self.workers.iter().find(|worker| worker.number == slow_start.worker);
+            slow_start.look(worker.is_some_and(Worker::is_idle), now_ms);
+        }
+        self.end_slow_starts();
+        self.settle();
     }
 
     fn end_slow_starts(&mut self) {
@@ -145,7 +160,7 @@ impl Dispatcher {
                 return false; // the supervisor knows
             };
             let others = self.times_before(worker);
-            let is_over = slow_start.is_over(others, worker.is_idle(), !self.queue.is_empty(), now_ms)
+            let is_over = slow_start.is_over(others, !self.queue.is_empty(), now_ms)
                 || self.rollout.is_some()
                 || self.workers_before(worker).next().is_none();
             if is_over {
@@ -208,7 +223,7 @@ mod tests {
     fn a_worker_rests_as_long_as_it_was_slower_than_others() {
         let mut slow_start = slow_start([]);
         let longest = LONGEST_REST_MS;
-        for (took_us, rest_ms) in [(10_000, 0), (4000, 0), (15_000, 10), (60_000, 100), (5_000_000, longest)]
+        for (took_us, rest_ms) in [(10_000, 0), (4000, 0), (15_000, 15), (60_000, 150), (5_000_000, longest)]
         {
             answers(&mut slow_start, took_us, 1000);
             assert_eq!(slow_start.rests_until_ms, 1000 + rest_ms, "after {took_us} µs");
@@ -220,13 +235,11 @@ mod tests {
 
     #[test]
     fn it_ends_when_the_latest_requests_were_as_fast_as_those_of_others() {
-        assert!(!slow_start([9000; COMPARED - 1]).is_over(OTHERS, false, false, 1), "too few");
-        assert!(!slow_start([15_500; COMPARED]).is_over(OTHERS, false, false, 1), "slower");
-        assert!(slow_start([15_000; COMPARED]).is_over(OTHERS, false, false, 1));
-        assert!(!slow_start([15_000; COMPARED]).is_over(OTHERS, false, true, 1), "requests wait");
-        assert!(
-            slow_start([[50_000; COMPARED], [15_000; COMPARED]].concat()).is_over(OTHERS, false, false, 1)
-        );
+        assert!(!slow_start([9000; COMPARED - 1]).is_over(OTHERS, false, 1), "too few");
+        assert!(!slow_start([15_500; COMPARED]).is_over(OTHERS, false, 1), "slower");
+        assert!(slow_start([15_000; COMPARED]).is_over(OTHERS, false, 1));
+        assert!(!slow_start([15_000; COMPARED]).is_over(OTHERS, true, 1), "requests wait");
+        assert!(slow_start([[50_000; COMPARED], [15_000; COMPARED]].concat()).is_over(OTHERS, false, 1));
     }
 
     #[test]
@@ -234,11 +247,15 @@ mod tests {
         let mut slow_start = slow_start([]);
         answers(&mut slow_start, 110_000, 1000);
         let rested_ms = 1000 + LONGEST_REST_MS;
-        assert!(!slow_start.is_over(OTHERS, true, false, rested_ms + QUIET_MS - 1));
-        assert!(slow_start.is_over(OTHERS, true, false, rested_ms + QUIET_MS));
-        assert!(!slow_start.is_over(OTHERS, false, false, rested_ms + QUIET_MS));
-        assert!(!slow_start.is_over(OTHERS, true, true, rested_ms + QUIET_MS), "requests wait");
-        assert!(slow_start.is_over(OTHERS, false, true, LIMIT_MS));
+        (0..QUIET_LOOKS).for_each(|_| slow_start.look(true, rested_ms - 1));
+        (1..QUIET_LOOKS).for_each(|_| slow_start.look(true, rested_ms));
+        assert!(!slow_start.is_over(OTHERS, false, rested_ms));
+        slow_start.look(true, rested_ms);
+        assert!(slow_start.is_over(OTHERS, false, rested_ms));
+        assert!(!slow_start.is_over(OTHERS, true, rested_ms), "requests wait");
+        slow_start.look(false, rested_ms);
+        assert!(!slow_start.is_over(OTHERS, false, rested_ms));
+        assert!(slow_start.is_over(OTHERS, true, LIMIT_MS));
     }
 
     #[test]
@@ -251,7 +268,7 @@ mod tests {
             slow_start.note(RequestTimes::default(), most, 0);
         }
         assert!(slow_start.rests_until_ms <= LONGEST_REST_MS);
-        assert!(slow_start.is_over(most, false, false, LIMIT_MS));
+        assert!(slow_start.is_over(most, false, LIMIT_MS));
     }
 
     #[test]
@@ -261,6 +278,6 @@ mod tests {
             slow_start.note(times(number, 100_000), OTHERS, 1000);
         }
         assert_eq!(slow_start.rests_until_ms, 1000);
-        assert!(!slow_start.is_over(OTHERS, false, false, 1000));
+        assert!(!slow_start.is_over(OTHERS, false, 1000));
     }
 }

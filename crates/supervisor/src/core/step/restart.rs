@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// The longest time to wait for the end of a slow start, which the front reports sooner.
-const SLOW_START_LIMIT: Duration = Duration::from_secs(5);
+const SLOW_START_LIMIT: Duration = Duration::from_secs(8);
 
 pub(super) const TRY_AGAIN: &str = "Look at what its processes logged above; fix it, and restart again.";
 
