@@ -135,6 +135,8 @@ module Client
   def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
 end
 
+def median(values) = values.sort[values.size / 2]
+
 # How fast the machine is: a process that computes the same twice a second, and how much CPU time that takes.
 class Gauge
   def initialize
@@ -149,8 +151,7 @@ class Gauge
   # The median of the CPU times between two moments.
   def between(from, till)
     lines = File.readlines(file).map { |line| line.split.map { |word| Float(word) } }
-    times = lines.filter_map { |at, took| took if at.between?(from, till) }.sort
-    times[times.size / 2]
+    median(lines.filter_map { |at, took| took if at.between?(from, till) })
   end
 
   def stop
@@ -235,7 +236,8 @@ wanted = Integer(rounds || 3)
   [Puma, Highball].reject { |kind| p99s[kind].size == wanted }.each do |kind|
     Dir.mktmpdir do |folder|
       server = kind.new(folder)
-      p99s[kind].concat([measurement.of(server)].compact)
+      p99 = measurement.of(server)
+      p99s[kind] << p99 if p99
     ensure
       server&.stop
     end
@@ -243,9 +245,9 @@ wanted = Integer(rounds || 3)
 end
 gauge.stop
 p99s.each do |kind, of_rounds|
-  medians = of_rounds.transpose.map { |values| values.sort[values.size / 2].round }
-  ratios = of_rounds.map { |before, _, after| after / before }.sort
+  medians = of_rounds.transpose.map { |values| median(values).round }
+  ratios = of_rounds.map { |before, _, after| after / before }
   puts format("%-9<name>s median p99: %<texts>s ms; after is %<ratio>.2f (%<least>.2f to %<most>.2f) of before",
               name: kind, texts: Measurement::PARTS.zip(medians).map { |pair| pair.join(" ") }.join(", "),
-              ratio: ratios[ratios.size / 2], least: ratios.first, most: ratios.last)
+              ratio: median(ratios), least: ratios.min, most: ratios.max)
 end

@@ -191,8 +191,7 @@ impl Dispatcher {
 
     /// How their threads have spent their time with requests.
     pub(crate) fn request_times(&self) -> RequestTimes {
-        let times = self.workers.iter().map(|worker| worker.ring.request_times());
-        times.fold(RequestTimes::default(), |sum, times| sum + times)
+        self.workers.iter().map(|worker| worker.ring.request_times()).sum()
     }
 
     // --- Requests ----------------------------------------------------------------------------------

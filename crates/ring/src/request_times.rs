@@ -1,5 +1,6 @@
 //! What requests do with the time in which a thread of the worker is at them: it computes, or it waits.
 
+use std::iter::Sum;
 use std::ops::Add;
 
 use crate::sync::{AtomicU64, Ordering};
@@ -31,6 +32,12 @@ impl Add for RequestTimes {
             beside_us: self.beside_us.saturating_add(more.beside_us),
             waited_us: self.waited_us.saturating_add(more.waited_us),
         }
+    }
+}
+
+impl Sum for RequestTimes {
+    fn sum<I: Iterator<Item = RequestTimes>>(times: I) -> RequestTimes {
+        times.fold(RequestTimes::default(), Add::add)
     }
 }
 

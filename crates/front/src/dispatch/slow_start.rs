@@ -3,7 +3,7 @@
 //! Its code is not compiled yet, and its caches are empty: its first requests take several times as long as those of the workers
 //! before it. If it got a whole share at once, requests would wait behind them. So as long as all workers before it serve, it
 //! gets one request at a time, and rests after each: the longer, the slower it was than the others. Once it is as fast as they
-//! are, the supervisor may retire one of them. Where few requests arrive, none would wait, and the slow start ends at once.
+//! are, the supervisor may retire one of them. Where few requests arrive, none would wait, and the slow start ends soon.
 //!
 //! What counts is the time for which requests compute or wait for something outside ([`RequestTimes`], of which workers take
 //! a sample). Under load a request of an old worker takes much longer, since it shares the worker with others.
@@ -117,7 +117,7 @@ impl Dispatcher {
         let worker = &self.workers[index];
         let is_loaded = !self.queue.is_empty() || self.workers_before(worker).any(has_just_served);
         let number = worker.number;
-        if is_loaded && self.rollout.is_none() && self.workers_before(worker).next().is_some() {
+        if is_loaded && self.may_start_slowly(worker) {
             let (own, others) = (worker.ring.request_times(), self.times_before(worker));
             self.slow_starts.push(SlowStart::new(number, own, others, now_ms()));
         } else {
@@ -132,9 +132,13 @@ impl Dispatcher {
         self.workers.iter().filter(is_before)
     }
 
+    /// Whether other workers can answer requests in its place.
+    fn may_start_slowly(&self, new: &Worker) -> bool {
+        self.rollout.is_none() && self.workers_before(new).next().is_some()
+    }
+
     fn times_before(&self, new: &Worker) -> RequestTimes {
-        let times = self.workers_before(new).map(|worker| worker.ring.request_times());
-        times.fold(RequestTimes::default(), |sum, times| sum + times)
+        self.workers_before(new).map(|worker| worker.ring.request_times()).sum()
     }
 
     /// Ends the slow starts that are over, and gives requests to workers that have rested. Call it on every tick.
@@ -155,14 +159,13 @@ impl Dispatcher {
         let now_ms = now_ms();
         let mut slow_starts = std::mem::take(&mut self.slow_starts);
         slow_starts.retain(|slow_start| {
-            let worker = self.workers.iter().find(|worker| worker.number == slow_start.worker);
+            let worker = self.position(slow_start.worker).map(|index| &self.workers[index]);
             let Some(worker) = worker.filter(|worker| worker.state == DispatchState::Serving) else {
                 return false; // the supervisor knows
             };
             let others = self.times_before(worker);
-            let is_over = slow_start.is_over(others, !self.queue.is_empty(), now_ms)
-                || self.rollout.is_some()
-                || self.workers_before(worker).next().is_none();
+            let is_over =
+                slow_start.is_over(others, !self.queue.is_empty(), now_ms) || !self.may_start_slowly(worker);
             if is_over {
                 self.events.send(FrontAppEvent::SlowStartEnded { worker: worker.number });
             }
@@ -183,8 +186,7 @@ impl Dispatcher {
 
     /// A worker in its slow start that has rested, and has nothing to do.
     pub(super) fn rested_worker(&self, can_take: impl Fn(&Worker) -> bool) -> Option<usize> {
-        let now_ms = now_ms();
-        let rested = self.slow_starts.iter().filter(|slow_start| now_ms >= slow_start.rests_until_ms);
+        let rested = self.slow_starts.iter().filter(|slow_start| now_ms() >= slow_start.rests_until_ms);
         let mut workers = rested.filter_map(|slow_start| self.position(slow_start.worker));
         workers.find(|index| self.workers[*index].is_idle() && can_take(&self.workers[*index]))
     }
