@@ -228,31 +228,30 @@ fn begin_http2(stream: Stream, read: Vec<u8>, peer: Peer, shared: Rc<Shared>, co
     Begun::Streams(Box::pin(http2::serve(stream, read, peer, shared, counted)))
 }
 
-/// The life of a stream of HTTP/2: a connection with one request.
-async fn serve_stream(
-    request: Parts,
+/// The life of a stream of HTTP/2: a connection with one request. `None`: there is no room for its head. (The head is read before
+/// its task begins, which would have to keep room for all that this needs.)
+fn serve_stream(
+    request: &Parts,
     stream: Rc<Http2Stream>,
     socket: Rc<RefCell<Stream>>,
     peer: Peer,
     shared: Rc<Shared>,
     running: Running,
-) {
+) -> Option<impl Future<Output = ()>> {
     let counted = Counted::of_stream(Rc::clone(&shared));
     let mut http2 = Http2::new(Rc::clone(&stream));
     let mut head = RequestHead::new();
-    let read = http2.read_head(&request, &shared.settings.limits, &mut head);
-    drop(request);
+    let read = http2.read_head(request, &shared.settings.limits, &mut head);
     if !running.has_room_for(read.as_ref().map_or(0, Vec::len), &shared.settings.limits) {
-        return stream.refuse();
+        stream.refuse();
+        return None;
     }
     let client = Client::new(peer, Some(Rc::clone(running.streams().joints())));
     let (stream, protocol) = (Stream::Http2(stream, socket), Protocol::Http2(http2));
     let mut connection = Connection::new(stream, client, protocol, shared, counted);
     connection.request.head = head;
     connection.request.follow(running.streams().generations());
-    let end = connection.serve_read(read).await;
-    running.end(connection.request.answered_by(), matches!(end, End::Gone));
-    connection.close(end).await;
+    Some(connection.serve_only(read, running))
 }
 
 impl Connection {
@@ -275,6 +274,13 @@ impl Connection {
             request: Transaction::new(),
             output: Output::default(),
         })
+    }
+
+    /// Its life, as a stream.
+    async fn serve_only(mut self: Box<Self>, read: Result<Vec<u8>, Refusal>, running: Running) {
+        let end = self.serve_read(read).await;
+        running.end(self.request.answered_by(), matches!(end, End::Gone));
+        self.close(end).await;
     }
 
     /// The rest of its life, once the application has taken it over.

@@ -213,7 +213,10 @@ impl Http2Connection {
         let (request, body) = request.into_parts();
         let stream = Rc::new(Http2Stream::new(body, respond, Rc::clone(&self.streams.unsent)));
         let (socket, peer) = (Rc::clone(&self.socket), self.peer.clone());
-        spawn_local(serve_stream(request, stream, socket, peer, Rc::clone(&self.shared), running));
+        let life = serve_stream(&request, stream, socket, peer, Rc::clone(&self.shared), running);
+        if let Some(life) = life {
+            spawn_local(life);
+        }
     }
 
     /// The time of a connection is limited while it serves no request: a request has limits itself.
@@ -319,12 +322,12 @@ impl Http2Connection {
 }
 
 impl Streams {
-    /// The generation of each application that answered last on this connection, the last of all at the end.
     /// What they may hold together.
     pub(super) fn joints(&self) -> &Rc<Joints> {
         &self.joints
     }
 
+    /// The generation of each application that answered last on this connection, the last of all at the end.
     pub(super) fn generations(&self) -> Vec<(AppId, u32)> {
         self.generations.borrow().clone()
     }
