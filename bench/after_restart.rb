@@ -5,15 +5,17 @@
 #
 #     ruby bench/after_restart.rb [SHARE [SECONDS [ROUNDS]]]
 #
-# The application is the example blog, with two workers of three threads. First as many requests a second as the server
-# answers are measured, then SHARE (0.7) of them are sent, each at its time whatever has become of those before it: for
-# SECONDS (30), while the server restarts, and for SECONDS after that. The servers take turns until each has ROUNDS (3).
-# The last lines have medians over the rounds. The speed of a shared machine changes within minutes, and SHARE of what
-# it could do a minute ago may be more than it can do now. So a fixed computation is timed all the while. If it takes a
-# tenth longer than when the server's capacity was measured, the round does not count. Needs Debian's packages
-# ruby-rails, ruby-sqlite3 and puma, and a built Highball (HIGHBALL_BIN).
+# The application is the example blog, with two workers of three threads. First as many requests a second as the
+# server answers are measured, then SHARE (0.7) of them are sent, each at its time whatever has become of those before
+# it: for SECONDS (30), while the server restarts, and for SECONDS after that. The servers take turns until each has
+# ROUNDS (3). The last lines have medians over the rounds. The speed of a shared machine changes within minutes, and
+# SHARE of what it could do a minute ago may be more than it can do now. So a fixed computation is timed all the
+# while. It needs memory and the collector, as an application does: neighbors on the machine take its caches, too. If
+# it takes a tenth longer than when the server's capacity was measured, or after the restart than before, the round
+# does not count. Needs Debian's packages ruby-rails, ruby-sqlite3 and puma, and a built Highball (HIGHBALL_BIN).
 
 require "fileutils"
+require "json"
 require "socket"
 require "tmpdir"
 require_relative "../test/support/free_port"
@@ -139,6 +141,8 @@ def median(values) = values.sort[values.size / 2]
 
 # How fast the machine is: a process that computes the same twice a second, and how much CPU time that takes.
 class Gauge
+  DOCUMENT = Array.new(3000) { |number| { "id" => number, "title" => "post #{number}", "tags" => %w[ruby rails] } }
+
   def initialize
     @folder = Dir.mktmpdir
     parent = Process.pid
@@ -166,7 +170,7 @@ class Gauge
 
   def note
     began = Process.clock_gettime(Process::CLOCK_PROCESS_CPUTIME_ID)
-    300_000.times { |number| number * number }
+    3.times { JSON.parse(JSON.generate(DOCUMENT)) }
     took = Process.clock_gettime(Process::CLOCK_PROCESS_CPUTIME_ID) - began
     File.write(file, "#{Client.now} #{took}\n", mode: "a")
     sleep 0.5
@@ -192,7 +196,7 @@ class Measurement
     requests, times = under_load(server, rate)
     parts = times.each_cons(2).map { |from, till| requests.select { |due,| due.between?(from, till) } }
     parts.map! { |part| part.map { |_, took,| took * 1000 }.sort }
-    slower = @gauge.between(times.first, times.last) / @gauge.between(began, times.first)
+    slower = slowdown([began, *times])
     wrong = requests.count { |_, _, right| !right }
     puts "#{server.class} #{rate.round} requests/s: #{in_words(parts)}; restart #{(times[2] - times[1]).round(1)} s; " \
          "#{wrong} of #{requests.size} failed; the machine took #{slower.round(2)} times as long as before"
@@ -213,6 +217,13 @@ class Measurement
     sleep @seconds
     stopped = true
     [loading.value, times << Client.now]
+  end
+
+  # How much longer the gauge's computation took under load than when the capacity was measured, or after the restart
+  # than before.
+  def slowdown(times)
+    measuring, before, _, after = times.each_cons(2).map { |from, till| @gauge.between(from, till) }
+    [before / measuring, after / measuring, after / before].max
   end
 
   def in_words(parts)

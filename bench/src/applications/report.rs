@@ -359,7 +359,7 @@ fn method(results: &Results) -> String {
          (`-n 10000`) after {} that are not. After {} in all, the load pauses for the garbage collections, and memory is read. A request \
          has failed if there is no connection, if it breaks, if 30 seconds pass without an answer, or if the answer has another status or \
          length than the page. Failed requests count neither in requests per second nor in latencies.\n\nEvery server has {} processes \
-         of {} thread{}. In 2008 there were ten. Two for each core keep a core busy while a process waits; the other benchmarks of \
+         of {}. In 2008 there were ten. Two for each core keep a core busy while a process waits; the other benchmarks of \
          this repository have as many. Passenger and Unicorn have no threads. Each server gets the same application, freshly \
          started, in production mode, without an access log, configured as in `bench/schemes`. All clients always have a request under way, so latencies are those of a queue: the clients divided by the \
          requests per second. CPU time counts all of a server's processes, nginx included. The clients run on the same machine and \
@@ -371,8 +371,7 @@ fn method(results: &Results) -> String {
         Counts::of(results, |trial| trial.warm_up),
         Counts::of(results, |trial| trial.requests_before_memory),
         load.workers,
-        load.threads,
-        if load.threads == 1 { "" } else { "s" },
+        load.threads_in_words(),
         number(clients_us.map_or(0.0, |one| one.median), 0),
         load.turns,
         versions.join("; ")

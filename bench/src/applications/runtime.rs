@@ -107,13 +107,13 @@ fn table(trials: &[Trial]) -> String {
 
 fn method(load: Load) -> String {
     format!(
-        "{} requests of {} clients at a time, each with a new connection, to {} workers with {} threads each. All variants run at the same \
-         time and get their load in {} turns; `× default` is the median of the ratios of turns of the same round. Memory is private and \
-         that of all processes.\n",
+        "{} requests of {} clients at a time, each with a new connection, to {} workers × {}. All variants run at the same time and \
+         get their load in {} turns; `× default` is the median of the ratios of turns of the same round. Memory is the private memory of \
+         all processes.\n",
         number(load.requests.into(), 0),
         load.clients,
         load.workers,
-        load.threads,
+        load.threads_in_words(),
         load.turns
     )
 }
