@@ -60,13 +60,6 @@ pub(crate) struct Load {
     pub(crate) tuned: bool,
 }
 
-impl Load {
-    /// The threads of each worker: "1 thread".
-    fn threads_in_words(&self) -> String {
-        format!("{} thread{}", self.threads, if self.threads == 1 { "" } else { "s" })
-    }
-}
-
 /// All that was measured on this machine.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Results {

@@ -21,7 +21,7 @@ mod words;
 
 use crate::results::Results;
 pub(crate) use html::escape;
-pub(crate) use words::{errors as errors_in_words, number, time};
+pub(crate) use words::{count, errors as errors_in_words, number, time};
 
 /// For the terminal: plain text of at most 100 columns.
 pub fn table(results: &Results) -> String {

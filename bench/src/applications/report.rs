@@ -4,7 +4,7 @@ use super::account::{self, Application, APPLICATIONS};
 use super::heaps::Heap;
 use super::trial::{LoadTurn, Trial};
 use super::{Results, SCHEMES};
-use crate::report::{errors_in_words, number, time};
+use crate::report::{count, errors_in_words, number, time};
 use crate::statistics::Spread;
 
 /// Bytes of a heap slot in MRI.
@@ -371,7 +371,7 @@ fn method(results: &Results) -> String {
         Counts::of(results, |trial| trial.warm_up),
         Counts::of(results, |trial| trial.requests_before_memory),
         load.workers,
-        load.threads_in_words(),
+        count(load.threads.into(), "thread"),
         number(clients_us.map_or(0.0, |one| one.median), 0),
         load.turns,
         versions.join("; ")

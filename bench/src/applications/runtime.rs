@@ -8,7 +8,7 @@ use super::Load;
 use crate::data::data_folder;
 use crate::method::Candidate;
 use crate::options::Options;
-use crate::report::number;
+use crate::report::{count, number};
 use crate::scheme::Scheme;
 use crate::workload::Workload;
 use crate::{app, interrupt, Failure};
@@ -113,7 +113,7 @@ fn method(load: Load) -> String {
         number(load.requests.into(), 0),
         load.clients,
         load.workers,
-        load.threads_in_words(),
+        count(load.threads.into(), "thread"),
         load.turns
     )
 }

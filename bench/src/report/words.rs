@@ -22,7 +22,7 @@ pub(crate) fn number(value: f64, decimals: usize) -> String {
 }
 
 /// A count and what is counted: `1 round`, `5 rounds`.
-pub(super) fn count(number_of: u64, what: &str) -> String {
+pub(crate) fn count(number_of: u64, what: &str) -> String {
     let plural = if number_of == 1 { "" } else { "s" };
     format!("{} {what}{plural}", number(number_of as f64, 0))
 }
