@@ -51,4 +51,4 @@ pub use running::{RequestStage, RunningRequest, RunningRequests};
 pub use slow_request::{SlowKind, SlowPartReport, SlowRequestReport};
 pub use step::Step;
 pub use to_front::{AppCommand, FrontCommand, NewWorker, Rollout};
-pub use to_supervisor::{FrontAppEvent, FrontEvent, Overrun, ReportedLoad};
+pub use to_supervisor::{FrontAppEvent, FrontEvent, Overrun, ReportedLoad, LONGEST_SLOW_START};

@@ -7,6 +7,10 @@ use highball_config::AppId;
 use std::time::Duration;
 use tokio::sync::oneshot;
 
+/// The longest slow start of a worker: so long after [`AppCommand::AdmitCanary`](crate::AppCommand::AdmitCanary), the front sends
+/// [`FrontAppEvent::SlowStartEnded`] at the latest.
+pub const LONGEST_SLOW_START: Duration = Duration::from_secs(5);
+
 /// An event of the front.
 #[derive(Debug)]
 pub enum FrontEvent {

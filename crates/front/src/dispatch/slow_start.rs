@@ -13,7 +13,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use highball_link::FrontAppEvent;
+use highball_link::{FrontAppEvent, LONGEST_SLOW_START};
 use highball_ring::RequestTimes;
 
 use super::generations::Allowed;
@@ -21,8 +21,7 @@ use super::worker::{DispatchState, Worker};
 use super::Dispatcher;
 use crate::clock::now_ms;
 
-/// Longest slow start.
-const LIMIT_MS: u64 = 5000;
+const LIMIT_MS: u64 = LONGEST_SLOW_START.as_millis() as u64;
 /// A worker has just served if it had a request within this time.
 const MOMENT: Duration = Duration::from_millis(100);
 /// Looks in a row ([`TICK`](crate::clock::TICK)) at a rested worker without a request, after which a slow start ends. By time alone, it

@@ -13,12 +13,12 @@ use crate::core::restart_policy::Life;
 use crate::core::worker::{StartFailure, WorkerState};
 use crate::facts::boot_failure::BootFailure;
 use crate::facts::ending::Ending;
-use highball_link::AppCommand;
+use highball_link::{AppCommand, LONGEST_SLOW_START};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The longest time to wait for the end of a slow start, which the front reports sooner.
-const SLOW_START_LIMIT: Duration = Duration::from_secs(8);
+/// How long to wait for the end of a slow start: longer than it takes, for a front that is slow to report it.
+const SLOW_START_LIMIT: Duration = LONGEST_SLOW_START.saturating_add(Duration::from_secs(3));
 
 pub(super) const TRY_AGAIN: &str = "Look at what its processes logged above; fix it, and restart again.";
 
