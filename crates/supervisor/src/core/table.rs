@@ -96,7 +96,7 @@ struct Play {
 }
 
 impl Play {
-    fn begin() -> Play {
+    fn begin(app: AppConfig) -> Play {
         let now = Instant::now();
         let config = ServerConfig {
             is_development: false,
@@ -106,14 +106,14 @@ impl Play {
             purpose: Purpose::Serve,
         };
         let mut play = Play { server: Server::new(config, now), now, pending: Vec::new(), refused: false };
-        play.server.add(APP, app());
+        play.server.add(APP, app);
         play.tell(Event::Tick);
         play
     }
 
     /// The state that these events lead to.
     fn of(events: &[&str]) -> Play {
-        let mut play = Play::begin();
+        let mut play = Play::begin(app());
         for event in events {
             match *event {
                 "serve" => play.serves(),
@@ -405,6 +405,31 @@ fn the_table_of_states_is_what_the_core_does() {
         std::fs::write(&path, format!("{before}{table}")).unwrap();
     } else {
         assert_eq!(written, table, "HIGHBALL_BLESS=1 writes it");
+    }
+}
+
+/// Each worker loads the application. One mold dies, and then the worker that boots: another mold boots by then.
+#[test]
+fn a_mold_that_boots_while_a_worker_fails_to_boot_has_nothing_to_do_with_the_next_attempt() {
+    for reported in ["before the diagnosis", "after the diagnosis"] {
+        let mut play = Play::begin(AppConfig { preload: false, ..app() });
+        let boot = play.booting().unwrap();
+        play.tell_app(AppEvent::MoldBooted { boot, app: None });
+        play.ends(Process::Mold(boot));
+        let boot = play.booting().expect("another mold boots");
+        while let Some(worker) = play.worker(|state| state == WorkerState::Forking) {
+            play.tell_app(AppEvent::WorkerHello { worker });
+            play.ends(Process::Worker(worker));
+        }
+        let invented = Some(Arc::new(samples::booted(true)));
+        if reported == "before the diagnosis" {
+            play.tell_app(AppEvent::MoldBooted { boot, app: invented.clone() });
+        }
+        assert!(play.happens("diagnosed"));
+        play.tell_app(AppEvent::MoldBooted { boot, app: invented });
+        let app = play.app();
+        assert!(app.condition.is_failed() && !app.current.has_booted(), "{reported}: {:?}", app.condition);
+        assert!(app.molds.of(app.current.line()).is_none(), "{reported}: it would be forked from");
     }
 }
 

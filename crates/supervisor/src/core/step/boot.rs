@@ -127,14 +127,16 @@ impl App {
         }
     }
 
-    /// The version that is served is there.
+    /// The version that is served is there. If a worker has failed to load it meanwhile, it is not: the mold may say what it
+    /// likes.
     pub(super) fn current_booted(&mut self, app: Arc<Booted>) {
+        if !self.condition.is_present() {
+            return;
+        }
         self.current.booted(Arc::clone(&app));
         self.boots.was_not_in_vain();
-        if self.condition.is_present() {
-            self.condition = Condition::Serving;
-            self.adopt_companions();
-        }
+        self.condition = Condition::Serving;
+        self.adopt_companions();
         self.out.notify(AppCommand::Booted(app));
     }
 

@@ -7,7 +7,6 @@
 
 use super::super::app::App;
 use super::super::condition::{Condition, End, Failed, FolderVerdict};
-use super::super::mold::Mold;
 use super::super::{AppAction, AppLog, Receipt};
 use crate::core::restart::Failure;
 use crate::facts::boot_failure::BootFailure;
@@ -30,8 +29,9 @@ impl App {
         {
             return self.end(End::BootFailed(diagnosis));
         }
-        // A mold that leaves loading to its workers has chosen gems that may be part of what is wrong.
-        if self.molds.of(self.current.line()).is_some_and(Mold::is_booted) {
+        // A mold that leaves loading to its workers, or boots in the place of such a mold, chooses gems that may be part of
+        // what is wrong. (One that is ending stays: it is in the way of the next.)
+        if self.molds.of(self.current.line()).is_some_and(|mold| !mold.is_halted()) {
             self.let_go(self.current.line());
         }
         self.boots.was_in_vain();
