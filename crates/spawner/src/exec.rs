@@ -4,7 +4,7 @@
 
 use rustix::io::{fcntl_setfd, FdFlags};
 use rustix::process::{getpid, getppid, set_parent_process_death_signal, Signal};
-use std::io;
+use std::io::{self, IsTerminal};
 use std::mem::zeroed;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
@@ -14,7 +14,7 @@ use std::ptr::{null, null_mut};
 /// Lets signals arrive that the process which started this one had blocked or ignored, as both last over exec: the server would
 /// follow none of them, and its children would end unseen. To be called before there are threads.
 ///
-/// `SIGHUP` stays ignored until the server listens to it, which looks whether it is (`nohup`). `SIGPIPE` is the Rust runtime's.
+/// `SIGHUP` stays ignored until something listens to it, which looks whether it is ([`ends_with_terminal`]). `SIGPIPE` is the Rust runtime's.
 pub fn receive_signals() {
     // SAFETY: each call changes only how this process, which has one thread, takes signals. It reads and writes nothing but
     // these values, for which zeros are valid; handlers are left alone.
@@ -31,6 +31,17 @@ pub fn receive_signals() {
             }
         }
     }
+}
+
+/// Whether HUP means that this process loses its terminal, and ends it: its standard input is a terminal, and its parent has not
+/// ignored HUP for it (`nohup`; proc(5), `SigIgn`). To be called before anything listens to HUP.
+#[allow(clippy::disallowed_methods)] // a file of the kernel's
+pub fn ends_with_terminal() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    let is_ignored = mask.is_some_and(|mask| mask & (1 << (Signal::HUP.as_raw() - 1)) != 0);
+    io::stdin().is_terminal() && !is_ignored
 }
 
 /// Leaves a descriptor open for the program that the command runs, and its number in this variable.

@@ -436,10 +436,13 @@ fn how(status: WaitStatus) -> How {
 struct Signals {
     flags: Vec<(Signal, Arc<AtomicBool>)>,
     wake: UnixStream,
+    /// The server has no terminal.
+    ends_with_terminal: bool,
 }
 
 impl Signals {
     fn listen() -> io::Result<Signals> {
+        let ends_with_terminal = exec::ends_with_terminal();
         let (wake, waker) = UnixStream::pair()?;
         wake.set_nonblocking(true)?;
         let mut flags = Vec::new();
@@ -450,14 +453,18 @@ impl Signals {
             signal_hook::low_level::pipe::register(signal.as_raw(), waker.try_clone()?)?;
             flags.push((signal, flag));
         }
-        Ok(Signals { flags, wake })
+        Ok(Signals { flags, wake, ends_with_terminal })
     }
 
-    /// The signals that have arrived, except CHLD.
+    /// The signals that have arrived, except CHLD, by what they mean for the server.
     fn received(&self) -> Vec<Signal> {
         let mut woken = [0; 64];
         while (&self.wake).read(&mut woken).is_ok_and(|read| read == woken.len()) {}
         let came = self.flags.iter().filter(|(_, flag)| flag.swap(false, Ordering::SeqCst));
-        came.map(|(signal, _)| *signal).filter(|signal| *signal != Signal::CHILD).collect()
+        let meant = |signal| match signal {
+            Signal::HUP if self.ends_with_terminal => Signal::TERM,
+            signal => signal,
+        };
+        came.map(|(signal, _)| meant(*signal)).filter(|signal| *signal != Signal::CHILD).collect()
     }
 }

@@ -13,7 +13,8 @@
 //! | HUP | from a terminal that closes: the same as TERM; without a terminal, or with `nohup`: log files are reopened |
 
 use crate::core::event::ReceivedSignal;
-use std::io::{self, IsTerminal};
+use highball_spawner::exec::ends_with_terminal;
+use std::io;
 use tokio::signal::unix::{signal, Signal, SignalKind};
 
 /// The signal by which this is passed on to another process; none, where it concerns this process alone.
@@ -31,15 +32,6 @@ pub(crate) fn to_pass_on(signal: ReceivedSignal) -> Option<rustix::process::Sign
         ReceivedSignal::DumpThreads => Some(Signal::POWER),
         ReceivedSignal::ChildEnded => None,
     }
-}
-
-/// Whether this process ignores the signal, as its parent did (nohup(1)). See proc(5), `SigIgn`.
-#[allow(clippy::disallowed_methods)] // a file of the kernel's
-fn ignores(signal: rustix::process::Signal) -> bool {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
-    mask.is_some_and(|mask| mask & (1 << (signal.as_raw() - 1)) != 0)
 }
 
 /// The listening side of the signals.
@@ -62,7 +54,7 @@ pub(crate) struct Signals {
 
 impl Signals {
     pub(crate) fn listen() -> io::Result<Signals> {
-        let outlives_terminal = ignores(rustix::process::Signal::HUP);
+        let ends_with_terminal = ends_with_terminal();
         Ok(Signals {
             term: signal(SignalKind::terminate())?,
             quit: signal(SignalKind::quit())?,
@@ -75,7 +67,7 @@ impl Signals {
             ttou: signal(SignalKind::from_raw(rustix::process::Signal::TTOU.as_raw()))?,
             pwr: signal(SignalKind::from_raw(rustix::process::Signal::POWER.as_raw()))?,
             child: signal(SignalKind::child())?,
-            ends_with_terminal: io::stdin().is_terminal() && !outlives_terminal,
+            ends_with_terminal,
         })
     }
 

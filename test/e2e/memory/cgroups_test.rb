@@ -166,7 +166,7 @@ class CgroupsTest < SpawnerTestCase
     victim = victims_worker(server)
     reload_with(server, ATTACKER => "memory_max = '100m'\n")
     wait_for("the end of a daemon", within: SLOWLY) { (daemons - @unit.pids(@attackers)).any? }
-    assert_operator @unit.read(@attackers, "memory.current").to_i, :<=, 100 * MIB
+    wait_for("the new limit", within: SLOWLY) { @unit.read(@attackers, "memory.current").to_i <= 100 * MIB }
     assert_equal victim, victims_worker(server)
     wait_for("a worker of the attacker's", within: SLOWLY) { ask_attacker(server).status == 200 }
     (daemons & @unit.pids(@attackers)).each { |pid| Process.kill("KILL", pid) }

@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+# marks: root
+
 require "socket"
 require_relative "../../support/e2e_test"
 require_relative "../../support/admin"

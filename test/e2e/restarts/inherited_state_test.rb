@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+# marks: root
+
 require "pty"
 require_relative "../../support/upgrade_test_case"
 
@@ -66,7 +68,6 @@ class InheritedStateTest < UpgradeTestCase
   def test_closed_standard_streams
     ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"].each do |closed|
       socket = File.join(folder_with, "socket")
-      OwnProcesses.let_use(File.dirname(socket))
       app = version(1)
       words = [HighballServer::BINARY, "serve", "-b", "unix:#{socket}", "-e", "production", "-w", "1", app]
       server = serve(app, bind: socket, command: ["sh", "-c", "exec \"$@\" #{closed}", "sh", *words])

@@ -82,7 +82,7 @@ class SpawnerTest < SpawnerTestCase
     output = highball_fails("serve", "-p", "0", "--server-user", ATTACKER, app, env: env)
     assert_match(/#{app} runs as #{ATTACKER}, and so does the server.*server_user/m, output)
     tenants = [app, victim_app]
-    server = serve_tenants(*tenants, top: "server_user = 'www-data'")
+    server = serve_tenants(*tenants, top: "server_user = 'www-data'", env: UNCHOSEN)
     configure_tenants(*tenants, entries: { ATTACKER => "user = 'www-data'" }, top: "server_user = 'www-data'")
     server.signal("HUP")
     wait_for("the refusal", within: 10) { server.log.include?("and so does the server") }

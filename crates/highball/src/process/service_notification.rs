@@ -5,13 +5,15 @@ use rustix::io::Errno;
 use rustix::net::sockopt::{set_socket_timeout, Timeout};
 use rustix::net::{sendto, socket_with, AddressFamily, SendFlags, SocketAddrUnix, SocketFlags, SocketType};
 use rustix::time::{clock_gettime, ClockId};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
-use tracing::warn;
 
 /// How long a change of state waits for a service manager that does not read. Nothing else goes on meanwhile.
 const PATIENCE: Duration = Duration::from_secs(1);
+/// What waits for so long.
+const PATIENTLY: SendFlags = SendFlags::empty();
 
 /// The notification socket.
 fn address() -> Option<OsString> {
@@ -20,35 +22,46 @@ fn address() -> Option<OsString> {
 
 /// Notifies it. After a hot restart the first process stays its main process, as the PID proxy: systemd waits for the end
 /// of no main process that it has not started, and would kill the successor when the service stops.
-pub(crate) fn notify(state: ServiceState) {
+///
+/// # Errors
+/// systemd does not read, or is not there.
+pub(crate) fn notify(state: ServiceState) -> io::Result<()> {
     match state {
-        ServiceState::Ready => send("READY=1\nSTATUS=Serving"),
-        ServiceState::HandedOver(_) => send("STATUS=Serving, by the process of the last hot restart"),
-        ServiceState::Alive => send_sign_of_life(),
+        ServiceState::Ready => send("READY=1\nSTATUS=Serving", PATIENTLY),
+        ServiceState::HandedOver(_) => {
+            send("STATUS=Serving, by the process of the last hot restart", PATIENTLY)
+        }
+        // It does not wait: where systemd has many messages to read, it knows that the server lives when it has read them.
+        ServiceState::Alive => send("WATCHDOG=1", SendFlags::DONTWAIT),
         ServiceState::Reloading => {
             let now = clock_gettime(ClockId::Monotonic);
             let now_us = now.tv_sec * 1_000_000 + now.tv_nsec / 1000;
-            send(&format!("RELOADING=1\nMONOTONIC_USEC={now_us}\nSTATUS=Reloading the configuration"));
+            let state = format!("RELOADING=1\nMONOTONIC_USEC={now_us}\nSTATUS=Reloading the configuration");
+            send(&state, PATIENTLY)
         }
-        ServiceState::Stopping => send("STOPPING=1\nSTATUS=Stopping; requests in flight are finished"),
+        ServiceState::Stopping => {
+            send("STOPPING=1\nSTATUS=Stopping; requests in flight are finished", PATIENTLY)
+        }
     }
 }
 
-/// Sends variables as `NAME=value`, one a line. They wait a moment where the service manager has many messages to read.
-fn send(state: &str) {
-    note(sent(state, SendFlags::empty()));
-}
-
-/// None waits: where the service manager has many messages to read, it knows that the server lives when it has read them.
-fn send_sign_of_life() {
-    note(sent("WATCHDOG=1", SendFlags::DONTWAIT).or_else(|error| match error {
-        Errno::AGAIN => Ok(()),
-        other => Err(other),
-    }));
-}
-
-fn sent(state: &str, how: SendFlags) -> rustix::io::Result<()> {
+/// Sends variables as `NAME=value`, one a line.
+fn send(state: &str, how: SendFlags) -> io::Result<()> {
     let Some(address) = address() else { return Ok(()) };
+    match send_to(&address, state, how) {
+        Err(Errno::AGAIN) if how.contains(SendFlags::DONTWAIT) => Ok(()),
+        Err(error) => {
+            let error = io::Error::from(error);
+            Err(io::Error::new(
+                error.kind(),
+                format!("{error} (NOTIFY_SOCKET is {})", address.to_string_lossy()),
+            ))
+        }
+        Ok(()) => Ok(()),
+    }
+}
+
+fn send_to(address: &OsStr, state: &str, how: SendFlags) -> rustix::io::Result<()> {
     let name = address.as_bytes();
     let address = match name {
         [b'@', rest @ ..] => SocketAddrUnix::new_abstract_name(rest)?,
@@ -57,13 +70,4 @@ fn sent(state: &str, how: SendFlags) -> rustix::io::Result<()> {
     let socket = socket_with(AddressFamily::UNIX, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
     set_socket_timeout(&socket, Timeout::Send, Some(PATIENCE))?;
     sendto(&socket, state.as_bytes(), how | SendFlags::NOSIGNAL, &address).map(drop)
-}
-
-fn note(sent: rustix::io::Result<()>) {
-    if let Err(error) = sent {
-        let address = address().unwrap_or_default();
-        warn!(
-            name: "systemd_not_notified", %error, "cannot notify systemd: NOTIFY_SOCKET is {}", address.to_string_lossy()
-        );
-    }
 }

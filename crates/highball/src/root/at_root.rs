@@ -143,12 +143,11 @@ pub(crate) fn is_ready() -> bool {
 /// Tells systemd.
 pub(crate) fn tell(state: ServiceState, launcher: &Launcher) {
     IS_READY.fetch_or(state == ServiceState::Ready, Ordering::Relaxed);
-    match launcher {
+    let told = match launcher {
         Launcher::Direct => service_notification::notify(state),
-        Launcher::Spawner(spawner) => {
-            if let Err(error) = spawner.tell(state) {
-                warn!(name: "systemd_not_notified", %error, "cannot notify systemd");
-            }
-        }
+        Launcher::Spawner(spawner) => spawner.tell(state),
+    };
+    if let Err(error) = told {
+        warn!(name: "systemd_not_notified", %error, "cannot notify systemd");
     }
 }

@@ -297,8 +297,7 @@ impl Policy for RootPolicy {
 
     fn tell(&mut self, state: ServiceState) -> Result<(), Refusal> {
         self.has_handed_over |= matches!(state, ServiceState::HandedOver(_));
-        service_notification::notify(state);
-        Ok(())
+        Ok(service_notification::notify(state)?)
     }
 
     fn read_again(&mut self, socket: &OwnedFd) {
