@@ -31,12 +31,13 @@ module Highball
       connect(address, ends_at)
     end
 
-    # Sends an order, also to the server that has taken over. Returns the reply: its code and its text.
-    def order(kind, texts, ends_at)
+    # Sends an order, also to the server that has taken over, unless it is for this one alone. Returns the reply: its
+    # code and its text.
+    def order(kind, texts, ends_at, follows: true)
       loop do
         write([kind, *texts.map(&:bytesize)].pack("CL<3") + texts.join, ends_at)
         code, text = reply(ends_at)
-        return [code, text] unless code == ELSEWHERE && follow(text, ends_at)
+        return [code, text] unless code == ELSEWHERE && follows && follow(text, ends_at)
       end
     end
 

@@ -17,6 +17,13 @@ class BusMessagesTest < Minitest::Test
     assert_equal %w[a:3], taken
   end
 
+  def test_places_are_known_while_they_are_kept
+    %w[a:1 b:0].each { |place| push(place) }
+    assert(%w[a:1 b:0].all? { |place| @messages.known?(place) })
+    @messages.begin_behind("a:1")
+    refute @messages.known?("a:1")
+  end
+
   def test_all_are_taken_where_the_place_is_unknown
     push("a:1")
     refute @messages.begin_behind("b:7"), "messages may be missing"

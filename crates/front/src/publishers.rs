@@ -10,7 +10,7 @@
 //! | process | to publish: u8 0, u32 lengths of stream, event and data, then these |
 //! | process | to listen: u8 1, u32 lengths of a prefix of names and of the id of its last message, 0, then these |
 //! | process | to bring in what other machines publish: u8 2, three u32 0; when it is done, messages as above, with the place on the bus as the event; without stream and data, the place alone |
-//! | front | u8 code (0: done, 1: refused, 2: another server takes it, at the address in the text, 3: another process does it, and this one is next), u16 length, text: the id of the message, the id before the first message to come, the place on the bus up to which messages were brought in, or the reason |
+//! | front | u8 code (0: done, 1: refused, 2: another server takes it, at the address in the text, 3: another process does it, and this one is next; again for each place that it brings in without a message), u16 length, text: the id of the message, the id before the first message to come, the place on the bus up to which messages were brought in (for 3: the last one without a message), or the reason |
 //! | front | to a process that listens, for each message: u32 lengths of stream and text, then these; the text is an event's |
 //!
 //! Once another server accepts connections, this one takes no messages any more: it says so on each connection, in the place of the next
@@ -393,11 +393,13 @@ async fn publish_next(
         Brings::Own => published(app, &Draft { stream: name, event, data }),
         Brings::Bus => {
             // What is refused once is refused again: the next process does not begin with it.
-            app.hub.bus.set_position(&String::from_utf8_lossy(event));
-            match name.is_empty() && data.is_empty() {
-                true => Ok(String::new()),
-                false => published(app, &Draft { stream: name, event: b"", data }),
+            let position = String::from_utf8_lossy(event);
+            if name.is_empty() && data.is_empty() {
+                app.hub.bus.set_mark(&position);
+                return Ok(Ok(String::new()));
             }
+            app.hub.bus.set_position(&position);
+            published(app, &Draft { stream: name, event: b"", data })
         }
     })
 }

@@ -49,8 +49,8 @@ module Highball
       # Raises an exception if Redis does not answer.
       def check = connect.tap(&:ping).close
 
-      # Brings messages to the hub, in a thread, once it is this process's turn. Returns when it receives them: the
-      # worker whose turn it is may end as soon as this one serves.
+      # Brings messages to the hub, in a thread, once it is this process's turn. Returns when this process could go on:
+      # the worker whose turn it is may end as soon as this one serves.
       def start(log)
         @log = log
         start_thread("highball bus")
@@ -79,9 +79,13 @@ module Highball
       # From the connection to the hub to the end of one of the connections.
       def serve
         hub = HubConnection.open(HubConnection.now + TIME)
+        @brought = nil
         code, place = hub.order(BRING, ["", "", ""], HubConnection.now + TIME)
         receive(hub) do |messages|
-          code, place = hub.reply(nil) if code == STAND_BY
+          while code == STAND_BY
+            note_brought(place, messages)
+            code, place = hub.reply(nil)
+          end
           raise PublishError, place unless code.zero?
 
           is_complete = messages.begin_behind(place)
@@ -125,8 +129,9 @@ module Highball
           on.pmessage do |_, channel, text|
             is_mark = channel == marks
             mark, number = is_mark ? [text, 0] : [mark, number + 1]
-            end_start if is_mark
-            messages.push(BusMessages::Message.new("#{mark}:#{number}", *(is_mark ? [] : [channel, text])))
+            place = "#{mark}:#{number}"
+            messages.push(BusMessages::Message.new(place, *(is_mark ? [] : [channel, text])))
+            end_start if is_mark && known_to_hub?(place)
           end
         end
       ensure
@@ -134,6 +139,15 @@ module Highball
         hub.shutdown
         redis&.close
       end
+
+      # The hub has this mark from the process that brings messages. Once this process has it, too, it can go on
+      # wherever that one ends. (Empty: the hub has none yet.)
+      def note_brought(mark, messages)
+        @mutex.synchronize { @brought = mark }
+        end_start if messages.known?(mark)
+      end
+
+      def known_to_hub?(mark) = @mutex.synchronize { [nil, "", mark].include?(@brought) }
 
       # Ends the thread that listens if its connection is dead: a machine without power closes none.
       def watch(messages, listening)
@@ -163,10 +177,11 @@ module Highball
         true
       end
 
+      # Another server has the messages of its own worker.
       def pass_on(message, hub)
         stream = message.channel ? @name_of_stream.call(message.channel) : ""
         code, why = hub.order(Publisher::PUBLISH, [stream, message.place, message.text.to_s].map(&:b),
-                              HubConnection.now + TIME)
+                              HubConnection.now + TIME, follows: false)
         raise PublishError, "another server has taken over" if code == HubConnection::ELSEWHERE
 
         @log.error(:broadcast_dropped, why: why) unless code.zero?

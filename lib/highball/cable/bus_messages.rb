@@ -49,6 +49,9 @@ module Highball
         end
       end
 
+      # Whether a message, or mark, of this place is kept.
+      def known?(place) = @mutex.synchronize { @messages.any? { |message| message.place == place } }
+
       # Returns the next message, and waits for it; nil after the end.
       def pop
         @mutex.synchronize do

@@ -4,7 +4,7 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use tokio::sync::{Mutex, OwnedMutexGuard};
+use tokio::sync::{watch, Mutex, OwnedMutexGuard};
 
 /// Whose turn it is to bring messages in, and the messages that were brought in.
 #[derive(Debug, Default)]
@@ -12,6 +12,8 @@ pub(crate) struct Bus {
     turns: Arc<Mutex<()>>,
     /// Where the last message was on the bus, in the words of the process that has brought it in.
     position: RefCell<String>,
+    /// The last such place that came without a message. All processes know it that receive messages by then.
+    mark: watch::Sender<String>,
 }
 
 /// The turn of a process, until it is dropped.
@@ -36,6 +38,17 @@ impl Bus {
         self.position.borrow().clone()
     }
 
+    /// Returns the last place that came without a message (empty: none has), and those that come from now on.
+    pub(crate) fn marks(&self) -> watch::Receiver<String> {
+        self.mark.subscribe()
+    }
+
+    /// Notes a place that came without a message.
+    pub(crate) fn set_mark(&self, position: &str) {
+        self.set_position(position);
+        self.mark.send_replace(position.into());
+    }
+
     /// Notes what was brought in.
     pub(crate) fn set_position(&self, position: &str) {
         let mut known = self.position.borrow_mut();
@@ -47,6 +60,18 @@ impl Bus {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn those_who_stand_by_learn_of_marks() {
+        let bus = Bus::default();
+        let mut marks = bus.marks();
+        assert_eq!(*marks.borrow_and_update(), "");
+        bus.set_position("a:1");
+        bus.set_mark("b:0");
+        marks.changed().await.unwrap();
+        assert_eq!((marks.borrow_and_update().as_str(), bus.position().as_str()), ("b:0", "b:0"));
+        assert_eq!(*bus.marks().borrow(), "b:0");
+    }
 
     #[tokio::test]
     async fn one_process_at_a_time_has_the_turn() {

@@ -1,6 +1,7 @@
 //! Processes that bring in what other machines publish, one at a time.
 
 use std::io;
+use std::pin::pin;
 
 use tokio::io::AsyncReadExt;
 use tokio::net::UnixStream;
@@ -31,15 +32,20 @@ async fn turn(stream: &mut UnixStream, app: &AppState, shared: &Shared) -> io::R
             return Ok(Some(turn));
         }
     }
-    reply(stream, STAND_BY, "").await?;
-    let mut open = shared.open.subscribe();
+    let (mut marks, mut open) = (app.hub.bus.marks(), shared.open.subscribe());
     let turn = async {
         let _ = open.wait_for(|is_open| *is_open).await; // its sender is `shared`
         app.hub.bus.turn().await
     };
-    tokio::select! {
-        turn = turn => Ok(Some(turn)),
-        _ = stream.read_u8() => Ok(None),
-        () = shared.handed_over() => Ok(None),
+    let mut turn = pin!(turn);
+    loop {
+        let mark = marks.borrow_and_update().clone();
+        reply(stream, STAND_BY, &mark).await?;
+        tokio::select! {
+            turn = &mut turn => return Ok(Some(turn)),
+            _ = marks.changed() => {} // its sender is the hub
+            _ = stream.read_u8() => return Ok(None),
+            () = shared.handed_over() => return Ok(None),
+        }
     }
 }

@@ -143,11 +143,11 @@ pub(crate) fn is_ready() -> bool {
 /// Tells systemd.
 pub(crate) fn tell(state: ServiceState, launcher: &Launcher) {
     IS_READY.fetch_or(state == ServiceState::Ready, Ordering::Relaxed);
-    let told = match launcher {
+    let done = match launcher {
         Launcher::Direct => service_notification::notify(state),
         Launcher::Spawner(spawner) => spawner.tell(state),
     };
-    if let Err(error) = told {
+    if let Err(error) = done {
         warn!(name: "systemd_not_notified", %error, "cannot notify systemd");
     }
 }

@@ -30,7 +30,7 @@ impl App {
             return self.end(End::BootFailed(diagnosis));
         }
         // A mold that leaves loading to its workers, or boots in the place of such a mold, chooses gems that may be part of
-        // what is wrong. (One that is ending stays: it is in the way of the next.)
+        // what is wrong. (A mold that is ending stays: it is in the way of the next.)
         if self.molds.of(self.current.line()).is_some_and(|mold| !mold.is_halted()) {
             self.let_go(self.current.line());
         }
