@@ -177,7 +177,7 @@ module Highball
         true
       end
 
-      # Another server has the messages of its own worker.
+      # Another server gets the message from one of its workers.
       def pass_on(message, hub)
         stream = message.channel ? @name_of_stream.call(message.channel) : ""
         code, why = hub.order(Publisher::PUBLISH, [stream, message.place, message.text.to_s].map(&:b),

@@ -38,7 +38,7 @@ impl Bus {
         self.position.borrow().clone()
     }
 
-    /// Returns the last place that came without a message (empty: none has), and those that come from now on.
+    /// Returns the last place that came without a message (empty: none has), and all that come from now on.
     pub(crate) fn marks(&self) -> watch::Receiver<String> {
         self.mark.subscribe()
     }
