@@ -90,7 +90,8 @@ module Highball
 
           is_complete = messages.begin_behind(place)
           while (message = messages.pop)
-            is_complete = note_received(is_complete)
+            @log.error(:broadcasts_missed, channels: pattern) unless is_complete
+            is_complete = true
             pass_on(message, hub)
           end
         end
@@ -131,6 +132,7 @@ module Highball
             mark, number = is_mark ? [text, 0] : [mark, number + 1]
             place = "#{mark}:#{number}"
             messages.push(BusMessages::Message.new(place, *(is_mark ? [] : [channel, text])))
+            note_answer if is_mark
             end_start if is_mark && known_to_hub?(place)
           end
         end
@@ -169,12 +171,10 @@ module Highball
 
       def new_mark = SecureRandom.hex(8)
 
-      # Redis answers. Returns whether no message is missing, from now on.
-      def note_received(is_complete)
+      # Redis answers, whosever turn it is.
+      def note_answer
         @log.info(:cable_bus_returned, attempts: @failures) if @failures > 1
         @failures = 0
-        @log.error(:broadcasts_missed, channels: pattern) unless is_complete
-        true
       end
 
       # Another server gets the message from one of its workers.
