@@ -103,6 +103,7 @@ class WebSocketRestartsTest < TlsTestCase
 
   # A client that is closed meets the new version, and is not closed again by the same restart.
   def test_clients_that_connect_again_stay
+    settled # both workers serve
     clients = Array.new(12) { plain }
     old = pids_of(clients)
     # A WebSocket that a worker has just accepted may still count as its request as well.
@@ -158,7 +159,7 @@ class WebSocketRestartsTest < TlsTestCase
   # The numbers of clients by the pids of their workers.
   def pids_of(clients) = clients.map { |client| client.ask("where?")[/\d+/] }.tally
 
-  def settled = wait_for("the end of the old workers") { @server.settled? }
+  def settled = wait_for("two workers, and no others") { @server.settled? }
 
   def restart
     highball("restart", *@server.which, within: 60)
