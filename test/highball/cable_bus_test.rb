@@ -4,6 +4,7 @@ require "minitest/autorun"
 require "minitest/mock"
 require "highball/hub_connection"
 require "highball/cable/bus"
+require_relative "../support/deadline"
 
 # When a worker that waits for its turn at the bus between machines has started. Redis and the hub are doubles.
 class CableBusTest < Minitest::Test
@@ -86,7 +87,7 @@ class CableBusTest < Minitest::Test
   def test_a_worker_has_started_when_the_hub_has_a_mark_that_it_knows
     @hub << [Bus::STAND_BY, "earlier:0"]
     starting = start
-    sleep 0.01 until @redis.published.any?
+    Deadline.wait("its mark") { @redis.published.any? }
     refute starting.join(0.2), "the hub may be at a place that this worker does not know"
     @hub << [Bus::STAND_BY, "#{@redis.published.first}:0"]
     assert starting.join(WITHIN)
@@ -101,7 +102,7 @@ class CableBusTest < Minitest::Test
   def test_what_it_brings_is_for_this_server_alone
     2.times { @hub << [0, ""] }
     assert start.join(WITHIN)
-    sleep 0.01 until @hub.empty?
+    Deadline.wait("both orders") { @hub.empty? }
     assert_equal [Bus::BRING], @hub.following
   end
 

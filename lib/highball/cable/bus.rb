@@ -79,13 +79,10 @@ module Highball
       # From the connection to the hub to the end of one of the connections.
       def serve
         hub = HubConnection.open(HubConnection.now + TIME)
-        @brought = nil
         code, place = hub.order(BRING, ["", "", ""], HubConnection.now + TIME)
+        @brought = code == STAND_BY ? place : "" # before anything can arrive
         receive(hub) do |messages|
-          while code == STAND_BY
-            note_brought(place, messages)
-            code, place = hub.reply(nil)
-          end
+          code, place = stand_by(hub, messages) if code == STAND_BY
           raise PublishError, place unless code.zero?
 
           is_complete = messages.begin_behind(place)
@@ -98,6 +95,16 @@ module Highball
       ensure
         hub&.close
         end_start
+      end
+
+      # Returns the reply that ends the wait for this process's turn.
+      def stand_by(hub, messages)
+        loop do
+          code, place = hub.reply(nil)
+          return [code, place] unless code == STAND_BY
+
+          note_brought(place, messages)
+        end
       end
 
       # Each version of the gem has its exceptions.
@@ -149,7 +156,7 @@ module Highball
         end_start if messages.known?(mark)
       end
 
-      def known_to_hub?(mark) = @mutex.synchronize { [nil, "", mark].include?(@brought) }
+      def known_to_hub?(mark) = @mutex.synchronize { ["", mark].include?(@brought) }
 
       # Ends the thread that listens if its connection is dead: a machine without power closes none.
       def watch(messages, listening)

@@ -43,14 +43,14 @@ module Highball
       def begin_behind(place)
         @mutex.synchronize do
           @begun = true
-          known = @messages.index { |message| message.place == place }
+          known = index(place)
           (known + 1).times { drop_first } if known
           !known.nil? || place.empty?
         end
       end
 
       # Whether a message, or mark, of this place is kept.
-      def known?(place) = @mutex.synchronize { @messages.any? { |message| message.place == place } }
+      def known?(place) = @mutex.synchronize { !index(place).nil? }
 
       # Returns the next message, and waits for it; nil after the end.
       def pop
@@ -71,6 +71,8 @@ module Highball
       private
 
       def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+
+      def index(place) = @messages.index { |message| message.place == place }
 
       def full? = @messages.length >= MOST || @bytes >= BYTES
 
