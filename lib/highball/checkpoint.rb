@@ -11,7 +11,7 @@ module Highball
 
     # Every step, in the order of a process's life. Those of the mold's boot are the steps of its Journey.
     STEPS = %w[
-      mold.load_highball mold.find_app mold.load_bundler mold.load_app mold.prepare_fork mold.booted
+      mold.load_highball mold.find_app mold.load_bundler mold.load_app mold.prepare_fork mold.lay_out_heap mold.booted
       fork.intermediate fork.worker_forked
       companion.forked companion.born
       worker.born worker.introduced worker.ready worker.draining worker.exiting

@@ -46,6 +46,26 @@ module Highball
       { name: ["garbage collected between requests", ("#{@decision}% of the heap free" if room)].compact.join(", ") }
     end
 
+    # No garbage is collected from here on, also in what is forked, until `go_on`: the first requests of a server that
+    # starts do not wait for it. (An application that has disabled the collector chooses itself.)
+    def self.pause = @paused = !GC.disable
+
+    def self.go_on
+      GC.enable if paused?
+      @paused = false
+    end
+
+    def self.paused? = @paused || false
+
+    # Calls the block, in which an application may disable the collector: it is not paused meanwhile.
+    def self.let_choose
+      was_paused = paused?
+      go_on
+      yield
+    ensure
+      pause if was_paused
+    end
+
     # One for this process; nil if Ruby decides all, or if collections are so short that it does not matter.
     def self.of_worker = (new if on? && GC.stat(:heap_live_slots) > HeapLayout::SMALL)
 

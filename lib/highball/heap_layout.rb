@@ -61,9 +61,9 @@ module Highball
       end
     end
 
-    # Gives the heap the slots that a large application needs in any case.
-    def begin_large
-      without_collector { Ruby31::HeapPages.begin_large } unless Heap.several_sizes?
+    # Gives the heap the slots that the large application in this folder needs in any case.
+    def begin_large(folder)
+      without_collector { Ruby31::HeapPages.begin_large(folder) } unless Heap.several_sizes?
     end
 
     # Each size of slots is a separate heap: Ruby collects as soon as one of them has no free slot.

@@ -106,7 +106,7 @@ module Highball
     def boot
       @journey.step(:load_highball) { load_highball }
       @found = @journey.step(:find_app) { find_app }
-      @journey.step(:load_bundler) { App.set_up_gems }
+      @journey.step(:load_bundler) { BootCache.during { App.set_up_gems } }
       boot_app if @preload
       @booted = true
       @output.stop
@@ -116,8 +116,9 @@ module Highball
 
     def boot_app
       ForkingThread.lower_priority_again if @forking
-      HeapLayout.begin_large if @found.large?
+      HeapLayout.begin_large(App::FOLDER) if @found.large?
       @app = @journey.step(:load_app) { App.load(App::FOLDER, @found) }
+      @forks_early = forks_early?
       Compiler.enable
       @journey.step(:prepare_fork) { prepare_fork }
     end
@@ -154,8 +155,26 @@ module Highball
       BootCache.during { require_relative "worker" } # so that workers share this code, too
       Highball.hooks.run(:before_fork)
       @app.disconnect_databases
+      Collector.pause if @forks_early
       state if @may_refork # noting it leaves much garbage, so before the heap is laid out
+      lay_out_heap unless @forks_early
+    end
+
+    # Whether the first worker is forked before the heap is laid out: it serves sooner then. Where workers of another
+    # mold serve, no client waits for it, and a small heap is laid out in no time.
+    def forks_early? = !@boots_beside && GC.stat(:heap_live_slots) > HeapLayout::SMALL
+
+    # The first worker shares less of its memory than others. The supervisor replaces it once this is done.
+    def lay_out_heap_after(worker)
+      lay_out_heap
+      @control.say(:laid_out, worker: worker)
+    end
+
+    def lay_out_heap
+      Checkpoint.pass("mold.lay_out_heap")
+      Collector.go_on
       warm_up
+      @forks_early = false
     end
 
     # Noted when it is first asked for.
@@ -171,6 +190,8 @@ module Highball
         when "fork"
           worker = fork_worker(message, descriptors)
           return worker if worker
+
+          lay_out_heap_after(message[:worker]) if @forks_early && @has_forked
         when "fork_companion"
           companion = fork_companion(message[:companion], descriptors)
           return companion if companion
@@ -190,7 +211,7 @@ module Highball
     def fork_worker(message, descriptors)
       @app&.disconnect_databases
       state if message[:may_refork]
-      Highball.hooks.run(:before_worker_fork, message[:worker])
+      Collector.let_choose { Highball.hooks.run(:before_worker_fork, message[:worker]) }
       worker = fork_process(message, descriptors)
       forked(message[:worker]) unless worker
       worker
@@ -245,6 +266,7 @@ module Highball
 
     def become_companion(companion)
       leave_mold
+      Collector.go_on
       companion
     end
 

@@ -22,6 +22,9 @@ module Highball
   # A process that serves: the mold's child, from the fork to its exit, or until it becomes a mold. Its main thread
   # never serves; it waits for the supervisor's orders and for signals.
   class Worker
+    # How long a worker that serves for the first time does not collect garbage, in seconds.
+    COLLECTOR_PAUSE = 0.2
+
     # `message` is the order to fork; `descriptors` are the ring's three and the control socket. If the mold has not
     # loaded the application, `app` is nil and `found` is the detector that loads it. `state` is the LastingState of the
     # mold if Highball may promote this worker automatically.
@@ -83,7 +86,7 @@ module Highball
       @holdings.own { settle }
       load_app unless @app
       write_hub_file if @writes_hub_file
-      Highball.hooks.run(:after_fork, @number)
+      Collector.let_choose { Highball.hooks.run(:after_fork, @number) }
       @holdings.note_hooks if Highball.hooks.any?(:after_fork)
       server = @holdings.own { open_server }
       @step = nil
@@ -161,6 +164,7 @@ module Highball
     # Returns the supervisor's order to end. A TERM only makes this worker ask for it: the front has to stop sending
     # requests first, or they would wait in a ring that no worker reads.
     def wait_for_the_end(server, serving)
+      collect_later if Collector.paused?
       freed_memory = FreedMemory.new(server)
       loop do
         readable, = IO.select([@control, @news], nil, nil, freed_memory.pause)
@@ -175,6 +179,12 @@ module Highball
 
         @control.say(:leaving)
       end
+    end
+
+    # The first requests do not wait for the garbage of the boot. An order ends the pause as well.
+    def collect_later
+      IO.select([@control, @news], nil, nil, COLLECTOR_PAUSE)
+      Collector.go_on
     end
 
     # Receives an order. Returns it if it ends serving; carries out all others.

@@ -55,6 +55,31 @@ class CollectorTest < Minitest::Test
     RUBY
   end
 
+  def test_nothing_is_collected_in_a_pause
+    assert_equal [0, true, false], ruby(<<~RUBY)
+      Highball::Collector.pause
+      collected = collections { use(2) }
+      paused = Highball::Collector.paused?
+      Highball::Collector.go_on
+      p [collected, paused, GC.enable]
+    RUBY
+  end
+
+  def test_an_application_may_disable_the_collector_before_a_pause_and_in_its_hooks
+    assert_equal [true, [false, true], true], ruby(<<~RUBY)
+      collector = Highball::Collector
+      GC.disable
+      collector.pause
+      collector.go_on
+      before = GC.enable
+      collector.pause
+      collector.let_choose { nil }
+      paused = [collector.let_choose { GC.disable }, GC.disable]
+      collector.go_on
+      p [before, paused, GC.enable]
+    RUBY
+  end
+
   def test_a_complete_collection_is_brought_forward
     assert_equal :force, ruby(<<~RUBY)
       class << GC

@@ -1,6 +1,8 @@
 # frozen_string_literal: true
 
+require "fileutils"
 require "minitest/autorun"
+require "tmpdir"
 require "highball/heap_layout"
 require_relative "../support/run_ruby"
 
@@ -119,9 +121,19 @@ class HeapLayoutTest < Minitest::Test
 
   def test_a_large_application_begins_with_many_slots
     skip "this Ruby has slots of several sizes" if Highball::Heap.several_sizes?
-    begun = "GC.stat(:heap_available_slots) > Highball::Ruby31::HeapPages::LARGE / 2"
-    assert_equal "[false, true]", ruby("p [#{begun}, (Highball::HeapLayout.begin_large; #{begun})]")
-    assert_equal "true", ruby("GC.disable; Highball::HeapLayout.begin_large; print GC.disable")
+    slots = "GC.stat(:heap_available_slots)"
+    pages = Highball::Ruby31::HeapPages
+    Dir.mktmpdir do |folder|
+      begin_large = "Highball::HeapLayout.begin_large(#{folder.dump}); print"
+      without = Integer(ruby("#{begin_large} #{slots}"))
+      assert_in_delta pages::LARGE, without, pages::LARGE * 0.1
+      assert_equal "true", ruby("GC.disable; #{begin_large} GC.disable")
+      FileUtils.mkdir_p(File.join(folder, "app/models"))
+      100.times { |number| File.write(File.join(folder, "app/models/m#{number}.rb"), "") }
+      assert_in_delta without + (100 * pages::OF_FILE), Integer(ruby("#{begin_large} #{slots}")), pages::LARGE * 0.1
+      1000.times { |number| File.write(File.join(folder, "app/models/n#{number}.rb"), "") }
+      assert_in_delta pages::MOST, Integer(ruby("#{begin_large} #{slots}")), pages::LARGE * 0.1
+    end
   end
 
   private

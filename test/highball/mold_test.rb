@@ -12,6 +12,17 @@ require_relative "../support/deadline"
 class MoldTest < Minitest::Test
   BOOT = File.expand_path("../../lib/highball/boot.rb", __dir__)
   HELLO = "run ->(_env) { [200, {}, []] }\n"
+  # Of a heap that takes time to be laid out.
+  LARGE = "KEPT = Array.new(150_000) { Object.new }\n"
+  # Writes down when workers are forked and when the heap is laid out.
+  HEAP_ORDER = <<~RUBY.freeze
+    #{LARGE}
+    NOTE = ->(what) { File.write("order", "\#{what}\n", mode: "a") }
+    Highball::HeapLayout.singleton_class.prepend(Module.new { def arrange(**) = super.tap { NOTE.call("laid_out") } })
+    Process.singleton_class.prepend(Module.new { def _fork = super.tap { |pid| NOTE.call("forked") unless pid.zero? } })
+    Highball.after_fork { raise "no worker is needed here" }
+    #{HELLO}
+  RUBY
 
   def teardown
     @control&.close # the mold ends with it
@@ -119,6 +130,46 @@ class MoldTest < Minitest::Test
     assert_equal %w[_fork fork], File.readlines(File.join(@folder, "forks"), chomp: true)
   end
 
+  # The first worker need not wait until the heap is laid out.
+  def test_the_heap_is_laid_out_after_the_first_fork_and_once
+    boot("config.ru" => HEAP_ORDER)
+    until_said("booted")
+    workers = [1, 2].map { |number| order_worker(number) }
+    assert_equal [["laid_out", 1]], [receive(@control).first.values_at(:type, :worker)]
+    workers.each { |worker| 2.times { receive(worker) } } # its hello, and why it cannot start
+    assert_order %w[forked laid_out forked]
+    assert_nil @control.to_io.wait_readable(0)
+  end
+
+  def test_the_heap_is_laid_out_before_the_first_fork_where_workers_serve_already
+    boot({ "config.ru" => HEAP_ORDER }, "HIGHBALL_BOOTS_BESIDE" => "on")
+    until_said("booted")
+    worker = order_worker(1)
+    2.times { receive(worker) }
+    assert_order %w[laid_out forked]
+    assert_nil @control.to_io.wait_readable(0)
+  end
+
+  def test_no_garbage_is_collected_between_the_boot_and_the_first_fork
+    boot("config.ru" => <<~RUBY)
+      #{LARGE}
+      Process.singleton_class.prepend(Module.new do
+        def _fork
+          COUNT << GC.count
+          1_000_000.times { String.new("garbage") }
+          super
+        end
+      end)
+      COUNT = []
+      Highball.after_fork { raise GC.count == COUNT.first ? "none" : "some" }
+      #{HELLO}
+    RUBY
+    until_said("booted")
+    worker = order_worker(1)
+    failed = Array.new(2) { receive(worker).first }.last
+    assert_equal "none", failed[:error][:message]
+  end
+
   def test_databases_that_cannot_be_disconnected_are_no_end_of_the_mold
     boot("config.ru" => <<~RUBY)
       module ActiveRecord
@@ -168,7 +219,13 @@ class MoldTest < Minitest::Test
 
   private
 
-  def boot(files)
+  def assert_order(events)
+    file = File.join(@folder, "order")
+    Deadline.wait("#{events.length} events") { File.exist?(file) && File.readlines(file).length >= events.length }
+    assert_equal events, File.readlines(file, chomp: true)
+  end
+
+  def boot(files, environment = {})
     @folder = File.realpath(Dir.mktmpdir("highball-mold"))
     files.each do |name, content|
       FileUtils.mkdir_p(File.dirname(File.join(@folder, name)))
@@ -176,7 +233,8 @@ class MoldTest < Minitest::Test
     end
     ours, theirs = Socket.pair(:UNIX, :SEQPACKET)
     @control = Highball::ControlSocket.new(ours)
-    environment = { "HIGHBALL_CONTROL_FD" => theirs.fileno.to_s, "RUBYOPT" => nil, "BUNDLE_GEMFILE" => nil }
+    usual = { "HIGHBALL_CONTROL_FD" => theirs.fileno.to_s, "RUBYOPT" => nil, "BUNDLE_GEMFILE" => nil }
+    environment = usual.merge(environment)
     @pid = Process.spawn(environment, RbConfig.ruby, BOOT, chdir: @folder, theirs => theirs)
     theirs.close
   end

@@ -25,9 +25,12 @@ class E2ETest < Minitest::Test
   end
 
   # Starts Highball on an app (a folder of test/apps or examples, or a path) and waits until it serves.
-  def serve(app, *options, **settings)
+  #
+  # complete:: whether to wait also until the first worker of a large application is replaced, and all serve.
+  def serve(app, *options, complete: false, **settings)
     server = HighballServer.start(app, *options, **settings)
     @servers << server
+    wait_for("the workers that stay") { server.complete? } if complete
     server
   end
 

@@ -205,6 +205,9 @@ class HighballServer
     serving.length == now.fetch("workers_wanted") && pids.sort == due.sort
   end
 
+  # Whether all workers of a large application serve that stay: the first one is forked early, and replaced.
+  def complete? = settled? && status["workers"].none? { |worker| worker["worker"] == 1 }
+
   # --- resources
 
   def pids

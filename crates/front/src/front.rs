@@ -168,6 +168,11 @@ fn obey_for(app: &Rc<AppState>, command: AppCommand, shared: &Rc<Shared>) {
             }
             app.give_up_waiting();
         }
+        AppCommand::RelieveWorker { worker } => {
+            if app.dispatcher.borrow_mut().relieve_worker(worker) {
+                app.give_up_waiting();
+            }
+        }
         AppCommand::RemoveWorker { worker, killed } => {
             app.count_end_of_worker(worker, killed);
             app.dispatcher.borrow_mut().remove_worker(worker, killed);

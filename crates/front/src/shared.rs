@@ -286,7 +286,9 @@ impl Shared {
     /// Answers a command for an application that was removed and has finished: the supervisor may not know that yet.
     pub(crate) fn answer_for_forgotten(&self, app: AppId, command: AppCommand) {
         let event = match command {
-            AppCommand::RetireWorker { worker } => FrontAppEvent::WorkerIdle { worker, is_stuck: false },
+            AppCommand::RetireWorker { worker } | AppCommand::RelieveWorker { worker } => {
+                FrontAppEvent::WorkerIdle { worker, is_stuck: false }
+            }
             AppCommand::AddCanary(NewWorker { worker, .. }) => {
                 FrontAppEvent::CanaryAnswered { worker, answer: Err("the application was removed".into()) }
             }

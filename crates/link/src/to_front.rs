@@ -81,6 +81,9 @@ pub enum AppCommand<R = FrontRing> {
     /// Give a worker no more requests, and send the event `WorkerIdle` when it has finished: its requests are answered, and
     /// the connections that it has taken over have ended or reached their time limit.
     RetireWorker { worker: u32 },
+    /// The same, unless something lasts that would end with this worker: a connection that the application has taken over, a
+    /// request for a WebSocket, or a stream. Then it serves on, and the event is `WorkerKept`.
+    RelieveWorker { worker: u32 },
     /// Count the requests of each worker from now on, and send the event `WorkerWarm` once, for the first worker that has
     /// answered this number; 0: choose the worker that has answered the most, at once. Replaces an earlier such command.
     NameWarmWorker { requests: u64 },
@@ -137,6 +140,7 @@ impl<R> AppCommand<R> {
                 AppCommand::SignOfLife { worker, answers, is_stopped }
             }
             AppCommand::RetireWorker { worker } => AppCommand::RetireWorker { worker },
+            AppCommand::RelieveWorker { worker } => AppCommand::RelieveWorker { worker },
             AppCommand::NameWarmWorker { requests } => AppCommand::NameWarmWorker { requests },
             AppCommand::RemoveWorker { worker, killed } => AppCommand::RemoveWorker { worker, killed },
         })

@@ -58,6 +58,8 @@ pub enum FrontAppEvent {
     /// A retired worker has nothing in flight any more that a client waits for. `is_stuck`: it still works on requests that
     /// have exceeded their time limits, or takes no requests.
     WorkerIdle { worker: u32, is_stuck: bool },
+    /// Answers `RelieveWorker`: it holds something that lasts, and serves on.
+    WorkerKept { worker: u32 },
     /// The worker that [`AppCommand::NameWarmWorker`](crate::AppCommand::NameWarmWorker) asks for.
     WorkerWarm { worker: u32 },
 }

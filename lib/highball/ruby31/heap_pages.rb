@@ -6,17 +6,24 @@ module Highball
   module Ruby31
     # The heap before Ruby 3.2, where all slots have one size. Nothing else needs this file.
     module HeapPages
-      # Slots of the heap of an application with Rails from the start of its boot. Otherwise Ruby collects 50 times
-      # while Rails boots, a fifth of the time; with them, 20 times.
-      LARGE = 200_000
+      # Slots of the heap of an application with Rails from the start of its boot, and those for each of its files.
+      # Otherwise Ruby collects 50 times while Rails boots, a fifth of the time.
+      LARGE = 300_000
+      OF_FILE = 1500
+      MOST = 1_000_000
+      # The application's files.
+      FILES = "{app,lib}/**/*.rb"
 
       # Takes a slot that would be free on a page of objects that stay.
       Filler = Class.new
 
       module_function
 
-      # Gives the heap the slots that a large application needs in any case.
-      def begin_large = make_garbage(LARGE - GC.stat(:heap_available_slots))
+      # Gives the heap the slots that the large application in this folder needs in any case.
+      def begin_large(folder)
+        files = Dir.glob(FILES, base: folder).length
+        make_garbage((LARGE + (OF_FILE * files)).clamp(..MOST) - GC.stat(:heap_available_slots))
+      end
 
       # Without compaction, the emptiest pages are the room, and fillers take the free slots of all others. Returns
       # these fillers. The block gets their number, and returns how many slots are to be free.

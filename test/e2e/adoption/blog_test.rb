@@ -34,7 +34,8 @@ class BlogTest < E2ETest
 
   def test_rails_restart_brings_changes_in_production
     long
-    server = serve(@blog)
+    server = serve(@blog, complete: true)
+    assert_includes server.get("/").body, "Every blog begins with one post."
     view = File.join(@blog, "app/views/posts/index.html.erb")
     File.write(view, File.read(view).sub("Every blog begins with one post.", "Say something."))
     assert_includes server.get("/").body, "Every blog begins with one post."

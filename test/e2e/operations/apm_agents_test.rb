@@ -94,7 +94,8 @@ class ApmAgentsTest < E2ETest
     File.write(File.join(blog, "config/highball.rb"), hooks)
     FileUtils.mkdir_p(File.join(blog, "tmp"))
     @scouts = File.join(blog, "tmp/scout_*.data")
-    serve(blog, *options, env: { **ENVIRONMENT, "APM_PORT" => @collector.port.to_s, **env }, **settings)
+    env = { **ENVIRONMENT, "APM_PORT" => @collector.port.to_s, **env }
+    serve(blog, *options, complete: true, env: env, **settings)
   end
 
   # Sends requests at the same time; returns their numbers.

@@ -6,7 +6,9 @@ require_relative "../../support/kill_matrix_test_case"
 
 # kill -9 of every process, at every step of everything that one `highball` does.
 class KillMatrixTest < KillMatrixTestCase
-  BOOT = %w[mold.load_highball mold.find_app mold.load_bundler mold.load_app mold.prepare_fork mold.booted].freeze
+  BOOT = %w[
+    mold.load_highball mold.find_app mold.load_bundler mold.load_app mold.prepare_fork mold.lay_out_heap mold.booted
+  ].freeze
   OLD_ONES = { mold: :new, worker: :new }.freeze
   NEW_ONES = { next_mold: :old, canary: :old }.freeze
 

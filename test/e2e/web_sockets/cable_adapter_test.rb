@@ -14,7 +14,7 @@ class CableAdapterTest < E2ETest
     File.write(File.join(@app, "app/channels/room_channel.rb"), CableClient::CHANNEL)
     File.write(File.join(@app, "config/cable.yml"), "production:\n  adapter: highball\n")
     options = ["--boot-timeout", "#{BOOTS_WITHIN}s", "--hijacked-drain-timeout", "20s", "--hold-cable", "off"]
-    @server = serve(@app, *options, workers: WORKERS, within: BOOTS_WITHIN)
+    @server = serve(@app, *options, workers: WORKERS, within: BOOTS_WITHIN, complete: true)
     @clients = []
   end
 

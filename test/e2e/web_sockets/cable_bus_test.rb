@@ -36,6 +36,7 @@ class CableBusTest < E2ETest
   # Whichever worker brings broadcasts in, another one goes on where it ends.
   def test_nothing_is_lost_or_doubled_while_workers_end
     server = serve_machine
+    wait_for("the workers that stay") { server.complete? }
     client = CableClient.new(server).subscribe
     heard = heard_while_published(client) do
       4.times do |number|

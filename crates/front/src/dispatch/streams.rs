@@ -168,6 +168,15 @@ impl Worker {
         (self.streams.len() as u32).max(self.ring.left())
     }
 
+    /// Whether something is under way that lasts and would end with this worker.
+    pub(super) fn holds_what_lasts(&self) -> bool {
+        let opens_web_socket = |exchange: &Rc<Exchange>| exchange.borrow().request.is_for_web_socket;
+        self.hijacked > 0
+            || self.stream_count() > 0
+            || self.offers > 0
+            || self.slots.iter().flatten().any(opens_web_socket)
+    }
+
     /// Handles the freed slot of an answer that was asked to leave.
     pub(super) fn leave(&mut self, exchange: &Rc<Exchange>, inner: &mut Inner, ticket: Ticket) {
         self.offers -= u32::from(std::mem::take(&mut inner.is_to_leave));

@@ -90,6 +90,19 @@ impl Dispatcher {
         has_hijacked
     }
 
+    /// The same, unless something lasts that would end with it: then the supervisor gets to know that it serves on. Whether it
+    /// retires.
+    pub(crate) fn relieve_worker(&mut self, number: u32) -> bool {
+        let Some(index) = self.position(number) else { return false };
+        let is_kept = self.workers[index].holds_what_lasts();
+        if is_kept {
+            self.events.send(FrontAppEvent::WorkerKept { worker: number });
+        } else {
+            self.retire_worker(number);
+        }
+        !is_kept
+    }
+
     /// Whether the worker that has taken this connection over is to end.
     pub(crate) fn is_leaving(&self, exchange: &Exchange) -> bool {
         let taken_over_by = exchange.borrow().taken_over_by;

@@ -139,6 +139,26 @@ fn a_retiring_worker_waits_for_its_streams() {
 }
 
 #[test]
+fn a_worker_that_is_relieved_keeps_its_streams() {
+    let front = Front::start();
+    let worker = front.worker(2);
+    let mut client = front.get("/stream");
+    let socket = begun(worker.claim());
+    front.until("it has left", |report| report.apps[0].workers[0].streams == 1);
+    front.relieve(&worker);
+    eventually("it is kept", || format!("{:?}", front.events()).contains("WorkerKept"));
+    client.answer_head();
+    assert!(sends(&socket, Kind::End, b""));
+    assert_eq!(client.chunked(), Some(b"one".to_vec()));
+    front.until("the stream has ended", |report| report.apps[0].workers[0].streams == 0);
+    let mut next = front.get("/next");
+    worker.claim().answer("it serves on");
+    assert_eq!(next.answer().text(), "it serves on");
+    front.relieve(&worker);
+    eventually("it is idle", || format!("{:?}", front.events()).contains("WorkerIdle"));
+}
+
+#[test]
 fn beyond_the_limit_it_is_refused_or_keeps_its_place_while_nothing_waits() {
     let front = Front::with(|settings| the_app(settings).limits.streams = 1);
     let worker = front.worker(2);

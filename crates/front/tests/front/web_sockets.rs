@@ -63,6 +63,34 @@ fn a_close_frame_waits_for_the_end_of_the_one_that_is_being_sent() {
     assert_eq!(client.rest(), (Vec::new(), true));
 }
 
+/// A worker that only makes room for another does not take a WebSocket along, not even while it opens.
+#[test]
+fn a_worker_that_is_relieved_keeps_its_web_sockets() {
+    let front = front(Duration::ZERO);
+    let worker = front.worker(1);
+    let mut client = ask(&front);
+    let mut job = worker.claim();
+    front.relieve(&worker);
+    let number = worker.number;
+    let kept = |event| matches!(event, FrontAppEvent::WorkerKept { worker } if worker == number);
+    assert!(kept(front.app_event()), "it opens");
+    let mut application = job.hijack();
+    job.end();
+    front.until("it is taken over", |report| report.server.hijacked == 1);
+    application.write_all(ACCEPTED).unwrap();
+    assert_eq!(client.read_exact(ACCEPTED.len()), ACCEPTED);
+    front.relieve(&worker);
+    assert!(kept(front.app_event()), "it is open");
+    application.write_all(&frame(b"on")).unwrap();
+    assert_eq!(client.read_exact(4), frame(b"on"));
+    drop(application);
+    assert_eq!(client.rest(), (Vec::new(), true));
+    drop(client);
+    front.until("it has ended", |report| report.server.hijacked == 0);
+    front.relieve(&worker);
+    assert!(matches!(front.app_event(), FrontAppEvent::WorkerIdle { worker, .. } if worker == number));
+}
+
 #[test]
 fn a_frame_without_an_end_is_cut_off_at_the_end_of_the_time() {
     let front = front(Duration::from_millis(500));

@@ -207,6 +207,11 @@ impl Front {
         self.tell_app(AppCommand::RetireWorker { worker: worker.number });
     }
 
+    /// The same, unless it holds something that lasts.
+    pub(crate) fn relieve(&self, worker: &FakeWorker) {
+        self.tell_app(AppCommand::RelieveWorker { worker: worker.number });
+    }
+
     /// Says that the worker is dead.
     pub(crate) fn remove(&self, worker: &FakeWorker) {
         self.tell_app(AppCommand::RemoveWorker { worker: worker.number, killed: false });

@@ -95,6 +95,8 @@ pub(crate) enum FromMold {
     Failed(Box<BootFailure>),
     /// A worker could not be forked.
     ForkFailed { worker: u32, message: String },
+    /// The heap is laid out, after the fork of this worker, the first.
+    LaidOut { worker: u32 },
     /// A companion could not be forked.
     CompanionNotForked { companion: u32, message: String },
     /// The caller that acts as mold was asked to end: stop as after TERM. Repeats change nothing.

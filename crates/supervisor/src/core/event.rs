@@ -135,6 +135,8 @@ pub(crate) enum AppEvent {
     MoldAsksToStop { boot: u32 },
     /// A worker could not be forked.
     ForkFailed { worker: u32, message: String },
+    /// It has laid out its heap after it had forked this worker, its first.
+    MoldLaidOut { boot: u32, worker: u32 },
 
     // --- from workers
     /// It exists: a pidfd of it was received and checked.
@@ -185,6 +187,8 @@ pub(crate) enum AppEvent {
     MemoryRoom(Room),
     /// A retiring worker has nothing in flight; or, if it is stuck, only requests for which no client waits.
     WorkerIdle { worker: u32, is_stuck: bool },
+    /// It was to retire, as it was forked early, and holds something that lasts: it serves on.
+    WorkerKept { worker: u32 },
     /// The canary answered the probe: the status, or why there is none.
     CanaryAnswered { worker: u32, answer: Result<u16, String> },
     /// The front gives an admitted canary as many requests as others from now on.

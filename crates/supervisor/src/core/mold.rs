@@ -54,6 +54,8 @@ pub(crate) struct Mold {
     /// When the current state has to have ended.
     pub(crate) deadline: Option<Instant>,
     booted_at: Option<Instant>,
+    /// It has laid out its heap after its first fork.
+    has_laid_out: bool,
     /// The number that it had as a worker.
     pub(crate) promoted_from: Option<u32>,
     /// Whether its process exists. Before that, the supervisor finds out where and how to boot.
@@ -71,6 +73,7 @@ impl Mold {
             state: MoldState::Booting(Journey::begin(now)),
             deadline: Some(now + limit),
             booted_at: None,
+            has_laid_out: false,
             promoted_from: None,
             is_started: false,
             is_caller,
@@ -86,6 +89,7 @@ impl Mold {
             state: MoldState::Booted,
             deadline: None,
             booted_at: Some(now),
+            has_laid_out: false,
             promoted_from: Some(worker),
             is_started: true,
             is_caller: false,
@@ -112,6 +116,11 @@ impl Mold {
         self.deadline = None;
         self.booted_at = Some(now);
         Some(took)
+    }
+
+    /// It has laid out its heap after its first fork. False: it has reported that before, or has not booted.
+    pub(crate) fn laid_out(&mut self) -> bool {
+        self.is_booted() && !std::mem::replace(&mut self.has_laid_out, true)
     }
 
     pub(crate) fn life(&self, now: Instant) -> Life {

@@ -150,6 +150,12 @@ impl Molds {
         mold.booted(now).ok_or_else(|| Some(out_of_turn(boot, "booted")))
     }
 
+    /// It has laid out its heap after its first fork: the line of what it forks, if that is forked on; or else the same.
+    pub(crate) fn laid_out(&mut self, boot: u32) -> Result<Option<u32>, Option<AppAction>> {
+        let mold = self.get_mut(boot).ok_or(None)?;
+        mold.laid_out().then_some(mold.line).ok_or_else(|| Some(out_of_turn(boot, "laid_out")))
+    }
+
     /// It does not boot, and ends; or else the same.
     pub(crate) fn failed(&mut self, boot: u32, now: Instant) -> Result<(), Option<AppAction>> {
         let mold = self.get_mut(boot).ok_or(None)?;

@@ -1,4 +1,5 @@
-//! Replacing one worker for a cause that lies in it: a request that does not end or is not begun, memory that does not come back. How many
+//! Replacing one worker for a cause that lies in it: a request that does not end or is not begun, memory that does not come back, or
+//! that it was forked too early. How many
 //! are replaced at a time, and how often, as pure functions.
 
 use crate::core::memory::OverMemory;
@@ -28,15 +29,18 @@ pub(crate) enum ReplacementCause {
     OverMemory,
     /// An operator has asked for it.
     Asked,
+    /// It was forked before its mold had laid out the heap, so that it served sooner. It shares less memory than others.
+    ForkedEarly,
 }
 
 impl ReplacementCause {
     /// Every cause, in the order of [`Counts`].
-    pub(crate) const ALL: [ReplacementCause; 4] = [
+    pub(crate) const ALL: [ReplacementCause; 5] = [
         ReplacementCause::TimedOut,
         ReplacementCause::Unresponsive,
         ReplacementCause::OverMemory,
         ReplacementCause::Asked,
+        ReplacementCause::ForkedEarly,
     ];
 
     /// The word for it in metrics and `highball status`.
@@ -46,7 +50,13 @@ impl ReplacementCause {
             ReplacementCause::Unresponsive => "unresponsive",
             ReplacementCause::OverMemory => "memory",
             ReplacementCause::Asked => "operator",
+            ReplacementCause::ForkedEarly => "start",
         }
+    }
+
+    /// Whether it is a part of each start, and no sign of a fault: such replacements are not counted.
+    pub(crate) fn is_usual(self) -> bool {
+        self == ReplacementCause::ForkedEarly
     }
 }
 
@@ -59,6 +69,7 @@ impl fmt::Display for ReplacementCause {
             }
             ReplacementCause::OverMemory => "it is over its memory limit",
             ReplacementCause::Asked => "an operator has asked for it",
+            ReplacementCause::ForkedEarly => "it was forked before the heap was laid out",
         })
     }
 }
@@ -99,6 +110,8 @@ pub(crate) fn at_a_time(pool: u16, cause: ReplacementCause) -> usize {
         }
         // Each of them takes memory, which is scarce.
         ReplacementCause::OverMemory => 1,
+        // A mold has one.
+        ReplacementCause::ForkedEarly => 1,
     }
 }
 
@@ -174,7 +187,8 @@ impl Counts {
 
     /// The numbers, with the word for each cause.
     pub(crate) fn by_name(self) -> Vec<(&'static str, u64)> {
-        ReplacementCause::ALL.iter().map(|cause| (cause.name(), self.0[*cause as usize])).collect()
+        let counted = ReplacementCause::ALL.into_iter().filter(|cause| !cause.is_usual());
+        counted.map(|cause| (cause.name(), self.0[cause as usize])).collect()
     }
 }
 
@@ -203,6 +217,7 @@ impl Replacements {
                 self.pace.begin(now);
             }
             ReplacementCause::OverMemory => self.memory.begin(served, pool, now),
+            ReplacementCause::ForkedEarly => {}
         }
     }
 
@@ -226,13 +241,14 @@ impl Replacements {
         self.memory.too_small = None;
     }
 
-    /// When the next replacement for this cause may begin, in a pool of this size.
-    pub(crate) fn due(&self, cause: ReplacementCause, pool: u16) -> Instant {
+    /// When the next replacement for this cause may begin, in a pool of this size; `None`: at once.
+    pub(crate) fn due(&self, cause: ReplacementCause, pool: u16) -> Option<Instant> {
         match cause {
             ReplacementCause::TimedOut | ReplacementCause::Unresponsive | ReplacementCause::Asked => {
-                self.pace.due(pool)
+                Some(self.pace.due(pool))
             }
-            ReplacementCause::OverMemory => self.memory.pace.due(pool),
+            ReplacementCause::OverMemory => Some(self.memory.pace.due(pool)),
+            ReplacementCause::ForkedEarly => None,
         }
     }
 }
@@ -254,7 +270,7 @@ mod tests {
         let mut replacements = Replacements::new(start);
         for _ in 0..1000 {
             replacements.memory.begin(SOON, 2, start);
-            assert!(replacements.due(ReplacementCause::OverMemory, 2) <= start);
+            assert!(replacements.due(ReplacementCause::OverMemory, 2) <= Some(start));
         }
     }
 
@@ -264,7 +280,7 @@ mod tests {
         let mut replacements = Replacements::new(now);
         let mut pauses = Vec::new();
         for _ in 0..12 {
-            let due = replacements.due(ReplacementCause::OverMemory, 2).max(now);
+            let due = replacements.due(ReplacementCause::OverMemory, 2).map_or(now, |due| due.max(now));
             pauses.push((due - now).as_secs());
             now = due;
             replacements.memory.begin(Duration::from_secs(1), 2, now);
@@ -274,7 +290,10 @@ mod tests {
         assert!(pauses.windows(2).all(|two| two[0] <= two[1]), "{pauses:?}");
         replacements.memory.begin(SOON, 2, now);
         replacements.memory.begin(Duration::ZERO, 2, now);
-        assert!(replacements.due(ReplacementCause::OverMemory, 2) > now, "what was begun has to be paid");
+        assert!(
+            replacements.due(ReplacementCause::OverMemory, 2) > Some(now),
+            "what was begun has to be paid"
+        );
     }
 
     #[test]

@@ -11,7 +11,8 @@ use super::server::Server;
 use super::worker::{Worker, WorkerState};
 use super::{AppAction, AppEvent, Event, Process, Receipt};
 use crate::core::event::ReceivedSignal;
-use crate::core::refork::ReforkCause;
+use crate::core::refork::{ReforkCause, ReforkStage};
+use crate::core::replacement::ReplacementCause;
 use crate::core::restart::{Asked, Stage};
 use crate::core::Action;
 use crate::facts::ending::Ending;
@@ -431,6 +432,77 @@ fn a_mold_that_boots_while_a_worker_fails_to_boot_has_nothing_to_do_with_the_nex
         assert!(app.condition.is_failed() && !app.current.has_booted(), "{reported}: {:?}", app.condition);
         assert!(app.molds.of(app.current.line()).is_none(), "{reported}: it would be forked from");
     }
+}
+
+/// An application that serves, and the numbers of its mold and of its first worker, which was forked before the heap was laid out.
+fn forked_early() -> (Play, u32, u32) {
+    let mut play = Play::begin(app());
+    let boot = play.booting().unwrap();
+    play.serves();
+    let first = play.worker(|state| state == WorkerState::Serving).unwrap();
+    (play, boot, first)
+}
+
+#[test]
+fn the_first_worker_is_replaced_when_the_heap_is_laid_out_and_never_again() {
+    let (mut play, boot, first) = forked_early();
+    play.tell_app(AppEvent::MoldLaidOut { boot, worker: first });
+    assert_eq!(play.app().staff.workers().counting(), 3);
+    assert!(play.happens("worker ready"));
+    assert_eq!(play.worker(|state| state == WorkerState::Retiring), Some(first));
+    let second = play.worker(|state| state == WorkerState::Serving).unwrap();
+    play.tell_app(AppEvent::MoldLaidOut { boot, worker: second });
+    assert_eq!(play.app().staff.workers().counting(), 2);
+    let counts = play.app().staff.replacements().counts().by_name();
+    assert!(counts.iter().all(|(_, count)| *count == 0), "it is no fault: {counts:?}");
+}
+
+#[test]
+fn the_first_worker_serves_on_where_the_front_keeps_it() {
+    let (mut play, boot, first) = forked_early();
+    play.tell_app(AppEvent::WorkerKept { worker: first }); // it was not to retire
+    play.tell_app(AppEvent::MoldLaidOut { boot, worker: first });
+    assert!(play.happens("worker ready"));
+    play.tell_app(AppEvent::WorkerKept { worker: first });
+    let kept = play.app().staff.get(first).unwrap();
+    assert_eq!((kept.state, kept.deadline, kept.is_retired()), (WorkerState::Serving, None, false));
+    assert_eq!(play.app().staff.workers().counting(), 2, "another one retires");
+}
+
+/// Anything may report that, whatever it has forked.
+#[test]
+fn workers_of_other_molds_are_not_replaced_for_that() {
+    let (mut play, _, first) = forked_early();
+    assert!(play.happens("`restart`"));
+    let next = play.booting().unwrap();
+    play.tell_app(AppEvent::MoldLaidOut { boot: next, worker: first }); // before it has booted
+    assert!(play.happens("mold booted"));
+    play.tell_app(AppEvent::MoldLaidOut { boot: next, worker: first });
+    play.tell_app(AppEvent::MoldLaidOut { boot: 99, worker: first });
+    assert!(play.app().staff.workers().iter().all(|(_, worker)| worker.replacement.is_none()));
+}
+
+#[test]
+fn a_fault_of_the_first_worker_comes_before_its_early_fork() {
+    let (mut play, boot, first) = forked_early();
+    play.tell_app(AppEvent::MoldLaidOut { boot, worker: first });
+    play.tell_app(AppEvent::ReplaceWorker { worker: first, cause: ReplacementCause::Asked });
+    assert!(play.happens("worker ready"));
+    assert_eq!(play.worker(|state| state == WorkerState::Retiring), Some(first));
+    play.tell_app(AppEvent::WorkerKept { worker: first }); // of the early fork
+    assert_eq!(play.worker(|state| state == WorkerState::Retiring), Some(first));
+    assert!(play.app().staff.replacements().counts().by_name().contains(&("operator", 1)));
+}
+
+#[test]
+fn a_refork_that_is_asked_for_at_the_start_chooses_the_first_worker_all_the_same() {
+    let (mut play, boot, first) = forked_early();
+    play.tell_app(AppEvent::MoldLaidOut { boot, worker: first });
+    for event in ["`refork`", "worker named", "fit", "worker ready", "worker idle", "promoted"] {
+        assert!(play.happens(event), "{event}");
+    }
+    let refork = play.app().reforks.going().unwrap();
+    assert_eq!((refork.worker, refork.stage), (first, ReforkStage::Rolling));
 }
 
 fn app() -> AppConfig {

@@ -159,6 +159,16 @@ impl Worker {
         serving
     }
 
+    /// The front gives it requests as before, although it was to retire, as it was forked early.
+    pub(crate) fn serves_on(&mut self) {
+        let retires = self.state == WorkerState::Retiring;
+        if retires && self.replacement.take_if(|replacement| replacement.cause.is_usual()).is_some() {
+            self.state = WorkerState::Serving;
+            self.is_retired = false;
+            self.deadline = None;
+        }
+    }
+
     /// Whether its main thread waits for orders.
     pub(crate) fn hears(&self) -> bool {
         matches!(self.state, WorkerState::Serving | WorkerState::Retiring | WorkerState::Promoting)

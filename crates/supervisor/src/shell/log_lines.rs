@@ -323,6 +323,9 @@ fn of_replacement(log: &AppLog, app: &AppSupervisor) {
                 name: "worker_used_up", worker, "replacing the worker: it has used all request numbers of its ring"
             );
         }
+        AppLog::Replacing { worker, cause, .. } if cause.is_usual() => {
+            debug!(worker, %cause, "another worker takes the place of the first");
+        }
         AppLog::Replacing { worker, cause, memory: None } => {
             let pid = app.pid_of_worker(*worker);
             warn!(
@@ -342,6 +345,9 @@ fn of_replacement(log: &AppLog, app: &AppSupervisor) {
         }
         AppLog::Replaced { worker, retires_first: true, .. } => {
             debug!(worker, "the worker finishes its requests; then a new one starts");
+        }
+        AppLog::Replaced { worker, cause, .. } if cause.is_usual() => {
+            debug!(worker, "another worker serves: the first one ends, unless it holds a connection");
         }
         AppLog::Replaced { worker, cause, .. } => {
             let pid = app.pid_of_worker(*worker);

@@ -174,6 +174,7 @@ impl AppSupervisor {
             FromMold::ForkFailed { worker, message } => {
                 return Some(AppEvent::ForkFailed { worker, message });
             }
+            FromMold::LaidOut { worker } => return Some(AppEvent::MoldLaidOut { boot, worker }),
             FromMold::CompanionNotForked { companion: number, message } => {
                 let why = format!("could not be forked: {message}");
                 return Some(AppEvent::CompanionNotStarted { number, why });
@@ -297,6 +298,7 @@ impl AppSupervisor {
                 AppEvent::ReplaceWorker { worker, cause: ReplacementCause::Unresponsive }
             }
             FrontAppEvent::WorkerIdle { worker, is_stuck } => AppEvent::WorkerIdle { worker, is_stuck },
+            FrontAppEvent::WorkerKept { worker } => AppEvent::WorkerKept { worker },
             FrontAppEvent::CanaryAnswered { worker, answer } => AppEvent::CanaryAnswered { worker, answer },
             FrontAppEvent::WorkerWarm { worker } => AppEvent::WorkerWarm { worker },
             FrontAppEvent::SlowStartEnded { worker } => AppEvent::SlowStartEnded { worker },

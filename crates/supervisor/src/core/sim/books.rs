@@ -177,7 +177,9 @@ impl Books {
                 let was_known = self.announced.remove(&(app, *worker));
                 ensure(was_known, || format!("the front never heard of worker {worker}"))?;
             }
-            AppAction::Notify(AppCommand::RetireWorker { worker }) if *leaving != Some(*worker) => {
+            AppAction::Notify(AppCommand::RetireWorker { worker } | AppCommand::RelieveWorker { worker })
+                if *leaving != Some(*worker) =>
+            {
                 self.check_retired(app, *worker, server)?;
             }
             _ => {}
@@ -226,8 +228,8 @@ impl Books {
             Some(Life::Ready(served)) => served,
             _ => return Err("a worker is replaced that does not serve".into()),
         };
-        if cause == ReplacementCause::OverMemory && served >= SOON {
-            return Ok(()); // a leak that takes its time
+        if cause.is_usual() || (cause == ReplacementCause::OverMemory && served >= SOON) {
+            return Ok(()); // one for each boot; or a leak that takes its time
         }
         let lately = self.replacements.entry((app, cause.name())).or_default();
         lately.retain(|at| *at + REST > now);

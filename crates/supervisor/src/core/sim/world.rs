@@ -481,7 +481,8 @@ impl World {
         let Some((app, process)) = self.any_process() else { return };
         let worker = self.rng.u32(..30);
         let event = match process {
-            Process::Mold(boot) => match self.rng.u32(..6) {
+            Process::Mold(boot) => match self.rng.u32(..7) {
+                6 => AppEvent::MoldLaidOut { boot, worker },
                 0 => AppEvent::MoldStep { boot, step: Step::LoadApp },
                 1 => AppEvent::MoldBooted { boot, app: Some(Arc::clone(&self.booted)) },
                 2 => AppEvent::MoldFailed { boot, failure: Box::new(boot_failure()) },
@@ -584,6 +585,7 @@ impl World {
                 AppEvent::MemoryLimitTooSmall { over: self.any_excess() }
             }
             ReplacementCause::OverMemory => AppEvent::OverMemory { worker, over: self.any_excess() },
+            ReplacementCause::ForkedEarly => AppEvent::MoldLaidOut { boot: self.rng.u32(1..8), worker },
         }
     }
 
@@ -806,6 +808,10 @@ impl World {
             return self.sends(app, mold, born, event);
         }
         self.begins(app, process);
+        if self.rng.u32(..4) == 0 {
+            let laid_out = born + self.soon();
+            self.sends(app, Process::Mold(boot), laid_out, AppEvent::MoldLaidOut { boot, worker: number });
+        }
         self.sends(app, process, born, AppEvent::WorkerHello { worker: number });
         let ready = born + self.a_while();
         if self.chance(self.chaos.hang) {
@@ -951,6 +957,13 @@ impl World {
             AppCommand::RetireWorker { worker } => {
                 let is_stuck = self.chance(self.chaos.failure);
                 self.reports(app, delay, AppEvent::WorkerIdle { worker, is_stuck });
+            }
+            AppCommand::RelieveWorker { worker } => {
+                let event = match self.rng.bool() {
+                    true => AppEvent::WorkerKept { worker },
+                    false => AppEvent::WorkerIdle { worker, is_stuck: false },
+                };
+                self.reports(app, delay, event);
             }
             AppCommand::NameWarmWorker { requests } => {
                 let workers = self.server.apps.get(&app).map(|app| {

@@ -41,7 +41,31 @@ impl Staff {
     fn wants_replaced(&mut self, number: u32, replacement: Replacement) {
         let serves = |worker: &&mut Worker| worker.state == WorkerState::Serving;
         if let Some(worker) = self.workers.get_mut(number).filter(serves) {
+            let is_usual = |replacement: &mut Replacement| replacement.cause.is_usual();
+            worker.replacement.take_if(is_usual); // a fault comes first
             worker.replacement.get_or_insert(replacement);
+        }
+    }
+
+    /// This worker of this line was forked before the heap was laid out: it should be replaced once it serves.
+    pub(crate) fn forked_early(&mut self, number: u32, line: u32) {
+        let may_be = |worker: &&mut Worker| worker.line == line && worker.counts();
+        if let Some(worker) = self.workers.get_mut(number).filter(may_be) {
+            worker.replacement.get_or_insert(Replacement::new(ReplacementCause::ForkedEarly));
+        }
+    }
+
+    /// This worker is not replaced merely because it was forked early.
+    pub(crate) fn keep(&mut self, number: u32) {
+        if let Some(worker) = self.workers.get_mut(number) {
+            worker.replacement.take_if(|replacement| replacement.cause.is_usual());
+        }
+    }
+
+    /// The front has kept this worker, which was forked early, as something would end with it.
+    pub(crate) fn serves_on(&mut self, number: u32) {
+        if let Some(worker) = self.workers.get_mut(number) {
+            worker.serves_on();
         }
     }
 
@@ -65,11 +89,10 @@ impl Staff {
         now: Instant,
     ) -> Option<NextReplacement> {
         let (worker, cause) = self.next_to_replace(line, is_complete)?;
-        let due = self.replacements.due(cause, self.wanted);
-        if now < due {
-            return self.delay(worker, due - now);
+        match self.replacements.due(cause, self.wanted).filter(|due| now < *due) {
+            Some(due) => self.delay(worker, due - now),
+            None => self.begin(worker, limit, now),
         }
-        self.begin(worker, limit, now)
     }
 
     fn next_to_replace(&self, line: u32, is_complete: bool) -> Option<(u32, ReplacementCause)> {
@@ -136,7 +159,7 @@ impl Staff {
         let relieved = self.workers.iter().filter(|(_, worker)| is_relieved(worker) || is_held(worker, now));
         let relieved = relieved.filter_map(|(_, worker)| worker.replacement?.relieved_by).min();
         let next = self.next_to_replace(line, is_complete);
-        let paced = next.map(|(_, cause)| self.replacements.due(cause, self.wanted));
+        let paced = next.map(|(_, cause)| self.replacements.due(cause, self.wanted).unwrap_or(now));
         relieved.into_iter().chain(paced).min()
     }
 

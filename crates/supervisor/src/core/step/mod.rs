@@ -82,11 +82,9 @@ impl App {
             AppEvent::MoldFailed { boot, failure } => self.mold_failed(boot, *failure),
             AppEvent::MoldAsksToStop { boot } => self.mold_asks_to_stop(boot),
             AppEvent::ForkFailed { worker, message } => self.fork_failed(worker, message),
+            AppEvent::MoldLaidOut { boot, worker } => self.mold_laid_out(boot, worker),
 
-            AppEvent::WorkerHello { worker } => {
-                let ready_by = self.now + self.config.boot_timeout;
-                self.out.act_all(self.staff.said_hello(worker, ready_by));
-            }
+            AppEvent::WorkerHello { worker } => self.worker_hello(worker),
             AppEvent::WorkerBooted { worker, app } => self.worker_booted(worker, app),
             AppEvent::WorkerReady { worker } => self.worker_ready(worker),
             AppEvent::WorkerFailed { worker, failure } => self.worker_failed(worker, *failure),
@@ -112,6 +110,7 @@ impl App {
             AppEvent::Load(load) => self.note_load(load),
             AppEvent::MemoryRoom(room) => self.staff.note_room(room),
             AppEvent::WorkerIdle { worker, is_stuck } => self.worker_idle(worker, is_stuck),
+            AppEvent::WorkerKept { worker } => self.staff.serves_on(worker),
             AppEvent::CanaryAnswered { worker, answer } => self.canary_answered(worker, answer),
             AppEvent::SlowStartEnded { worker } => self.staff.slow_start_ended(worker),
             AppEvent::WorkerWarm { worker } => self.worker_warm(worker),

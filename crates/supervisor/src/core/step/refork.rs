@@ -62,6 +62,7 @@ impl App {
             (self.config.reforks_by_itself(self.staff.wanted()), self.may_refork().is_ok());
         let Some(cause) = self.reforks.warm(worker, by_itself, may_begin, self.now) else { return };
         self.out.log(AppLog::Reforking { cause, worker });
+        self.staff.keep(worker); // a mold need not share memory
         let line = self.current.line();
         let serves = |worker: &Worker| {
             worker.state == WorkerState::Serving && worker.line == line && worker.replacement.is_none()

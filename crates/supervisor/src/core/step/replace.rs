@@ -23,6 +23,15 @@ impl App {
         }
     }
 
+    /// The mold of a server that starts forks one worker before it lays out its heap: another one takes its place now.
+    pub(super) fn mold_laid_out(&mut self, boot: u32, worker: u32) {
+        match self.molds.laid_out(boot) {
+            Ok(Some(line)) => self.staff.forked_early(worker, line),
+            Ok(None) => {}
+            Err(action) => self.out.act_all(action),
+        }
+    }
+
     /// Whether nothing else takes the places of workers.
     pub(super) fn may_replace(&self) -> bool {
         self.phase.is_running()
@@ -78,7 +87,10 @@ impl App {
         }
         if let Some((cause, retires_first)) = self.staff.replaced(worker) {
             self.out.log(AppLog::Replaced { worker, cause, retires_first });
-            self.out.notify(AppCommand::RetireWorker { worker });
+            self.out.notify(match cause.is_usual() {
+                true => AppCommand::RelieveWorker { worker },
+                false => AppCommand::RetireWorker { worker },
+            });
         }
     }
 

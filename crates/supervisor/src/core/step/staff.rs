@@ -203,6 +203,12 @@ impl App {
         }
     }
 
+    /// It exists, and has to be ready in time.
+    pub(super) fn worker_hello(&mut self, worker: u32) {
+        let ready_by = self.now + self.config.boot_timeout;
+        self.out.act_all(self.staff.said_hello(worker, ready_by));
+    }
+
     /// A retiring worker has nothing in flight; or, if it is stuck, only requests for which no client waits.
     pub(super) fn worker_idle(&mut self, number: u32, is_stuck: bool) {
         if is_stuck {
