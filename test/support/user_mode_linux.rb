@@ -27,7 +27,9 @@ class UserModeLinux
     chmod 755 /run && mkdir -p /dev/pts && mount -t devpts devpts /dev/pts
     ln -sf /proc/self/fd /dev/fd
     ip link set lo up
-    mkdir /tmp/outside && mount -t hostfs -o %<folder>s none /tmp/outside
+    # From Linux 6.11 on, the option has a name.
+    mkdir /tmp/outside
+    mount -t hostfs -o hostfs=%<folder>s none /tmp/outside || mount -t hostfs -o %<folder>s none /tmp/outside
     cd %<root>s && env %<environment>s %<command>s >/tmp/outside/output 2>&1 </dev/null
     echo $? >/tmp/outside/code
     echo o >/proc/sysrq-trigger
