@@ -67,7 +67,7 @@ module Highball
     end
 
     # One for this process; nil if Ruby decides all, or if collections are so short that it does not matter.
-    def self.of_worker = (new if on? && GC.stat(:heap_live_slots) > HeapLayout::SMALL)
+    def self.of_worker = (new if on? && HeapLayout.large?)
 
     def initialize
       @mutex = Mutex.new

@@ -61,6 +61,9 @@ module Highball
       end
     end
 
+    # Whether this process has more live slots than a small application.
+    def large? = GC.stat(:heap_live_slots) > SMALL
+
     # Gives the heap the slots that the large application in this folder needs in any case.
     def begin_large(folder)
       without_collector { Ruby31::HeapPages.begin_large(folder) } unless Heap.several_sizes?

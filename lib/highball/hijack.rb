@@ -15,6 +15,7 @@ module Highball
 
     # The ring of this process, if it is a worker.
     singleton_class.attr_accessor :ring
+
     # Full hijack (Rack SPEC, "Hijacking"): returns the socket, also as `rack.hijack_io`.
     def call
       @socket ||= take_over

@@ -162,7 +162,7 @@ module Highball
 
     # Whether the first worker is forked before the heap is laid out: it serves sooner then. Where workers of another
     # mold serve, no client waits for it, and a small heap is laid out in no time.
-    def forks_early? = !@boots_beside && GC.stat(:heap_live_slots) > HeapLayout::SMALL
+    def forks_early? = !@boots_beside && HeapLayout.large?
 
     # The first worker shares less of its memory than others. The supervisor replaces it once this is done.
     def lay_out_heap_after(worker)

@@ -301,8 +301,7 @@ impl Dispatcher {
 
     /// Whether it is quiet, and no connection has been taken over.
     pub(crate) fn is_idle(&self) -> bool {
-        self.is_quiet()
-            && self.workers.iter().all(|worker| worker.hijacked == 0 && worker.stream_count() == 0)
+        self.is_quiet() && !self.workers.iter().any(Worker::holds_what_lasts)
     }
 
     /// The client does not wait for the answer any more. A request that was not begun is as if it had never come. If

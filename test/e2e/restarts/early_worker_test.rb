@@ -1,13 +1,14 @@
 # frozen_string_literal: true
 
+require "fileutils"
 require_relative "../../support/checkpoints"
+require_relative "../../support/e2e_test"
 require_relative "../../support/keep_alive_load"
 require_relative "../../support/open_stream"
-require_relative "../../support/restart_test_case"
 
 # Where a large application starts, the first worker is forked before the heap is laid out, and serves meanwhile. Then
 # another one takes its place.
-class EarlyWorkerTest < RestartTestCase
+class EarlyWorkerTest < E2ETest
   STEP = "mold.lay_out_heap"
   WORKERS = 2
   APP = <<~'RUBY'
@@ -40,7 +41,7 @@ class EarlyWorkerTest < RestartTestCase
     @checkpoints = Checkpoints.new(OwnProcesses.let_use(folder_with))
     @checkpoints.ask(STEP)
     @app = folder_with("config.ru" => APP)
-    @server = HighballServer.start(@app, workers: WORKERS, env: @checkpoints.environment).tap { |it| @servers << it }
+    @server = serve(@app, workers: WORKERS, env: @checkpoints.environment)
     @checkpoints.wait_until_reached(STEP)
   end
 
@@ -118,7 +119,7 @@ class EarlyWorkerTest < RestartTestCase
   def first_pid = numbers_and_pids.fetch(1)
 
   def wait_for_others
-    wait_for("other workers") { @server.settled? && !numbers_and_pids.key?(1) }
+    wait_for("other workers") { @server.complete? }
     assert_equal WORKERS, numbers_and_pids.size
   end
 

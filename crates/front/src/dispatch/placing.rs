@@ -213,8 +213,7 @@ impl Dispatcher {
         self.want_no_needless_places();
         for worker in &mut self.workers {
             let is_stuck = worker.is_stuck();
-            let has_finished =
-                (worker.is_idle() || is_stuck) && worker.hijacked == 0 && worker.stream_count() == 0;
+            let has_finished = (worker.is_idle() || is_stuck) && !worker.holds_what_lasts();
             if worker.state == DispatchState::Retiring && has_finished {
                 worker.state = DispatchState::Retired;
                 self.events.send(FrontAppEvent::WorkerIdle { worker: worker.number, is_stuck });

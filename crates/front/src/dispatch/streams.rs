@@ -168,13 +168,15 @@ impl Worker {
         (self.streams.len() as u32).max(self.ring.left())
     }
 
-    /// Whether something is under way that lasts and would end with this worker.
+    /// Whether it has connections that its application has taken over, or answers that have left and not ended.
     pub(super) fn holds_what_lasts(&self) -> bool {
+        self.hijacked > 0 || self.stream_count() > 0
+    }
+
+    /// Whether such a connection or answer is about to begin.
+    pub(super) fn begins_what_lasts(&self) -> bool {
         let opens_web_socket = |exchange: &Rc<Exchange>| exchange.borrow().request.is_for_web_socket;
-        self.hijacked > 0
-            || self.stream_count() > 0
-            || self.offers > 0
-            || self.slots.iter().flatten().any(opens_web_socket)
+        self.offers > 0 || self.slots.iter().flatten().any(opens_web_socket)
     }
 
     /// Handles the freed slot of an answer that was asked to leave.

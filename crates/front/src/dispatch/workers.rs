@@ -94,7 +94,8 @@ impl Dispatcher {
     /// retires.
     pub(crate) fn relieve_worker(&mut self, number: u32) -> bool {
         let Some(index) = self.position(number) else { return false };
-        let is_kept = self.workers[index].holds_what_lasts();
+        let worker = &self.workers[index];
+        let is_kept = worker.holds_what_lasts() || worker.begins_what_lasts();
         if is_kept {
             self.events.send(FrontAppEvent::WorkerKept { worker: number });
         } else {

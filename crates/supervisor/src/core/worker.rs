@@ -159,10 +159,14 @@ impl Worker {
         serving
     }
 
+    /// It is not replaced merely because it was forked early. Whether it was to be.
+    pub(crate) fn keep(&mut self) -> bool {
+        self.replacement.take_if(|replacement| replacement.cause.is_usual()).is_some()
+    }
+
     /// The front gives it requests as before, although it was to retire, as it was forked early.
     pub(crate) fn serves_on(&mut self) {
-        let retires = self.state == WorkerState::Retiring;
-        if retires && self.replacement.take_if(|replacement| replacement.cause.is_usual()).is_some() {
+        if self.state == WorkerState::Retiring && self.keep() {
             self.state = WorkerState::Serving;
             self.is_retired = false;
             self.deadline = None;

@@ -41,8 +41,7 @@ impl Staff {
     fn wants_replaced(&mut self, number: u32, replacement: Replacement) {
         let serves = |worker: &&mut Worker| worker.state == WorkerState::Serving;
         if let Some(worker) = self.workers.get_mut(number).filter(serves) {
-            let is_usual = |replacement: &mut Replacement| replacement.cause.is_usual();
-            worker.replacement.take_if(is_usual); // a fault comes first
+            worker.keep(); // a fault comes first
             worker.replacement.get_or_insert(replacement);
         }
     }
@@ -58,7 +57,7 @@ impl Staff {
     /// This worker is not replaced merely because it was forked early.
     pub(crate) fn keep(&mut self, number: u32) {
         if let Some(worker) = self.workers.get_mut(number) {
-            worker.replacement.take_if(|replacement| replacement.cause.is_usual());
+            worker.keep();
         }
     }
 
