@@ -79,7 +79,7 @@ class DatabasesTest < E2ETest
     folder = folder_with("config.ru" => APP)
     command = [HighballServer::BINARY, "serve", "-b", "127.0.0.1", "-p", "0", "-e", "production", "-w", "1",
                "-t", threads, folder]
-    @server = serve(folder, command: command, env: env)
+    @server = serve(folder, command: command, env: env, complete: true)
   end
 
   # All at once. Each must be answered.

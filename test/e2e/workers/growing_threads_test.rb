@@ -118,7 +118,7 @@ class GrowingThreadsTest < E2ETest
   end
 
   def test_a_pool_of_connections_limits_them
-    server = serve_app("3..32", files: { "config.ru" => POOL + APP })
+    server = serve_app("3..32", files: { "config.ru" => POOL + APP }, complete: true)
     clients(server, "/wait/%d", 20)
     wait_for("the worker to have as many threads as its pool allows") { threads(server) == [4, "pool"] }
     assert_equal 4, @service.waiting
@@ -151,11 +151,11 @@ class GrowingThreadsTest < E2ETest
 
   private
 
-  def serve_app(threads, *options, files: { "config.ru" => APP }, env: {})
+  def serve_app(threads, *options, files: { "config.ru" => APP }, env: {}, **settings)
     folder = folder_with(files)
     command = [HighballServer::BINARY, "serve", "-b", "127.0.0.1", "-p", "0", "-e", "production", "-w", "1",
                *(["-t", threads] if threads), *options, folder]
-    serve(folder, command: command, env: { "SERVICE" => @service.port.to_s, **env })
+    serve(folder, command: command, env: { "SERVICE" => @service.port.to_s, **env }, **settings)
   end
 
   # Sends requests in the background.
