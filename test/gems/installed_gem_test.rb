@@ -17,7 +17,7 @@ class InstalledGemTest < GemsTestCase
       server = highball_in(debian, app_in(debian, copy_of_example("blog")))
       use_the_blog(server, "Night train")
       assert_match(%r{/highball-0\.1\.0-x86_64-linux/libexec/highball\z}, File.readlink("/proc/#{server.pid}/exe"))
-      assert_match(%r{/lib/highball/#{abi}/highball_ext\.so$}, File.read("/proc/#{worker_pids_in(debian).first}/maps"))
+      wait_for_extension(debian, abi)
       assert_match(/generation 2/, debian.run("highball", "restart"))
       assert_includes server.get("/").body, "Night train"
     end
@@ -34,7 +34,7 @@ class InstalledGemTest < GemsTestCase
     app = app_in(debian, File.join(HighballServer::EXAMPLES, "rack"))
     server = highball_in(debian, app)
     assert_equal "Hello World", server.get("/").body
-    assert_match(%r{/lib/highball/3\.4\.0/highball_ext\.so$}, File.read("/proc/#{worker_pids_in(debian).first}/maps"))
+    wait_for_extension(debian, "3.4.0")
   end
 
   # Of all gems that the source has, it takes that of the platform.

@@ -69,5 +69,16 @@ class GemsTestCase < CleanDebianTestCase
   # What `highball status` reports there about its only application.
   def status_in(debian) = JSON.parse(command_in(debian, "status", "--json")).fetch("apps").first
 
+  # The workers have loaded Highball's extension from the installed gem. (The first worker may just be replaced.)
+  def wait_for_extension(debian, abi, within: Deadline::WITHIN)
+    wait_for("a worker with the gem's extension for Ruby #{abi}", within: within) do
+      worker_pids_in(debian).any? do |pid|
+        File.read("/proc/#{pid}/maps").match?(%r{/lib/highball/#{Regexp.escape(abi)}/highball_ext\.so$})
+      rescue Errno::ENOENT, Errno::ESRCH
+        false # it has ended
+      end
+    end
+  end
+
   def worker_pids_in(debian) = status_in(debian).fetch("workers").filter_map { |worker| worker["pid"] }
 end
