@@ -1,18 +1,25 @@
 //! What is held of a companion: the process that watches over it, and its control socket. Its state is the core's.
 
 use crate::control::control_socket::ControlSocket;
+use crate::control::watched_fd::watched;
 use crate::process::child::Child;
-use crate::process::companion_process::{self, CompanionOrder, ForkedCommand, ForkedCompanion, ToCompanion};
+use crate::process::companion_process::{
+    self, CompanionOrder, ForkedCommand, ForkedCompanion, ToCompanion, KILLED_TIME,
+};
 use crate::process::launcher::{Becomes, Launched, Launching, Who};
 use crate::process::mold::MoldHandle;
 use crate::process::watcher::{HeldProcess, Watch, Watcher};
 use highball_config::{App, Companion, CompanionCommand, User};
 use highball_tenant::TenantFolder;
-use rustix::process::{Pid, Signal};
+use rustix::process::{pidfd_open, Pid, PidfdFlags, Signal};
+use std::future::Future;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Arc;
+use tokio::io::unix::AsyncFd;
+use tokio::io::Interest;
+use tokio::time::timeout;
 
 #[derive(Debug)]
 pub(crate) struct CompanionHandle {
@@ -26,8 +33,12 @@ pub(crate) struct CompanionHandle {
     pub(crate) label: String,
     /// Its own process, once that runs.
     pub(crate) program: Option<i32>,
+    /// Readable once that has ended.
+    program_end: Option<AsyncFd<OwnedFd>>,
     /// It has reported that process.
     has_reported: bool,
+    /// The process that watches over it has ended.
+    is_ending: bool,
     process: Option<HeldProcess>,
     control: Arc<ControlSocket>,
     _watch: Watch,
@@ -90,8 +101,19 @@ impl CompanionHandle {
         watcher: &Watcher,
     ) -> CompanionHandle {
         let watch = watcher.companion(Arc::clone(&control), companion);
-        let (pid, process, program, has_reported) = (None, None, None, false);
-        CompanionHandle { pid, user, name, label, program, has_reported, process, control, _watch: watch }
+        CompanionHandle {
+            pid: None,
+            user,
+            name,
+            label,
+            program: None,
+            program_end: None,
+            has_reported: false,
+            is_ending: false,
+            process: None,
+            control,
+            _watch: watch,
+        }
     }
 
     /// It was started. From here on it reports by messages.
@@ -133,8 +155,28 @@ impl CompanionHandle {
         if std::mem::replace(&mut self.has_reported, true) {
             return;
         }
+        // Before the look at whose it is: afterwards, the number could be another's.
+        let pidfd = Pid::from_raw(program).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
         let family = self.pid.map(|pid| highball_proc::family(pid.as_raw_pid())).unwrap_or_default();
-        self.program = Some(program).filter(|pid| family.contains(pid));
+        if family.contains(&program) {
+            self.program = Some(program);
+            self.program_end = pidfd.and_then(|pidfd| watched(pidfd, Interest::READABLE).ok());
+        }
+    }
+
+    /// The process that watches over it has ended. Returns what resolves when its own process has gone, too, so that the
+    /// next one doesn't run beside it: the kernel is killing it, if the other one was killed. What cannot be killed is left
+    /// behind. `None`: this is known already.
+    pub(crate) fn ends(&mut self) -> Option<impl Future<Output = ()> + use<>> {
+        if std::mem::replace(&mut self.is_ending, true) {
+            return None;
+        }
+        let program_end = self.program_end.take();
+        Some(async move {
+            if let Some(program_end) = program_end {
+                let _ = timeout(KILLED_TIME, program_end.readable()).await;
+            }
+        })
     }
 
     pub(crate) fn tell(&self, message: ToCompanion) -> io::Result<()> {

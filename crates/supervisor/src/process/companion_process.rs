@@ -36,7 +36,7 @@ const BEGIN: &str = "HIGHBALL_FORKED_COMPANION_FD";
 /// How often what does not end is killed.
 const KILL_EVERY: Duration = Duration::from_millis(20);
 /// How long killed processes may take to be gone; then they are left behind.
-const KILLED_TIME: Duration = Duration::from_secs(5);
+pub(super) const KILLED_TIME: Duration = Duration::from_secs(5);
 
 /// What such a process has to know beside the program.
 #[derive(Debug, Clone, Serialize, Deserialize)]

@@ -145,12 +145,20 @@ impl AppSupervisor {
         self.span.get_or_insert_with(|| error_span!("app", application = self.app.name)).clone()
     }
 
-    /// Whether this process is held.
-    pub(super) fn holds(&self, process: Process) -> bool {
+    /// A process has ended. Returns the event, if it is held; that of a companion comes later.
+    pub(super) fn ended(&mut self, process: Process, ending: Ending) -> Option<AppEvent> {
+        let event = AppEvent::Ended { process, ending };
         match process {
-            Process::Mold(boot) => self.molds.contains_key(&boot),
-            Process::Worker(worker) => self.workers.contains_key(&worker),
-            Process::Companion(number) => self.companions.contains_key(&number),
+            Process::Mold(boot) => self.molds.contains_key(&boot).then_some(event),
+            Process::Worker(worker) => self.workers.contains_key(&worker).then_some(event),
+            Process::Companion(number) => {
+                let (all_gone, inbox) = (self.companions.get_mut(&number)?.ends()?, self.inbox.clone());
+                tokio::spawn(async move {
+                    all_gone.await;
+                    inbox.put(Discovery::Found(Found::Event(Box::new(event)))).await;
+                });
+                None
+            }
         }
     }
 

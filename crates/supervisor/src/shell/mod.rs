@@ -327,8 +327,8 @@ impl Supervisor {
     }
 
     fn ended(&mut self, app: AppId, process: Process, ending: Ending) {
-        if self.apps.get(&app).is_some_and(|app| app.holds(process)) {
-            self.happens(app, AppEvent::Ended { process, ending });
+        if let Some(event) = self.apps.get_mut(&app).and_then(|app| app.ended(process, ending)) {
+            self.happens(app, event);
         }
     }
 
