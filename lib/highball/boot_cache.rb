@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "rbconfig"
+require_relative "boot_cache/ahead"
 require_relative "boot_cache/compiled_file"
 require_relative "boot_cache/folder"
 
@@ -9,16 +10,21 @@ module Highball
   # Ruby does not have to parse and compile them again: a third of the time that Rails takes to boot.
   #
   # Files that are not in the cache, or have changed, Ruby compiles as always. After the boot another process of the
-  # same user compiles them again, and puts them into the cache (`boot_cache/writer.rb`). The cache is left alone where
-  # something else provides instruction sequences (Bootsnap), or needs to see Ruby compile (Coverage).
+  # same user compiles them again, and puts them into the cache (`boot_cache/writer.rb`). Where many are lacking,
+  # another process also compiles files during the boot, ahead of it (`boot_cache/ahead_writer.rb`). The cache is left
+  # alone where something else provides instruction sequences (Bootsnap), or needs to see Ruby compile (Coverage).
   class BootCache
     # It cannot be used; the message says why.
     class Unusable < StandardError
     end
 
-    # What `highball` has decided: `on`, or why it is off.
+    # What `highball` has decided: `on`; `ahead`, if another process may also compile ahead of the boot; or why it is
+    # off.
     DECISION = "HIGHBALL_COMPILED_FILES"
+    ON = "on"
+    AHEAD = "ahead"
     WRITER = File.expand_path("boot_cache/writer.rb", __dir__)
+    AHEAD_WRITER = File.expand_path("boot_cache/ahead_writer.rb", __dir__)
     # Options of Ruby that change what it compiles are not known to the writer otherwise.
     OPTIONS = RubyVM::InstructionSequence.compile_option.freeze
     # For RubyVM::InstructionSequence, which Ruby asks for each file.
@@ -37,10 +43,14 @@ module Highball
 
       # Calls the block, in which files are loaded from the cache. Returns what it returns. A boot has several such
       # blocks.
-      def during
+      #
+      # app:: the folder of the application that is loaded in the block, if another process may compile ahead of that.
+      def during(app: nil)
         @current = @last ||= open
+        @current&.begin_ahead(app) if app && @decision == AHEAD
         yield
       ensure
+        @last&.stop_ahead
         @counts = @last&.counts
         @current = nil
       end
@@ -67,7 +77,7 @@ module Highball
       private
 
       def open
-        return if @decision != "on"
+        return unless [ON, AHEAD].include?(@decision)
         raise Unusable, "another library provides instruction sequences, or measures coverage" if taken?
 
         new(Folder.of).tap { install }
@@ -121,31 +131,46 @@ module Highball
       lacks(path)
     end
 
-    # Through an intermediate process, so that `highball`, whose process id is the writer's second argument, reaps it.
     def write
       return if @lacking.empty?
 
       paths = list(@lacking.join("\0"))
-      server = Process.ppid.to_s
-      intermediate = Process.fork do
-        Process.spawn({ "RUBYOPT" => nil, "RUBYLIB" => nil }, RbConfig.ruby, "--disable-gems", WRITER, @folder,
-                      server, in: paths, close_others: true)
-        exit!(0)
-      rescue SystemCallError
-        exit!(1)
-      end
-      Process.wait(intermediate)
+      start(WRITER, paths, Process.ppid)
     rescue SystemCallError => e
       warn "highball: the boot cache is not written: #{e.message}"
     ensure
       paths&.close
     end
 
+    # From here on, another process may compile files of the application in this folder, and of its gems.
+    def begin_ahead(app)
+      @ahead = Ahead.new { |paths| start(AHEAD_WRITER, paths, Process.pid, app) }
+    end
+
+    def stop_ahead
+      @ahead&.stop
+      @ahead = nil
+    end
+
     private
 
     def lacks(path)
       @lacking << path
+      @ahead&.tell(@lacking)
       nil
+    end
+
+    # Starts this program, which ends with the process of this id, through an intermediate process, so that `highball`
+    # reaps it.
+    def start(program, input, pid, *arguments)
+      intermediate = Process.fork do
+        Process.spawn({ "RUBYOPT" => nil, "RUBYLIB" => nil }, RbConfig.ruby, "--disable-gems", program, @folder,
+                      pid.to_s, *arguments, in: input, close_others: true)
+        exit!(0)
+      rescue SystemCallError
+        exit!(1)
+      end
+      Process.wait(intermediate)
     end
 
     # A file without a name, to read this text from.

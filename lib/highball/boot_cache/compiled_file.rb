@@ -34,13 +34,19 @@ module Highball
         [FORMAT, *identity, binary.bytesize, binary.sum(SUM_BITS)].pack(HEADER) << binary
       end
 
+      # Whether the file of the cache that begins with these bytes is of this content.
+      def of?(bytes, identity)
+        return false if bytes.nil? || bytes.bytesize < HEADER_BYTES
+
+        format, *rest, _length, _sum = bytes.unpack(HEADER)
+        format == FORMAT && rest == identity
+      end
+
       # The instruction sequence as bytes; nil if it is of another content, or damaged.
       def decode(bytes, identity)
-        return if bytes.bytesize < HEADER_BYTES
+        return unless of?(bytes, identity)
 
-        format, *rest, length, sum = bytes.unpack(HEADER)
-        return unless format == FORMAT && rest == identity
-
+        length, sum = bytes.unpack(HEADER).last(2)
         binary = bytes.byteslice(HEADER_BYTES..)
         binary if binary.bytesize == length && binary.sum(SUM_BITS) == sum
       end

@@ -7,7 +7,7 @@ module Highball
   class BootCache
     # A program: compiles the Ruby files that standard input names, separated by NUL, and puts them into the part of the
     # cache that its first argument names. With the lowest priority: it has time until the next boot. It ends with
-    # `highball`, whose process id is its second argument.
+    # the process whose id is its second argument: `highball`.
     class Writer
       LOWEST_PRIORITY = 19
       # Parts of other Rubies go, and then the oldest files, when the cache is larger than this.
@@ -15,35 +15,50 @@ module Highball
       # Files that only a boot would be slower without, and that are too large to be worth it.
       LARGEST = 4 << 20
 
-      def initialize(folder, server, most_bytes: MOST_BYTES)
+      # These bytes as Ruby has paths. It keeps a path with the code (`__FILE__`).
+      def self.paths(bytes) = bytes.map { |path| path.force_encoding(Encoding.find("filesystem")) }
+
+      # Calls the block with a writer for these arguments of a program.
+      def self.run(folder, pid)
+        yield new(folder, Integer(pid))
+      rescue SystemCallError => e
+        $stderr.puts "highball: the boot cache cannot be written: #{e.message}" # rubocop:disable Style/StderrPuts
+        exit 1
+      end
+
+      def initialize(folder, pid, most_bytes: MOST_BYTES)
         @folder = folder
-        @server = server
+        @pid = pid
         @most_bytes = most_bytes
       end
 
       def write(paths)
-        Process.setpriority(Process::PRIO_PROCESS, 0, LOWEST_PRIORITY)
-        File.umask(0o077)
-        $VERBOSE = nil # the boot has warned; `warn` is silent then
-        make_room
-        paths.each { |path| add(path) if server_runs? }
+        prepare
+        paths.each { |path| add(path) if needed? }
       end
 
-      private
+      def prepare
+        Process.setpriority(Process::PRIO_PROCESS, 0, LOWEST_PRIORITY)
+        File.umask(0o077)
+        $VERBOSE = nil # the boot warns; `warn` is silent then
+        make_room
+      end
 
-      def server_runs?
-        Process.kill(0, @server) == 1
+      # Whether the process with which it ends still runs.
+      def needed?
+        Process.kill(0, @pid) == 1
       rescue Errno::EPERM
-        true # it is root's
+        true # it is `highball`, and root's
       rescue Errno::ESRCH
         false
       end
 
       # What cannot be compiled or read is no matter: the next boot says what is wrong with it.
       def add(path)
-        identity = CompiledFile.identity(File.stat(path))
+        stat = File.stat(path)
+        identity = CompiledFile.identity(stat)
         place = CompiledFile.place(@folder, path)
-        return if place.nil? || identity[2] > LARGEST
+        return if place.nil? || !stat.file? || stat.size > LARGEST
 
         binary = RubyVM::InstructionSequence.compile_file(path).to_binary
         return unless CompiledFile.identity(File.stat(path)) == identity
@@ -52,6 +67,17 @@ module Highball
       rescue SyntaxError, StandardError => e
         raise if e.is_a?(Errno::ENOSPC) || e.is_a?(Errno::EDQUOT) || e.is_a?(Errno::EROFS)
       end
+
+      # Whether the cache has this file. (Damaged content is not noticed.)
+      def has?(path)
+        place = CompiledFile.place(@folder, path)
+        !place.nil? && CompiledFile.of?(File.binread(place, CompiledFile::HEADER_BYTES),
+                                        CompiledFile.identity(File.stat(path)))
+      rescue SystemCallError
+        false
+      end
+
+      private
 
       def put(path, content)
         temporary = "#{path}.#{Process.pid}"
@@ -94,10 +120,7 @@ module Highball
 end
 
 if $PROGRAM_NAME == __FILE__
-  begin
-    Highball::BootCache::Writer.new(ARGV.fetch(0), Integer(ARGV.fetch(1))).write($stdin.binmode.read.split("\0"))
-  rescue SystemCallError => e
-    $stderr.puts "highball: the boot cache cannot be written: #{e.message}" # rubocop:disable Style/StderrPuts
-    exit 1
+  Highball::BootCache::Writer.run(*ARGV) do |writer|
+    writer.write(Highball::BootCache::Writer.paths($stdin.binmode.read.split("\0")))
   end
 end

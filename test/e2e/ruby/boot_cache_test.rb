@@ -20,7 +20,7 @@ class BootCacheTest < E2ETest
   def test_a_rails_application_boots_from_it_after_the_first_time
     server = serve(copy_of_example("blog"), env: @env)
     page = server.get("/posts").status
-    assert_match(/\A0 of \d{3,} files\z/, cache(server)["name"])
+    assert_match(/\A\d+ of \d{3,} files\z/, cache(server)["name"]) # some were compiled ahead, if there was a free CPU
     wait_for("the cache") { files.length >= all(server) * 0.95 && writers.empty? }
     assert_empty Dir.glob(File.join(@cache, "**/*")).select { |path| File.file?(path) } - files
     server.signal("USR1")

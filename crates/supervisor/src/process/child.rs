@@ -89,7 +89,7 @@ impl Child {
             environment.insert(PUMA_FILE.into(), file.into());
         }
         let library = boot_file.parent().unwrap_or(Path::new(""));
-        let options = tuning::tune(&mut environment, app, library);
+        let options = tuning::tune(&mut environment, app, library, errand);
         let examine = errand == Errand::Examine;
         if examine {
             environment.insert("HIGHBALL_EXAMINE".into(), app.threads.least.to_string().into());

@@ -1,7 +1,8 @@
 //! How Highball has an application's Ruby work: the variables that tell its mold, and the interpreter.
 
 use super::environment::{Environment, COMPILER};
-use highball_cgroups::available_memory;
+use super::Errand;
+use highball_cgroups::{available_memory, Cpus};
 use highball_config::{Allocator, App, Jit};
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -21,8 +22,10 @@ const BYTES_WITH_CODE: u64 = 128 << 20;
 /// The memory of a worker from which on more of the heap is free: the examples need 15 to 20 MiB more then.
 const BYTES_WITH_ROOM: u64 = 512 << 20;
 
-/// `on`, or why the boot cache is off, for the mold.
+/// `on`; `ahead`, if another process may also compile files during the boot; or why the boot cache is off, for the mold.
 const BOOT_CACHE: &str = "HIGHBALL_COMPILED_FILES";
+/// The CPUs that an application needs for that. With fewer, the boot would have to share what it may use.
+const CPUS_TO_COMPILE_AHEAD: f64 = 2.0;
 
 /// `jemalloc`, which is preloaded, or why not, for the mold.
 const ALLOCATOR: &str = "HIGHBALL_ALLOCATOR";
@@ -30,13 +33,18 @@ const ALLOCATOR: &str = "HIGHBALL_ALLOCATOR";
 const LIBRARY: &str = "highball_jemalloc.so";
 const PRELOADED: &str = "LD_PRELOAD";
 
-/// Tells a mold all that Highball tunes. `library` is the folder of Highball's Ruby code.
+/// Tells a mold with this errand all that Highball tunes. `library` is the folder of Highball's Ruby code.
 ///
 /// Returns options for the first Ruby that is started.
-pub(super) fn tune(environment: &mut Environment, app: &App, library: &Path) -> &'static [&'static str] {
+pub(super) fn tune(
+    environment: &mut Environment,
+    app: &App,
+    library: &Path,
+    errand: Errand,
+) -> &'static [&'static str] {
     choose_allocator(environment, app, library);
     choose_collector(environment, app);
-    choose_boot_cache(environment, app);
+    choose_boot_cache(environment, app, errand, Cpus::of_process());
     share_for_long(environment, app);
     choose_compiler(environment, app)
 }
@@ -130,13 +138,19 @@ fn choose_collector(environment: &mut Environment, app: &App) {
     environment.insert(COLLECTOR.into(), decision.into());
 }
 
-/// Tells a mold whether to keep what Ruby has compiled (`lib/highball/boot_cache.rb`).
-fn choose_boot_cache(environment: &mut Environment, app: &App) {
+/// Tells a mold whether to keep what Ruby has compiled (`lib/highball/boot_cache.rb`), and whether another process may
+/// compile ahead of it. `cpus` are those of Highball.
+fn choose_boot_cache(environment: &mut Environment, app: &App, errand: Errand, cpus: Cpus) {
     let off = match app.process.boot_cache {
         false => Some("boot_cache = off".into()),
         true => not_in_production(app),
     };
-    environment.insert(BOOT_CACHE.into(), off.unwrap_or_else(|| "on".into()).into());
+    // Workers that serve meanwhile, and workers that each load the application, need the other CPUs.
+    let has_free_cpu = errand == Errand::Serve
+        && app.process.preload
+        && cpus.at_most(app.cpu_max).count >= CPUS_TO_COMPILE_AHEAD;
+    let decision = off.unwrap_or_else(|| if has_free_cpu { "ahead" } else { "on" }.into());
+    environment.insert(BOOT_CACHE.into(), decision.into());
 }
 
 /// Why Ruby is not tuned by default, if the application is not in production.
@@ -167,6 +181,7 @@ fn memory_of_worker(app: &App) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use highball_cgroups::{CpuLimit, CpuMax};
     use highball_config::MemoryBound;
 
     fn app() -> App {
@@ -297,17 +312,25 @@ mod tests {
     }
 
     #[test]
-    fn compiled_files_are_kept_in_production() {
-        let decided = |app: &App| {
+    fn compiled_files_are_kept_in_production_and_compiled_ahead_by_a_free_cpu() {
+        let decided = |app: &App, errand: Errand, count: f64| {
             let mut environment = environment(&[]);
-            choose_boot_cache(&mut environment, app);
+            choose_boot_cache(&mut environment, app, errand, Cpus { count, by: CpuLimit::CpuMax });
             environment.remove(OsStr::new(BOOT_CACHE)).unwrap().into_string().unwrap()
         };
         let mut app = App { environment: "production".into(), ..app() };
-        assert_eq!(decided(&app), "on");
+        assert_eq!(decided(&app, Errand::Serve, 2.0), "ahead");
+        assert_eq!(decided(&app, Errand::Serve, 1.5), "on");
+        assert_eq!(decided(&app, Errand::ServeNext, 2.0), "on", "workers serve meanwhile");
+        assert_eq!(decided(&app, Errand::Examine, 2.0), "on", "a server may run beside it");
+        app.cpu_max = Some(CpuMax(100));
+        assert_eq!(decided(&app, Errand::Serve, 8.0), "on");
+        app.cpu_max = None;
+        app.process.preload = false;
+        assert_eq!(decided(&app, Errand::Serve, 8.0), "on", "each worker loads the application");
         app.environment = "test".into();
-        assert_eq!(decided(&app), "the environment is test");
+        assert_eq!(decided(&app, Errand::Serve, 2.0), "the environment is test");
         app.process.boot_cache = false;
-        assert_eq!(decided(&app), "boot_cache = off");
+        assert_eq!(decided(&app, Errand::Serve, 2.0), "boot_cache = off");
     }
 }
