@@ -7,8 +7,8 @@ module Highball
     #
     # What it sends is each path, followed by NUL; an empty path at the end of the boot.
     class Ahead
-      # Starting another process pays if this many files are lacking: fewer are after a change of the
-      # application, and all of its own are in a new release folder.
+      # Starting another process pays if as many files are lacking: fewer are after a change of the application, and all
+      # of its files in a new release folder.
       MANY = 20
       # A longer path might be written in parts (pipe(7), PIPE_BUF).
       LONGEST = 4096
@@ -24,17 +24,17 @@ module Highball
       def tell(lacking)
         return if lacking.length < MANY || @is_over
 
-        @pipe ||= open
-        lacking.drop(@passed).each { |path| pass(path) }
+        pipe = @pipe ||= open
+        lacking.drop(@passed).each { |path| pass(path, pipe) }
         @passed = lacking.length
-      rescue SystemCallError => e
+      rescue SystemCallError, IOError => e
         warn "highball: files are not compiled ahead of the boot any more: #{e.message}"
         close
       end
 
       # The application is loaded.
       def stop
-        pass(END_MARK) if @pipe
+        pass(END_MARK, @pipe) if @pipe
       rescue SystemCallError
         nil # the process has ended
       ensure
@@ -58,8 +58,8 @@ module Highball
         starting.join
       end
 
-      def pass(path)
-        @pipe.write_nonblock("#{path}\0", exception: false) if path.bytesize < LONGEST
+      def pass(path, pipe)
+        pipe.write_nonblock("#{path}\0", exception: false) if path.bytesize < LONGEST
       end
 
       def close

@@ -31,6 +31,16 @@ class ForkedCompanionsTest < E2ETest
     sleep
   RUBY
 
+  # Locks a file, as programs do that must not run twice. Giving back this much memory takes some 50 ms.
+  LARGE_JOBS = <<~'RUBY'
+    require "json"
+    lock = File.open("lock", File::RDWR | File::CREAT)
+    fact = { pid: Process.pid, lock: lock.flock(File::LOCK_EX | File::LOCK_NB) ? "free" : "taken" }
+    large = "x" * (400 << 20)
+    File.write("locks", "#{fact.to_json}\n", mode: "a")
+    sleep
+  RUBY
+
   def teardown
     if @alone
       HighballServer.kill(@alone)
@@ -91,6 +101,20 @@ class ForkedCompanionsTest < E2ETest
     server.signal("KILL")
     server.wait
     wait_for("the end of all") { pids.none? { |pid| ProcessFacts.alive?(pid) } }
+  end
+
+  # The kernel kills it, too. Until it has given back its memory, it has its locks.
+  def test_another_one_begins_when_it_has_gone_with_the_process_that_watches_over_it
+    File.write(File.join(@folder = folder, "large.rb"), LARGE_JOBS)
+    server = serve_with("fork = true", "ruby large.rb")
+    4.times do |number|
+      noted = wait_for("the lock") { locks[number] }
+      assert_equal "free", noted["lock"]
+      HighballServer.kill(ProcessFacts.parent(noted["pid"]))
+      wait_for("another one") { process(server)["state"] == "running" && process(server)["pid"] != noted["pid"] }
+    end
+    wait_for("the last one") { locks.length == 5 }
+    assert_equal(["free"] * 5, locks.map { |one| one["lock"] })
   end
 
   def test_the_death_of_the_mold_is_none_of_its
@@ -162,6 +186,12 @@ class ForkedCompanionsTest < E2ETest
   def mold(server) = server.status.dig("mold", "pid")
 
   def facts = Dir[File.join(@folder, "facts.[0-9]*")].map { |path| JSON.parse(File.read(path)) }
+
+  # What LARGE_JOBS have found.
+  def locks
+    path = File.join(@folder, "locks")
+    File.exist?(path) ? File.readlines(path).map { |line| JSON.parse(line) } : []
+  end
 
   # A process that has loaded the application, and was not forked.
   def loaded_alone
