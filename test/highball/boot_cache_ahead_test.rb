@@ -142,8 +142,6 @@ class BootCacheAheadTest < Minitest::Test
 
   def place(path) = File.join(@cache, "highball/boot", Highball::BootCache.part) + path
 
-  def cached = Dir.glob(File.join(@cache, "highball/boot/*/**/*.rb"))
-
   # Runs this program as a boot, until it has booted. Returns these lines of output.
   def booted(program, decision: "ahead", lines: 1)
     environment = { "XDG_CACHE_HOME" => @cache, "CACHE_DIRECTORY" => nil, "HIGHBALL_COMPILED_FILES" => decision,
@@ -159,7 +157,7 @@ class BootCacheAheadTest < Minitest::Test
     end_process(boot)
   end
 
-  def ended?(pid) = Process.wait(pid, Process::WNOHANG | Process::WUNTRACED) && true
+  def ended?(pid) = !Process.wait(pid, Process::WNOHANG).nil?
 
   def end_process(pid)
     Process.kill("KILL", pid)

@@ -14,7 +14,9 @@ module Highball
     # 56:: the sum of these bytes; 8 bytes. A machine that fails may leave a file with zeros.
     module CompiledFile
       FORMAT = "HBISEQ1\n"
-      HEADER = "a8Q<Q<Q<q<q<Q<Q<"
+      OF_FILE = "a8Q<Q<Q<q<q<"
+      OF_BINARY = "Q<Q<"
+      OF_BINARY_AT = 48
       HEADER_BYTES = 64
       SUM_BITS = 64
       NANOSECONDS = 1_000_000_000
@@ -31,22 +33,17 @@ module Highball
 
       # The file of the cache for a Ruby file of this identity.
       def encode(identity, binary)
-        [FORMAT, *identity, binary.bytesize, binary.sum(SUM_BITS)].pack(HEADER) << binary
+        beginning(identity) << [binary.bytesize, binary.sum(SUM_BITS)].pack(OF_BINARY) << binary
       end
 
-      # Whether the file of the cache that begins with these bytes is of this content.
-      def of?(bytes, identity)
-        return false if bytes.nil? || bytes.bytesize < HEADER_BYTES
-
-        format, *rest, _length, _sum = bytes.unpack(HEADER)
-        format == FORMAT && rest == identity
-      end
+      # What the file of the cache begins with.
+      def beginning(identity) = [FORMAT, *identity].pack(OF_FILE)
 
       # The instruction sequence as bytes; nil if it is of another content, or damaged.
       def decode(bytes, identity)
-        return unless of?(bytes, identity)
+        return unless bytes.bytesize >= HEADER_BYTES && bytes.start_with?(beginning(identity))
 
-        length, sum = bytes.unpack(HEADER).last(2)
+        length, sum = bytes.unpack(OF_BINARY, offset: OF_BINARY_AT)
         binary = bytes.byteslice(HEADER_BYTES..)
         binary if binary.bytesize == length && binary.sum(SUM_BITS) == sum
       end

@@ -70,9 +70,9 @@ module Highball
 
       # Whether the cache has this file. (Damaged content is not noticed.)
       def has?(path)
-        place = CompiledFile.place(@folder, path)
-        !place.nil? && CompiledFile.of?(File.binread(place, CompiledFile::HEADER_BYTES),
-                                        CompiledFile.identity(File.stat(path)))
+        place = CompiledFile.place(@folder, path) or return false
+        beginning = CompiledFile.beginning(CompiledFile.identity(File.stat(path)))
+        File.binread(place, beginning.bytesize) == beginning
       rescue SystemCallError
         false
       end
