@@ -117,6 +117,18 @@ class InterruptsTest < ServerTestCase
     @server.join
   end
 
+  # Whenever it comes: also while the thread that tends the places is about to sleep.
+  def test_stop_ends_the_thread_that_tends_the_places
+    2000.times do |round|
+      ring = FakeFront.new(most_threads: 2).ring
+      tending = Thread.new { ring.await_shortage }
+      Thread.pass while round.odd? && tending.status == "run"
+      ring.stop
+      assert tending.join(10), "it sleeps on, in round #{round}"
+      refute tending.value
+    end
+  end
+
   def test_the_main_thread_does_not_serve
     seen = nil
     serve do

@@ -64,7 +64,7 @@ class FakeFront
 
   attr_reader :ring, :descriptors
 
-  def initialize(threads: 1, slots: threads + 4, response_bytes: 64 * 1024)
+  def initialize(threads: 1, most_threads: threads, slots: most_threads + 4, response_bytes: 64 * 1024)
     Highball::Extension.load
     @slots = slots
     @response_bytes = response_bytes
@@ -72,7 +72,7 @@ class FakeFront
     @free = (0...slots).to_a
     @placed = {}
     @sockets = {}
-    make_memory(threads)
+    make_memory(threads, most_threads)
     @descriptors, theirs = UNIXSocket.pair(:SEQPACKET)
     wake, @wake = IO.pipe
     wake.close
@@ -172,11 +172,11 @@ class FakeFront
 
   private
 
-  def make_memory(threads)
+  def make_memory(threads, most_threads)
     @memory = Tempfile.create("highball-ring").binmode
     File.unlink(@memory.path)
     @memory.truncate(SLOTS_AT + (@slots * (REQUEST_BYTES + @response_bytes)))
-    poke(0, MAGIC + [VERSION, @slots, REQUEST_BYTES, @response_bytes, threads, threads].pack("L<6"))
+    poke(0, MAGIC + [VERSION, @slots, REQUEST_BYTES, @response_bytes, most_threads, threads].pack("L<6"))
     poke(PLACES, [threads].pack("L<"))
     poke(CURSOR, [1].pack("Q<"))
   end

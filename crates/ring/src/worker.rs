@@ -141,7 +141,8 @@ impl WorkerRing {
     }
 
     /// Announces that the tending thread is about to sleep. `None`: another place is wanted. `Some`: call
-    /// [`WorkerRing::sleep_tending`] with it, then [`WorkerRing::awake_tending`].
+    /// [`WorkerRing::sleep_tending`] with it, without the GVL, then [`WorkerRing::awake_tending`]. Look whether the ring is stopped
+    /// before this, and do not release the GVL in between.
     pub fn announce_tending_sleep(&self) -> Option<u32> {
         let places = self.memory.places();
         let seen = places.announce();

@@ -116,20 +116,23 @@ impl Tending {
     /// What an interrupt raised in this thread.
     pub(crate) fn wait(&self, ring: &WorkerRing) -> Result<bool, Error> {
         let calm_at = Cell::new(None);
-        let was_wanted = ring.is_place_wanted();
         let pause =
             self.refused_at.get().filter(|at| at.elapsed() < 2 * MOST_PAUSE).map(|_| self.pause.get());
         let timeout = (ring.places() > ring.geometry().least_threads).then_some(LOOK);
-        let wait = || {
-            if was_wanted {
-                calm_at.set(watch(ring, pause.unwrap_or_default()).then(Instant::now));
-            } else if let Some(seen) = ring.announce_tending_sleep() {
-                ring.sleep_tending(seen, timeout);
-                ring.awake_tending();
-            }
+        // While the GVL is held: whatever stops the ring or interrupts this thread from now on, also before it sleeps, changes
+        // the bell.
+        let announced = ring.announce_tending_sleep();
+        let bell = announced.unwrap_or_else(|| ring.tending_bell());
+        let wait = || match announced {
+            Some(seen) => ring.sleep_tending(seen, timeout),
+            None => calm_at.set(watch(ring, bell, pause.unwrap_or_default()).then(Instant::now)),
         };
-        nogvl::without_gvl(&wait, &|| ring.interrupt_tending())?;
-        if !was_wanted || !ring.is_place_wanted() {
+        let waited = nogvl::without_gvl(&wait, &|| ring.interrupt_tending());
+        if announced.is_some() {
+            ring.awake_tending();
+        }
+        waited?;
+        if announced.is_some() || !ring.is_place_wanted() {
             return Ok(false);
         }
         let is_free = calm_at.get().is_some_and(|at: Instant| at.elapsed() < FREE);
@@ -178,9 +181,8 @@ impl Tending {
     }
 }
 
-/// Whether threads of this process hardly compute, after this pause. An interrupt ends it early.
-fn watch(ring: &WorkerRing, pause: Duration) -> bool {
-    let seen = ring.tending_bell();
+/// Whether threads of this process hardly compute, after this pause. It ends early once the bell is no longer what was `seen`.
+fn watch(ring: &WorkerRing, seen: u32, pause: Duration) -> bool {
     if !pause.is_zero() {
         ring.sleep_tending(seen, Some(pause));
     }
