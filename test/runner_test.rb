@@ -132,7 +132,7 @@ class RunnerTest < Minitest::Test
     write_file("test/a_test.rb", hangs)
     output, ended = run_steps("test/a_test.rb", "HIGHBALL_TEST_SECONDS" => "2")
     assert_equal 1, ended.exitstatus, output
-    assert_match(/^ +timeout: sending signal TERM to command/, output)
+    assert_match(/timeout: sending signal TERM to command/, output)
     assert_equal "0 passed, 1 failed", output.lines(chomp: true).last
     wait_for_the_end_of(File.join(@root, "pid"))
   end

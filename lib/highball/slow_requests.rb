@@ -44,6 +44,7 @@ module Highball
         guarded { look while @ring.await_old(pause) }
         @done = true
       ensure
+        @ring.end_sampling
         start unless @done || @ring.foreign? || !Thread.main.alive? # the application has killed it
       end
       @thread.name = "highball slow requests"

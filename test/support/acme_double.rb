@@ -48,7 +48,7 @@ class AcmeDouble
 
   def resources
     renewal = "https://localhost:#{@port}/renewal"
-    [200, { "Content-Type" => "application/json" }, JSON.generate(@authority.resources.merge(renewalInfo: renewal))]
+    [200, { "Content-Type" => "application/json" }, JSON.generate(@authority.resources.merge("renewalInfo" => renewal))]
   end
 
   def accept(socket)

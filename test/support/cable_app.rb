@@ -9,6 +9,7 @@
 # /adapter:: the name of the adapter
 module CableApp
   CHANNEL = <<~'RUBY'
+    require "concurrent"
     require "action_cable"
     require "global_id"
     require "logger"

@@ -5,7 +5,7 @@
 //! GVL until a request is old, and for good while none comes. When it wakes, it reads the clocks of the threads before it asks
 //! for the GVL: a thread that does not let the others run is known by the time that it computes from there on.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::sync::atomic::{
     fence, AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering::Relaxed, Ordering::SeqCst,
 };
@@ -19,6 +19,7 @@ use rustix::time::ClockId;
 use crate::clock::{cpu_ns, microseconds, nanoseconds};
 use crate::nogvl;
 use crate::request_clock::delayed_us;
+use crate::turns::Wait;
 
 /// Age from which a request is old.
 const OLD_US: u64 = 200_000;
@@ -54,6 +55,8 @@ pub(crate) struct Ages {
     is_idle: AtomicBool,
     woken: Mutex<Woken>,
     changed: Condvar,
+    /// What has threads that compute yield to the sampling thread, while it does not sleep.
+    turn: RefCell<Option<Wait>>,
     asked_us: AtomicU64,
     process_cpu_ns: AtomicU64,
 }
@@ -89,6 +92,7 @@ impl Ages {
             is_idle: AtomicBool::new(false),
             woken: Mutex::default(),
             changed: Condvar::new(),
+            turn: RefCell::default(),
             asked_us: AtomicU64::new(0),
             process_cpu_ns: AtomicU64::new(0),
         }
@@ -145,15 +149,28 @@ impl Ages {
 
     /// Waits until a request is old that is not watched yet, until a watched one has ended, or for `pause`.
     ///
+    /// Until [`Ages::rest`], threads that compute are then asked to yield, if turns are watched: in Ruby 3.3 a time slice ends
+    /// only when its thread has looked for interrupts ten times, and native code that rarely looks would keep the GVL for
+    /// seconds.
+    ///
     /// # Errors
     /// What an interrupt raised.
-    pub(crate) fn wait(&self, pause: Option<Duration>) -> Result<(), Error> {
+    pub(crate) fn wait(&self, pause: Option<Duration>, has_turns: bool) -> Result<(), Error> {
         let until = pause.map(|pause| Instant::now() + pause);
+        let for_turn = Cell::new(None);
         let wait = || {
             self.sleep(until);
             self.note_clocks();
+            for_turn.set(has_turns.then(Wait::begin));
         };
-        nogvl::without_gvl(&wait, &|| self.stop_waiting())
+        let waited = nogvl::without_gvl(&wait, &|| self.stop_waiting());
+        self.turn.replace(for_turn.take());
+        waited
+    }
+
+    /// The sampling thread, which calls this, needs the GVL no more.
+    pub(crate) fn rest(&self) {
+        self.turn.take();
     }
 
     /// The thread that waits goes on.

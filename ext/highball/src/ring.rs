@@ -144,6 +144,7 @@ pub(crate) fn define(ruby: &Ruby, highball: RModule) -> Result<(), Error> {
     class.define_method("all_serving?", method!(Ring::are_all_serving, 0))?;
     class.define_method("await_shortage", method!(Ring::await_shortage, 0))?;
     class.define_method("await_old", method!(Ring::await_old, 1))?;
+    class.define_method("end_sampling", method!(Ring::end_sampling, 0))?;
     class.define_method("old_requests", method!(Ring::old_requests, 0))?;
     class.define_method("ended_requests", method!(Ring::ended_requests, 0))?;
     class.define_method("add_place", method!(Ring::add_place, 0))?;
@@ -166,7 +167,8 @@ impl Ring {
         let refused = |what: &str, error: std::io::Error| {
             Error::new(ruby.exception_runtime_error(), format!("{what}: {error}"))
         };
-        let turns = if ring.geometry().threads > 1 {
+        // In Ruby 3.3, also for the thread that samples slow requests (`Ages::wait`).
+        let turns = if ring.geometry().threads > 1 || cfg!(ruby_gte_3_3) {
             Turns::begin().map_err(|e| refused("start a thread", e))?
         } else {
             None
@@ -598,10 +600,16 @@ impl Ring {
     fn await_old(_ruby: &Ruby, this: This, pause_us: Option<u64>) -> Result<bool, Error> {
         let ring = this.ring;
         let goes_on = || !ring.stopped.get() && ring.worker.is_here();
+        ring.ages.rest();
         if goes_on() {
-            ring.ages.wait(pause_us.map(Duration::from_micros))?;
+            ring.ages.wait(pause_us.map(Duration::from_micros), ring.has_turns())?;
         }
         Ok(goes_on())
+    }
+
+    /// `end_sampling -> nil`: the thread that calls `await_old` ends.
+    fn end_sampling(&self) {
+        self.ages.rest();
     }
 
     /// `old_requests -> [[ticket, line, began, [asked, cpu, process_cpu, delayed]]]`: requests that have become old, each

@@ -6,7 +6,7 @@
 //! requests of this worker compute; then the running thread is asked to yield. It does so where Ruby switches threads
 //! anyway, and has the GVL again after the waiting threads.
 //!
-//! A native thread watches the time, and sleeps while no thread waits. Workers with one thread have none.
+//! A native thread watches the time, and sleeps while no thread waits. Before Ruby 3.3, workers with one thread have none.
 
 #[cfg(ruby_gte_3_3)]
 pub(crate) mod asking;
@@ -35,7 +35,7 @@ const MOST_PATIENCE: Duration = Duration::from_millis(100);
 /// The least step by which the usual time changes, in microseconds.
 const LEAST_STEP_US: u64 = 100;
 
-/// Serving threads of this process that wait for the GVL in order to claim a request.
+/// Threads of this process that wait for the GVL in order to claim a request, or to sample slow ones.
 static WAITING: AtomicU32 = AtomicU32::new(0);
 /// How often one of them has got it.
 static TURNS: AtomicU32 = AtomicU32::new(0);

@@ -25,15 +25,12 @@ class SlowRequestsTest < E2ETest
   KINDS.each do |name, kind|
     define_method(:"test_the_guilty_line_of_#{name}") do
       skip "there is no gem sqlite3" if name == "query" && Gem::Specification.none? { |gem| gem.name == "sqlite3" }
-      server = serve(slow_app, *SLOW)
-      request = ended_request(server, "/#{name}")
-      part = request["parts"].first
-      assert_equal ["work.rb", true], [part["file"], part["method"].end_with?("in_#{name}")], request.inspect
-      assert_includes lines_of("in_#{name}"), part["line"], request.inspect
-      share = part_of(request, kind)
-      assert_operator share, :>, LEAST[name], request.inspect
-      assert_in_delta request["seconds"], time_in(request), 0.3, request.inspect
+      assert_guilty(serve(slow_app, *SLOW), name, kind)
     end
+  end
+
+  def test_native_code_in_a_worker_with_one_thread
+    assert_guilty(serve(slow_app, *SLOW, threads: 1), "json", "computing")
   end
 
   def test_people_read_it_in_the_terminal_and_in_the_log
@@ -187,6 +184,16 @@ class SlowRequestsTest < E2ETest
   end
 
   private
+
+  def assert_guilty(server, name, kind)
+    request = ended_request(server, "/#{name}")
+    part = request["parts"].first
+    assert_equal ["work.rb", true], [part["file"], part["method"].end_with?("in_#{name}")], request.inspect
+    assert_includes lines_of("in_#{name}"), part["line"], request.inspect
+    share = part_of(request, kind)
+    assert_operator share, :>, LEAST[name], request.inspect
+    assert_in_delta request["seconds"], time_in(request), 0.3, request.inspect
+  end
 
   # The share of this kind of time in all parts.
   def part_of(request, kind)

@@ -4,10 +4,12 @@ require_relative "../../support/e2e_test"
 require_relative "../../support/postgres_server"
 
 # Workers whose number of threads grows, of an application with Active Record. Its pool is as large as Rails'
-# config/database.yml makes it. A request fails if it gets no connection within half a second (Rails: five).
+# config/database.yml makes it. A request fails if it gets no connection within half a second (Rails: five). In each
+# Ruby it is a large application, by its number of objects.
 class DatabasesTest < E2ETest
   APP = <<~'RUBY'
     require "active_record"
+    OBJECTS = Array.new(100_000) { Object.new }
     pool = ENV.fetch("RAILS_MAX_THREADS", 5).to_i
     if ENV.key?("DATABASE_URL")
       ActiveRecord::Base.establish_connection(url: ENV["DATABASE_URL"], pool: pool, checkout_timeout: 0.5)

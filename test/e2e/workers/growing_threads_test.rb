@@ -23,8 +23,10 @@ class GrowingThreadsTest < E2ETest
       [200, { "content-type" => "text/plain" }, [text]]
     }
   RUBY
+  # With as many objects as make it a large application in each Ruby: its first worker is forked early, and replaced.
   POOL = <<~RUBY
     require "active_record"
+    OBJECTS = Array.new(100_000) { Object.new }
     ActiveRecord::Base.establish_connection(adapter: "sqlite3", database: ":memory:", pool: 6)
     ActiveRecord::Base.connection_pool.with_connection { nil }
   RUBY
