@@ -54,6 +54,12 @@ class BootCacheAheadTest < Minitest::Test
     Deadline.wait("the end of the process") { compilers.empty? }
   end
 
+  def test_outside_of_gems_the_folder_with_the_name_of_a_file
+    file, part, other = %w[named named/part other].map { |name| write("lib/#{name}.rb", "") }
+    booted("#{load_many}; require #{file.inspect}; wait_for(#{part.inspect})")
+    refute_path_exists place(other), "nothing has loaded this file"
+  end
+
   def test_paths_beyond_ascii
     model = write("app/app/models/größe.rb", "SIZE = __FILE__\n")
     assert_match(/booted: 1 of/, booted(<<~RUBY))

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "io/wait"
+require "rbconfig"
 require_relative "ahead"
 require_relative "writer"
 
@@ -11,11 +12,13 @@ module Highball
     # second argument is the id of that process.
     #
     # Standard input names the files that the boot has compiled (Ahead). What it loads next is likely to be in the gem
-    # that it has begun to load last; and last comes the application itself, in the folder of the third argument.
+    # that it has begun to load last; outside of gems, in the folder with the name of the last file (`mail` beside
+    # `mail.rb`). Last comes the application itself, in the folder of the third argument.
     class AheadWriter
       FOLDERS_OF_APP = %w[config lib app].freeze
       # A gem's folder that has Ruby files: `gems/NAME-VERSION/lib`.
       FOLDER_OF_GEM = %r{\A/.*/gems/[^/]+/[^/]+(?=/)}
+      RUBYS_LIBRARY = File.join(RbConfig::CONFIG.fetch("rubylibdir"), "")
       # How often it looks whether that process runs while there is nothing to do, in seconds.
       IDLE = 1
       # What it reads at once, in bytes: all that a pipe holds (pipe(7)).
@@ -62,9 +65,15 @@ module Highball
         *paths, @rest = (@rest << bytes).split("\0", -1)
         Writer.paths(paths).each do |path|
           @done[path] = true
-          add_folder(path[FOLDER_OF_GEM]) if path.valid_encoding?
+          add_folder(folder_for(path)) if path.valid_encoding?
         end
         !paths.include?(Ahead::END_MARK)
+      end
+
+      # Where the boot is likely to find the files that it loads after this one. Ruby's own library has more in such
+      # folders than an application uses.
+      def folder_for(path)
+        path[FOLDER_OF_GEM] || (path.delete_suffix(".rb") unless path.start_with?(RUBYS_LIBRARY))
       end
 
       # Its files come next.
