@@ -122,7 +122,7 @@ fn lock_watch() -> MutexGuard<'static, Option<Thread>> {
     WATCH.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The calling thread waits for the GVL as long as this lives.
+/// The calling thread waits for the GVL as long as this lives, or has it for a moment ([`crate::ages::Ages::wait`]).
 #[derive(Debug)]
 pub(crate) struct Wait(());
 
