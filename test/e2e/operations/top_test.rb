@@ -44,10 +44,9 @@ class TopTest < E2ETest
     begin_requests(server, "/native/1")
     began = Deadline.now
     wait_for("an age at which threads are looked at") { Deadline.now - began > 0.3 }
-    # The first waits for the worker for 0.6 seconds. The second knows that it is silent. On a busy machine, the counts
-    # are read some time after the worker was asked.
+    # The first waits for the worker for 0.6 seconds. The second knows that it is silent.
     times = Array.new(2) { overview(server)["at_ms"] }
-    assert_operator times[1] - times[0], :>=, 300
+    assert_operator times[1] - times[0], :>=, 550
   end
 
   def test_requests_that_wait
