@@ -26,10 +26,10 @@ class DocsQuotesTest < Minitest::Test
 
   # Samples of `highball status` have names that it prints. Some need --details, which the page then says.
   def test_samples_of_status_are_true
-    table = read("crates/highball/src/status/table.rs")
-    details = table[/if !page\.view\.has_details \{\n\s*return;.*?\n}\n/m].scan(/page\.fact\("([^"]+)"/).flatten
-    names = table.scan(/page\.(?:fact|failure)\(\s*"([^"]+)"/).flatten
-    columns = table[/"worker", "gen".*/].scan(/\w+/)
+    reports = Dir.glob("crates/link/src/**/*.rs", base: ROOT).map { |path| read(path) }.grep(/Fact\b/).join
+    details = facts(reports[/^impl RubyRuntime \{.*?^\}/m])
+    names = facts(reports) + read("crates/highball/src/status/table.rs").scan(/\(\s*"([a-zA-Z ]+)", /).flatten
+    columns = reports[/^impl WorkerReport \{.*?^\}/m].scan(/Column::\w+\("(\w+)"/).flatten
     samples = status_samples(names)
     assert_operator samples.size, :>, 5
     samples.each do |block, before|
@@ -43,6 +43,12 @@ class DocsQuotesTest < Minitest::Test
   end
 
   private
+
+  # The names of the facts in this code.
+  def facts(code)
+    names = code.scan(/[\[( ]\("([a-zA-Z ]+)", (?!true|false)/).flatten
+    names.tap { refute_empty names }
+  end
 
   # Blocks that begin with a name that `highball status` prints or with its table of workers, each with the text before.
   def status_samples(names)

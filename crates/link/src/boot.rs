@@ -1,5 +1,6 @@
 //! What an application reports about itself when it has booted.
 
+use crate::table::Fact;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -67,6 +68,18 @@ pub struct RubyRuntime {
     /// The cache of compiled Ruby files.
     #[serde(default)]
     pub boot_cache: Option<Box<Tuning>>,
+}
+
+impl RubyRuntime {
+    /// How Highball has Ruby work, for people.
+    pub fn facts(&self) -> Vec<Fact> {
+        let RubyRuntime { gc, allocator, boot_cache, .. } = self;
+        let mut facts = Vec::new();
+        facts.extend(gc.as_ref().map(|gc| ("collector", gc.of_collector())));
+        facts.extend(allocator.as_ref().map(|allocator| ("allocator", allocator.of_allocator())));
+        facts.extend(boot_cache.as_ref().map(|cache| ("boot cache", cache.of_boot_cache())));
+        facts
+    }
 }
 
 /// What a mold reports about the application it has loaded.

@@ -1,5 +1,7 @@
 //! The hard limits of an application, and what the application uses of them.
 
+use crate::table::Fact;
+use highball_text::{counted, gib, mib};
 use serde::{Deserialize, Serialize};
 
 /// The option that limits CPUs.
@@ -59,6 +61,37 @@ impl KernelLimitsReport {
             format!("CPU {cpus} cores, throttled {percent:.0}% of the time")
         });
         memory.into_iter().chain(cpu).collect::<Vec<_>>().join("; ")
+    }
+
+    /// For people.
+    pub fn facts(&self) -> Vec<Fact> {
+        let KernelLimitsReport {
+            cpu_max,
+            throttled_ms,
+            memory_max_bytes,
+            memory_bytes,
+            oom_kills,
+            problem,
+            ..
+        } = self;
+        let mut parts = Vec::new();
+        if let Some(cpus) = cpu_max {
+            let share = self.throttled_percent(&KernelLimitsReport::default());
+            let share = share.map(|share| format!(" ({share:.0}% of the time)")).unwrap_or_default();
+            parts
+                .push(format!("cpu_max {cpus}, waited for it {:.1} s{share}", *throttled_ms as f64 / 1000.0));
+        }
+        if let Some(bytes) = memory_max_bytes {
+            let used =
+                memory_bytes.map(|bytes| format!(", {} in use with files", mib(bytes))).unwrap_or_default();
+            parts.push(format!(
+                "memory_max {}{used}, {} killed",
+                gib(*bytes),
+                counted(*oom_kills, "process")
+            ));
+        }
+        let problem = problem.as_ref().map(|problem| ("", format!("not enforced: {problem}")));
+        [("limits", parts.join("; "))].into_iter().chain(problem).collect()
     }
 
     /// The percentage of the periods in which its processes had to wait for CPUs, of those since `before`.

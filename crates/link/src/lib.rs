@@ -29,6 +29,7 @@ mod ruby;
 mod running;
 mod slow_request;
 mod step;
+mod table;
 mod to_front;
 mod to_supervisor;
 
@@ -50,5 +51,6 @@ pub use ruby::{Call, RubyError, RubyHeap, ThreadPlace};
 pub use running::{RequestStage, RunningRequest, RunningRequests};
 pub use slow_request::{SlowKind, SlowPartReport, SlowRequestReport};
 pub use step::Step;
+pub use table::{Column, Fact};
 pub use to_front::{AppCommand, FrontCommand, NewWorker, Rollout};
 pub use to_supervisor::{FrontAppEvent, FrontEvent, Overrun, ReportedLoad, LONGEST_SLOW_START};

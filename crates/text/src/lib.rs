@@ -5,13 +5,17 @@
 //! - terminals and logs for people: [`visible`], [`visible_lines`], [`visible_path`];
 //! - JSON for programs: [`json::compact`], [`json::pretty`];
 //! - paths in JSON: [`shown`] for what is reported, [`exact`] between processes of Highball;
-//! - long texts: [`cut`], and [`cut_line`] for a line on a terminal.
+//! - long texts: [`cut`], and [`cut_line`] for a line on a terminal;
+//! - amounts for people: [`mib`], [`gib`], [`counted`], [`duration`].
 //!
 //! Pages escape HTML as well (`refusals/page.rs` of the front).
 
+mod amounts;
 pub mod exact;
 pub mod json;
 pub mod shown;
+
+pub use amounts::{counted, duration, gib, mib};
 
 use std::borrow::Cow;
 use std::ffi::OsStr;
@@ -98,16 +102,6 @@ pub fn cut_line(line: &str, most: usize) -> Cow<'_, str> {
     }
     let end = line.char_indices().nth(most.saturating_sub(1)).map_or(0, |(end, _)| end);
     Cow::Owned(format!("{}…", &line[..end]))
-}
-
-/// `1 connection`, `2 processes`
-pub fn counted(count: u64, noun: &str) -> String {
-    let ending = match count {
-        1 => "",
-        _ if noun.ends_with('s') => "es",
-        _ => "s",
-    };
-    format!("{count} {noun}{ending}")
 }
 
 fn push_visible(shown: &mut String, character: char) {

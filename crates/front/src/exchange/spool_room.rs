@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use highball_text::mib;
 use rustix::fs::{statfs, statvfs};
 use tokio::sync::Notify;
 use tokio::task::spawn_blocking;
@@ -252,10 +253,6 @@ fn is_out_of_files(error: &io::Error) -> bool {
     [rustix::io::Errno::MFILE, rustix::io::Errno::NFILE]
         .iter()
         .any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
-}
-
-fn mib(bytes: u64) -> String {
-    format!("{}.{} MiB", bytes >> 20, ((bytes & 0xf_ffff) * 10) >> 20)
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

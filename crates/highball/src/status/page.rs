@@ -1,6 +1,7 @@
 //! Lines for people: a name, and the text beside it.
 
-use highball_text::cut_line;
+use highball_link::{Column, Fact};
+use highball_text::{cut_line, duration};
 use std::fmt::Write as _;
 
 /// Columns before that text.
@@ -55,6 +56,18 @@ impl Page {
         }
     }
 
+    /// Facts with their names.
+    pub(crate) fn facts(&mut self, facts: impl IntoIterator<Item = Fact>) {
+        facts.into_iter().for_each(|(name, fact)| self.fact(name, &fact));
+    }
+
+    /// A table, below an empty line.
+    pub(crate) fn table<T>(&mut self, columns: &[Column<T>], rows: &[T]) {
+        self.line("");
+        self.line(&Column::headings(columns));
+        rows.iter().for_each(|row| self.line(&Column::row(columns, row)));
+    }
+
     /// Something that went wrong: all of it with details, else one line.
     pub(crate) fn failure(&mut self, name: &str, age: Option<u64>, what: &str) {
         let age = age.map(|seconds| format!("{} ago: ", duration(seconds))).unwrap_or_default();
@@ -83,16 +96,6 @@ impl Page {
             }
         }
         lines
-    }
-}
-
-/// `42s`, `5m 12s`, `3h 20m`, `2d 4h`.
-pub(crate) fn duration(seconds: u64) -> String {
-    match seconds {
-        0..60 => format!("{seconds}s"),
-        60..3600 => format!("{}m {}s", seconds / 60, seconds % 60),
-        3600..86_400 => format!("{}h {}m", seconds / 3600, seconds / 60 % 60),
-        _ => format!("{}d {}h", seconds / 86_400, seconds / 3600 % 24),
     }
 }
 
