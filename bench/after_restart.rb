@@ -18,65 +18,12 @@ require "fileutils"
 require "json"
 require "socket"
 require "tmpdir"
-require_relative "../test/support/free_port"
-require_relative "../test/support/highball_server"
+require_relative "deployment"
 
-# A server with the blog.
-class Deployment
-  APP = File.expand_path("apps/examples/blog", __dir__)
-  ENVIRONMENT = HighballServer::ENVIRONMENT.merge("RAILS_ENV" => "production", "RACK_ENV" => "production",
-                                                  "SECRET_KEY_BASE" => "the benchmark's").freeze
-  WORKERS = 2
-  THREADS = 3
-
-  attr_reader :port
-
-  def initialize(folder)
-    @folder = folder
-    @port = FreePort.free_port
-    @pid = Process.spawn(ENVIRONMENT, *command, chdir: APP, in: File::NULL, %i[out err] => log)
-    Deadline.wait("#{self.class} to serve:\n#{log}") { Client.ask(port, "/posts/new") }
-  end
-
-  def stop
-    Process.kill(:TERM, @pid)
-    Process.wait(@pid)
-  end
-
-  private
-
-  def log = File.join(@folder, "log")
-end
-
-# Restarted by USR1. That needs an application that is not preloaded.
-class Puma < Deployment
-  def restart
-    Process.kill(:USR1, @pid)
-    Deadline.wait("new workers of Puma") { File.read(log).scan(/ booted .*phase: 1\b/).size == WORKERS }
-  end
-
-  private
-
-  def command
-    %W[puma --no-config --environment production --workers #{WORKERS} --threads #{THREADS}:#{THREADS}
-       --bind tcp://127.0.0.1:#{port} config.ru]
-  end
-end
-
-# The server of this tree.
-class Highball < Deployment
-  def restart
-    system(ENVIRONMENT, HighballServer::BINARY, "restart", "--port", port.to_s, %i[out err] => [log, "a"]) or
-      abort "restart failed:\n#{File.read(log)}"
-  end
-
-  private
-
-  def command
-    [HighballServer::BINARY, "serve", "--environment", "production", "--workers", WORKERS.to_s,
-     "--threads", THREADS.to_s, "--bind", "127.0.0.1:#{port}", "."]
-  end
-end
+BLOG = Deployment::Application.new(
+  folder: File.expand_path("apps/examples/blog", __dir__), environment: { "SECRET_KEY_BASE" => "the benchmark's" },
+  workers: 2, threads: 3, path: "/posts/new"
+)
 
 # Sends requests.
 module Client
@@ -245,13 +192,8 @@ p99s = Hash.new { |all, kind| all[kind] = [] }
 wanted = Integer(rounds || 3)
 (3 * wanted).times do
   [Puma, Highball].reject { |kind| p99s[kind].size == wanted }.each do |kind|
-    Dir.mktmpdir do |folder|
-      server = kind.new(folder)
-      p99 = measurement.of(server)
-      p99s[kind] << p99 if p99
-    ensure
-      server&.stop
-    end
+    p99 = kind.open(BLOG) { |server| measurement.of(server) }
+    p99s[kind] << p99 if p99
   end
 end
 gauge.stop

@@ -21,6 +21,7 @@
 require_relative "beside"
 require_relative "../test/support/highball_server"
 require_relative "../test/support/http_connection"
+require_relative "../test/support/redis_server"
 require "English"
 require "etc"
 require "io/wait"
@@ -34,14 +35,13 @@ $LOAD_PATH.unshift(File.join(HighballServer::ROOT, "lib"))
 require "highball"
 
 # A Redis that keeps nothing, for broadcasts between workers.
-class CableRedis
+class CableRedis < RedisServer
   def initialize
-    @port = TCPServer.open("127.0.0.1", 0) { |server| server.addr[1] }
-    @pid = spawn("redis-server", "--port", @port.to_s, "--bind", "127.0.0.1", "--save", "", out: File::NULL)
-    @socket = Deadline.wait("Redis", within: 20) { connect }
+    super(durable: false)
+    @socket = TCPSocket.new(address, port)
   end
 
-  def config = "  adapter: redis\n  url: redis://127.0.0.1:#{@port}/1\n  channel_prefix: blog\n"
+  def config = "  adapter: redis\n  url: redis://127.0.0.1:#{port}/1\n  channel_prefix: blog\n"
 
   # As the adapter does.
   def publish(text)
@@ -49,26 +49,13 @@ class CableRedis
     @socket.write("*3\r\n#{words.map { |word| "$#{word.bytesize}\r\n#{word}\r\n" }.join}")
     @socket.gets
   end
-
-  def stop
-    Process.kill(:TERM, @pid)
-    Process.wait(@pid)
-  end
-
-  private
-
-  def connect
-    TCPSocket.new("127.0.0.1", @port)
-  rescue Errno::ECONNREFUSED
-    nil
-  end
 end
 
 # Highball in its place.
 class CableHub
   def config = "  adapter: highball\n"
   def publish(text) = Highball.publish("cable:room", text)
-  def stop = nil
+  def finish = nil
 end
 
 # The clients, in a process that takes orders: bench/src/bin/highball-cable-clients.rs.
@@ -129,7 +116,7 @@ class Cable
     @bus = ENV["CABLE_ADAPTER"] == "highball" ? CableHub.new : CableRedis.new
     with_app { |app| with_server(app) { measure } }
   ensure
-    @bus&.stop
+    @bus&.finish
   end
 
   private
