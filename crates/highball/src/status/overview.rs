@@ -76,11 +76,14 @@ impl Observer {
 
     /// Returns everything, or `None` if the front's event loop does not answer.
     pub(crate) async fn overview(&self, detail: Detail) -> Option<Overview> {
-        let front = in_time(reports::of_front(self.front.upgrade()?));
+        let front = self.front.upgrade()?;
+        let front = async {
+            let report = in_time(reports::of_front(front)).await?;
+            Some((report, self.started.elapsed())) // rates are of this moment, however long the rest takes
+        };
         let supervisor = async { in_time(reports::of_supervisor(self.supervisor.upgrade()?)).await };
         let (front, supervisor, requests) = tokio::join!(front, supervisor, self.requests());
-        let (front, requests) = (front?, requests?);
-        let counted = self.started.elapsed(); // rates are of this moment, however long the rest takes
+        let ((front, counted), requests) = (front?, requests?);
         let states = if detail.states {
             self.thread_states.of(&self.supervisor, &requests).await
         } else {

@@ -9,7 +9,7 @@ use crate::status::overview::rates::History;
 use crate::status::overview::report::{
     AppOverview, DiagnosisOverview, Overview, RequestOverview, WorkerOverview,
 };
-use crate::status::overview::words::{age, at_most, duration, number, or_dash};
+use crate::status::overview::words::{age, at_most, duration, mib, number, or_dash};
 use highball_link::{CompanionProcess, HubReport, KernelLimitsReport, CPU_MAX};
 use highball_text::{counted, visible};
 use std::fmt::Display;
@@ -242,10 +242,6 @@ fn cut_to<T>(room: usize, all: &mut Vec<T>) -> usize {
     let left_out = all.len().saturating_sub(room);
     all.truncate(room);
     left_out
-}
-
-fn mib(bytes: Option<u64>) -> String {
-    bytes.map_or_else(|| "–".into(), |bytes| format!("{} MiB", bytes >> 20))
 }
 
 /// `REQUEST (200, 100 younger ones left out)`

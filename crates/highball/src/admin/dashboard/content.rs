@@ -10,7 +10,7 @@ use crate::status::overview::rates::History;
 use crate::status::overview::report::{
     AppOverview, DiagnosisOverview, Overview, RequestOverview, WorkerOverview,
 };
-use crate::status::overview::words::{age, at_most, duration, number, or_dash};
+use crate::status::overview::words::{age, at_most, duration, mib, number, or_dash};
 use highball_config::AppId;
 use highball_front::refusals::page::Escaped;
 use highball_link::{CompanionProcess, HubReport, KernelLimitsReport, SlowRequestReport, CPU_MAX};
@@ -620,8 +620,4 @@ impl Load {
     fn memory(&self) -> String {
         mib((self.memory > 0).then_some(self.memory))
     }
-}
-
-fn mib(bytes: Option<u64>) -> String {
-    or_dash(bytes.map(|bytes| format!("{} MiB", bytes >> 20)))
 }

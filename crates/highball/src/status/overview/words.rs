@@ -41,6 +41,11 @@ pub(crate) fn or_dash<T: ToString>(value: Option<T>) -> String {
     value.map_or_else(|| "–".into(), |value| value.to_string())
 }
 
+/// Memory.
+pub(crate) fn mib(bytes: Option<u64>) -> String {
+    or_dash(bytes.map(|bytes| format!("{} MiB", bytes >> 20)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
