@@ -39,9 +39,10 @@ class Deployment
     @pids = []
   end
 
-  def stop
-    @pids.reverse_each { |pid| ProcessFacts.tree(pid).each { |one| HighballServer.kill(one) } }
-  end
+  def stop = processes.reverse_each { |pid| HighballServer.kill(pid) }
+
+  # All that were started.
+  def processes = @pids.flat_map { |pid| ProcessFacts.tree(pid) }
 
   # The status that a request for its path gets. It is sent once, by a new connection.
   def ask
@@ -81,10 +82,10 @@ class Puma < Deployment
   TITLE = "Puma, phased restart"
   VERSION = %w[puma --version].freeze
 
-  def start
+  def start(*options)
     threads = @application.threads
-    run("puma", "--no-config", "--environment", "production", "--workers", workers.to_s, "--threads",
-        "#{threads}:#{threads}", "--bind", "tcp://127.0.0.1:#{port}", "#{@application.folder}/config.ru")
+    run("puma", *options, "--no-config", "--environment", "production", "--workers", workers.to_s,
+        "--threads", "#{threads}:#{threads}", "--bind", "tcp://127.0.0.1:#{port}", "#{@application.folder}/config.ru")
     @phase = 0
   end
 
@@ -92,6 +93,65 @@ class Puma < Deployment
     Process.kill(:USR1, @pids.last)
     @phase += 1
     Deadline.wait("new workers of Puma", within: 120) { log.scan(/ booted .*phase: #{@phase}\b/).size == workers }
+  end
+end
+
+# Servers that end their old workers themselves.
+module Replacing
+  private
+
+  # Waits until every worker that the block lists is another one, and as many serve as before.
+  def wait_for_others(before)
+    Deadline.wait("new workers of #{self.class}", within: 120) do
+      now = yield
+      now.size >= workers && !now.intersect?(before)
+    end
+  end
+end
+
+# Its free edition restarts all processes of an application at once, and keeps requests meanwhile.
+class Passenger < Deployment
+  include Replacing
+
+  TITLE = "Passenger"
+  VERSION = %w[passenger --version].freeze
+
+  def start
+    Dir.mkdir(path("tmp"))
+    least, most = workers.is_a?(Range) ? workers.minmax : [workers, workers]
+    run("passenger", "start", @application.folder, "--engine", "builtin", "--environment", "production",
+        "--address", "127.0.0.1", "--port", port.to_s, "--max-pool-size", most.to_s, "--min-instances", least.to_s,
+        "--max-request-queue-size", "4096", "--no-install-runtime", "--disable-security-update-check",
+        "--disable-anonymous-telemetry", "--log-file", path("passenger.log"), "--pid-file", path("passenger.pid"),
+        "--instance-registry-dir", path("tmp"))
+  end
+
+  def restart
+    before = app_pids
+    order("passenger-config", "restart-app", @application.folder, **instance)
+    wait_for_others(before) { app_pids }
+  end
+
+  # Its watchdog leaves the tree of the command that started it, and ends all others.
+  def stop
+    watchdogs.each do |pid|
+      Process.kill(:TERM, pid)
+      Deadline.wait("the end of Passenger", within: 60) { !ProcessFacts.alive?(pid) }
+    end
+  ensure
+    super
+  end
+
+  def processes = super + watchdogs.flat_map { |pid| ProcessFacts.tree(pid) }
+
+  private
+
+  def watchdogs = Dir[path("passenger.pid")].map { |file| File.read(file).to_i }
+  def instance = { PASSENGER_INSTANCE_REGISTRY_DIR: path("tmp") }
+
+  def app_pids
+    status = IO.popen(instance.transform_keys(&:to_s), "passenger-status", err: File::NULL, &:read)
+    status.scan(/\* PID: (\d+)/).flatten.map(&:to_i)
   end
 end
 

@@ -18,60 +18,6 @@ REDMINE = Deployment::Application.new(
   workers: 4, threads: 1, path: "/issues/1"
 )
 
-# Servers that end their old workers themselves.
-module Replacing
-  private
-
-  # Waits until every worker that the block lists is another one, and as many serve as before.
-  def wait_for_others(before)
-    Deadline.wait("new workers of #{self.class}", within: 120) do
-      now = yield
-      now.size >= workers && !now.intersect?(before)
-    end
-  end
-end
-
-# Its free edition restarts all processes of an application at once, and keeps requests meanwhile.
-class Passenger < Deployment
-  include Replacing
-
-  TITLE = "Passenger"
-  VERSION = %w[passenger --version].freeze
-
-  def start
-    Dir.mkdir(path("tmp"))
-    run("passenger", "start", @application.folder, "--engine", "builtin", "--environment", "production",
-        "--address", "127.0.0.1", "--port", port.to_s, "--max-pool-size", workers.to_s, "--min-instances", workers.to_s,
-        "--max-request-queue-size", "4096", "--no-install-runtime", "--disable-security-update-check",
-        "--disable-anonymous-telemetry", "--log-file", path("passenger.log"), "--pid-file", path("passenger.pid"),
-        "--instance-registry-dir", path("tmp"))
-  end
-
-  def restart
-    before = app_pids
-    order("passenger-config", "restart-app", @application.folder, **instance)
-    wait_for_others(before) { app_pids }
-  end
-
-  # Its watchdog leaves the tree of the command that started it, and ends all others.
-  def stop
-    watchdog = File.read(path("passenger.pid")).to_i
-    Process.kill(:TERM, watchdog)
-    Deadline.wait("the end of Passenger", within: 60) { !ProcessFacts.alive?(watchdog) }
-  ensure
-    super
-  end
-
-  private
-
-  def instance = { PASSENGER_INSTANCE_REGISTRY_DIR: path("tmp") }
-
-  def app_pids
-    status = IO.popen(instance.transform_keys(&:to_s), "passenger-status", err: File::NULL, &:read)
-    status.scan(/\* PID: (\d+)/).flatten.map(&:to_i)
-  end
-end
-
 # A new master beside the old one (USR2), which then quits; nginx in front.
 class Unicorn < Deployment
   include Replacing
