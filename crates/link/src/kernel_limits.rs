@@ -49,15 +49,15 @@ impl KernelLimitsReport {
         self.wanted().contains(&option) && !self.not_kept.iter().any(|not_kept| not_kept == option)
     }
 
-    /// `memory 310 of 512 MiB; CPU 1.5 cores, throttled 12% of the time`. The share is that since `before`.
-    pub fn text(&self, before: &KernelLimitsReport) -> String {
+    /// `memory 310 of 512 MiB; CPU 1.5 cores, throttled 12% of the time`
+    pub fn text(&self) -> String {
         let mib = |bytes: u64| bytes >> 20;
         let memory = self.memory_max_bytes.map(|most| {
             let used = self.memory_bytes.map_or_else(|| "–".into(), |bytes| mib(bytes).to_string());
             format!("memory {used} of {} MiB", mib(most))
         });
         let cpu = self.cpu_max.map(|cpus| {
-            let percent = self.throttled_percent(before).unwrap_or(0.0);
+            let percent = self.throttled_percent(&KernelLimitsReport::default()).unwrap_or(0.0);
             format!("CPU {cpus} cores, throttled {percent:.0}% of the time")
         });
         memory.into_iter().chain(cpu).collect::<Vec<_>>().join("; ")

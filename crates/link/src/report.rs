@@ -3,7 +3,7 @@
 //!
 //! Each field is declared in the part of who sets its value: `*Requests` are the front's, `*Processes` the supervisor's, the rest
 //! is the binary's. In JSON the parts of a report are one object. Fields that are skipped there are for other views.
-//! How `highball status` shows them to people is beside their declarations.
+//! How people read them in `highball status` is beside their declarations: `facts`, `words`, and `COLUMNS` of tables.
 
 mod processes;
 mod requests;
@@ -131,15 +131,15 @@ pub struct WorkerReport {
 impl WorkerReport {
     /// The table of workers.
     pub const COLUMNS: [Column<WorkerReport>; 9] = [
-        Column::right("worker", 6, |one| one.process.worker.to_string()),
-        Column::right("gen", 3, |one| one.process.generation.to_string()),
-        Column::right("pid", 7, |one| or_dash(one.process.pid)),
-        Column::left("state", 9, |one| one.process.state.clone()),
-        Column::right("threads", 8, WorkerReport::threads),
-        Column::right("busy", 4, |one| one.requests.in_flight.to_string()),
-        Column::right("served", 9, |one| one.requests.served.to_string()),
-        Column::right("memory", 9, |one| or_dash(one.process.memory_bytes.map(mib))),
-        Column::right("up", 7, |one| duration(one.process.uptime_seconds)),
+        Column::new("worker", 6, |one| one.process.worker.to_string()),
+        Column::new("gen", 3, |one| one.process.generation.to_string()),
+        Column::new("pid", 7, |one| or_dash(one.process.pid)),
+        Column::new("state", -9, |one| one.process.state.clone()),
+        Column::new("threads", 8, WorkerReport::threads),
+        Column::new("busy", 4, |one| one.requests.in_flight.to_string()),
+        Column::new("served", 9, |one| one.requests.served.to_string()),
+        Column::new("memory", 9, |one| or_dash(one.process.memory_bytes.map(mib))),
+        Column::new("up", 7, |one| duration(one.process.uptime_seconds)),
     ];
 
     /// Its serving threads, and between which numbers that follows the requests.
@@ -224,7 +224,6 @@ pub struct CertificateReport {
 }
 
 impl CertificateReport {
-    /// For people.
     fn words(&self) -> String {
         let hosts = if self.hosts.is_empty() { "no host".into() } else { self.hosts.join(" ") };
         format!("{}, for {hosts}, {}", self.file, expiry(self.expires_at, SystemTime::now()))
@@ -259,7 +258,6 @@ pub struct DomainReport {
 }
 
 impl DomainReport {
-    /// For people.
     fn facts(&self) -> Vec<Fact> {
         let DomainReport { name, expires_at, failures, problem, remedy, .. } = self;
         let has = if expires_at.is_some() { "has a certificate" } else { "has no certificate" };

@@ -3,27 +3,22 @@
 /// A line's name, and the text beside it. An empty name continues the fact above.
 pub type Fact = (&'static str, String);
 
-/// A column of a table whose rows are `T`s.
+/// A column of a table whose rows are `T`s. With a negative width it is left-aligned, as in printf(3).
 #[derive(Debug)]
 pub struct Column<T> {
     heading: &'static str,
-    width: usize,
-    is_left_aligned: bool,
+    width: isize,
     text: fn(&T) -> String,
 }
 
 impl<T> Column<T> {
-    pub(crate) const fn left(heading: &'static str, width: usize, text: fn(&T) -> String) -> Column<T> {
-        Column { heading, width, is_left_aligned: true, text }
-    }
-
-    pub(crate) const fn right(heading: &'static str, width: usize, text: fn(&T) -> String) -> Column<T> {
-        Column { heading, width, is_left_aligned: false, text }
+    pub(crate) const fn new(heading: &'static str, width: isize, text: fn(&T) -> String) -> Column<T> {
+        Column { heading, width, text }
     }
 
     fn cell(&self, text: &str) -> String {
-        let width = self.width;
-        if self.is_left_aligned {
+        let width = self.width.unsigned_abs();
+        if self.width < 0 {
             format!("  {text:<width$}")
         } else {
             format!("  {text:>width$}")

@@ -60,7 +60,7 @@ fn of_running(limits: &KernelLimitsReport) -> Vec<Check> {
     checks.extend(out_of_memory(limits));
     checks.extend(throttled(limits));
     if checks.is_empty() {
-        checks.push(Check::ok(KEPT, limits.text(&KernelLimitsReport::default())));
+        checks.push(Check::ok(KEPT, limits.text()));
     }
     checks
 }

@@ -97,15 +97,11 @@ impl Observer {
             let app = settings.app(load.app)?;
             let report = reports.iter().find(|report| report.id == load.app);
             let requests = requests.iter().find(|requests| requests.app == load.app);
-            let kernel_limits = limits.get(&app.id).cloned();
             let requests = requests.map(|of| (of, &*states, detail));
             let phase = report.map(|report| reports::phase(report, Some(load), settings.admin.stuck_after));
-            let phase = phase.unwrap_or("not known").into();
-            let diagnosis = report.and_then(DiagnosisOverview::of_app);
             Some(AppOverview {
-                phase,
-                diagnosis,
-                kernel_limits,
+                phase: phase.unwrap_or("not known").into(),
+                kernel_limits: limits.get(&app.id).cloned(),
                 ..app_overview(app, load, report, &taken, requests)
             })
         };
@@ -202,9 +198,9 @@ fn app_overview(
     AppOverview {
         id: app.id.0,
         name: app.name.clone(),
-        phase: String::new(), // set by the caller
+        phase: String::new(), // set by the caller, as are the limits
         crash_loop: report.and_then(|report| Some(report.crash_loop.as_ref()?.what.clone())),
-        diagnosis: None, // the same
+        diagnosis: report.and_then(DiagnosisOverview::of_app),
         generation: report.map_or(0, |report| report.generation),
         under_way: load
             .rollout
@@ -215,7 +211,7 @@ fn app_overview(
         workers_wanted: report.map_or(0, |report| report.workers_wanted),
         workers: report.map_or_else(Vec::new, |report| report.workers.iter().map(worker).collect()),
         companions: report.map_or_else(Vec::new, |report| report.companions.clone()),
-        kernel_limits: None, // the same
+        kernel_limits: None,
         hub: load.hub,
         queue: load.queue,
         answered: load.figures.requests.all(),

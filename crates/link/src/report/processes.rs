@@ -184,13 +184,13 @@ pub struct CompanionProcess {
 impl CompanionProcess {
     /// The table of them.
     pub const COLUMNS: [Column<CompanionProcess>; 7] = [
-        Column::left("process", 16, |one| one.name.clone()),
-        Column::right("gen", 3, |one| or_dash(one.generation)),
-        Column::right("pid", 7, |one| or_dash(one.pid)),
-        Column::left("state", 9, |one| one.state.clone()),
-        Column::right("restarts", 8, |one| one.restarts.to_string()),
-        Column::right("memory", 9, |one| or_dash(one.memory_bytes.map(mib))),
-        Column::right("up", 7, |one| or_dash(one.uptime_seconds.map(duration))),
+        Column::new("process", -16, |one| one.name.clone()),
+        Column::new("gen", 3, |one| or_dash(one.generation)),
+        Column::new("pid", 7, |one| or_dash(one.pid)),
+        Column::new("state", -9, |one| one.state.clone()),
+        Column::new("restarts", 8, |one| one.restarts.to_string()),
+        Column::new("memory", 9, |one| or_dash(one.memory_bytes.map(mib))),
+        Column::new("up", 7, |one| or_dash(one.uptime_seconds.map(duration))),
     ];
 
     /// What to do about a crash loop.
@@ -300,7 +300,6 @@ pub struct MoldReport {
 }
 
 impl MoldReport {
-    /// For people.
     fn words(&self) -> String {
         let MoldReport { pid, state, promoted_from } = self;
         let pid = pid.map(|pid| format!(" (pid {pid})")).unwrap_or_default();
@@ -373,7 +372,6 @@ pub struct RestartReport {
 }
 
 impl RestartReport {
-    /// For people.
     fn words(&self) -> String {
         let RestartReport { generation, asked_by, state, seconds, ended_seconds_ago, .. } = self;
         format!(
@@ -414,7 +412,6 @@ pub struct ReforkReport {
 }
 
 impl ReforkReport {
-    /// For people.
     fn words(&self) -> String {
         let ReforkReport { number, asked_by, state, seconds, .. } = self;
         format!("number {number}, by {asked_by}: {state}, {seconds:.1} s")

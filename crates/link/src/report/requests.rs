@@ -222,7 +222,6 @@ pub struct VersionReport {
 }
 
 impl VersionReport {
-    /// For people.
     fn words(&self) -> String {
         let VersionReport { requests, errors, p50_ms, p99_ms, .. } = self;
         let times = p50_ms.zip(*p99_ms).map(|(p50, p99)| format!("; p50 {p50:.1} ms, p99 {p99:.1} ms"));
@@ -339,7 +338,6 @@ pub struct CacheReport {
 }
 
 impl CacheReport {
-    /// For people.
     fn words(self) -> String {
         let CacheReport { hits, misses, responses, bytes, max_bytes } = self;
         let (used, most) = (mib(bytes), mib(max_bytes));
@@ -361,7 +359,6 @@ pub struct SessionsReport {
 }
 
 impl SessionsReport {
-    /// For people.
     fn words(self) -> String {
         let SessionsReport { kept, moved, begun } = self;
         let kept = counted(kept, "request");
@@ -395,7 +392,6 @@ pub struct HubReport {
 }
 
 impl HubReport {
-    /// For people.
     fn words(self) -> String {
         let HubReport {
             held, cable_clients, streams, published, kept, bytes, max_bytes, slow_closed, ..
