@@ -67,7 +67,16 @@ impl Family {
         for entry in all_processes() {
             children.entry(entry.parent).or_default().push(entry);
         }
-        let own_children = children.remove(&own_pid()).unwrap_or_default();
+        let mut own_children = children.remove(&own_pid()).unwrap_or_default();
+        let mut next = 0;
+        // The children of an ending process are about to be this process's.
+        while let Some(child) = own_children.get(next) {
+            let pid = child.pid;
+            if !has_memory(pid) {
+                own_children.extend(children.get(&pid).into_iter().flatten().cloned());
+            }
+            next += 1;
+        }
         let mut found: Vec<Stat> = Vec::new();
         // Twice: an orphan may be known by the group of another that is known by its mark.
         for _ in 0..2 {
@@ -87,7 +96,11 @@ impl Family {
         while let Some(member) = found.get(next).cloned() {
             self.groups
                 .extend([member.group, member.session].into_iter().filter(|group| !is_own_group(*group)));
-            found.extend(children.get(&member.pid).into_iter().flatten().cloned());
+            for child in children.get(&member.pid).into_iter().flatten() {
+                if !found.iter().any(|known| known.pid == child.pid) {
+                    found.push(child.clone());
+                }
+            }
             next += 1;
         }
     }
