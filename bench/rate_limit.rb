@@ -11,6 +11,7 @@
 # nghttp2-client, and for the first nginx.
 
 require_relative "../test/support/free_port"
+require_relative "../test/support/web_server"
 require_relative "turns"
 
 # A load by wrk, whose requests come from addresses that a script chooses.
@@ -63,49 +64,6 @@ module Load
   end
 end
 
-# An nginx that refuses as Highball does.
-class Nginx
-  include FreePort
-
-  attr_reader :port, :pid
-
-  def initialize(folder)
-    @port = free_port
-    config = File.join(folder, "nginx.conf")
-    File.write(File.join(folder, "index.html"), "hello")
-    File.write(config, settings(folder))
-    @pid = Process.spawn("/usr/sbin/nginx", "-e", "#{folder}/error.log", "-c", config)
-  end
-
-  def close
-    Process.kill("TERM", pid)
-    Process.wait(pid)
-  end
-
-  private
-
-  def settings(folder)
-    <<~NGINX
-      daemon off;
-      worker_processes 1;
-      pid #{folder}/pid;
-      events { worker_connections 1024; }
-      http {
-        access_log off;
-        error_log #{folder}/error.log crit;
-        keepalive_requests 100000000;
-        limit_req_zone $binary_remote_addr zone=all:10m rate=1r/m;
-        limit_req_status 429;
-        server {
-          listen 127.0.0.1:#{port};
-          root #{folder};
-          limit_req zone=all;
-        }
-      }
-    NGINX
-  end
-end
-
 # One of the measurements.
 class RateLimitBench
   include FreePort
@@ -121,11 +79,19 @@ class RateLimitBench
   RUBY
   FLOOD = 20_000 # requests a second
   CONNECTIONS = Integer(ENV.fetch("CONNECTIONS", 8))
+  # An nginx that refuses as Highball does.
+  NGINX = <<~NGINX
+    keepalive_requests 100000000;
+    limit_req_zone $binary_remote_addr zone=all:10m rate=1r/m;
+    limit_req_status 429;
+    limit_req_log_level info;
+    server { listen 80; location / { limit_req zone=all; empty_gif; } }
+  NGINX
   CLIENT = "198.51.100.7"
   ADDRESSES_IN_ALL = 1_000_000
 
   def refusals
-    nginx = Nginx.new(Dir.mktmpdir)
+    nginx = WebServer.start("nginx", NGINX)
     server = serve("1/h", HELLO, *behind)
     { "each after the answer to the last": REFUSED, "16 in a packet": PIPELINE }.each do |title, script|
       puts "refused requests, #{title}:"
@@ -138,7 +104,7 @@ class RateLimitBench
     end
   ensure
     server&.finish
-    nginx&.close
+    nginx&.finish
   end
 
   def neighbours

@@ -10,6 +10,7 @@
 # FOLDER; bench/chart.rb draws it.
 
 require "json"
+require_relative "../test/support/web_server"
 require_relative "deployment"
 
 SITE = File.expand_path("apps/redmine", __dir__)
@@ -33,29 +34,21 @@ class Unicorn < Deployment
     before_exec { |_server| %w[RUBYOPT RUBYLIB BUNDLE_GEMFILE].each { |name| ENV.delete(name) } }
   RUBY
   NGINX = <<~NGINX
-    user root root;
-    daemon off;
-    pid FOLDER/nginx.pid;
-    error_log stderr;
-    events {}
-    http {
-      access_log off;
-      client_body_temp_path FOLDER/body;
-      proxy_temp_path FOLDER/proxy;
-      fastcgi_temp_path FOLDER/fastcgi;
-      uwsgi_temp_path FOLDER/uwsgi;
-      scgi_temp_path FOLDER/scgi;
-      upstream app { server unix:FOLDER/socket max_fails=0; }
-      server { listen 127.0.0.1:PORT; location / { proxy_pass http://app; proxy_set_header Host $http_host; } }
-    }
+    upstream app { server unix:SOCKET max_fails=0; }
+    server { listen 80; location / { proxy_pass http://app; proxy_set_header Host $http_host; } }
   NGINX
 
   def start
     File.write(path("unicorn.rb"), CONFIGURATION.gsub("FOLDER", @folder).sub("WORKERS", workers.to_s))
-    File.write(path("nginx.conf"), NGINX.gsub("FOLDER", @folder).gsub("PORT", port.to_s))
     run("unicorn", "--env", "production", "--no-default-middleware", "--config-file", path("unicorn.rb"),
         "#{@application.folder}/config.ru")
-    run("nginx", "-e", "stderr", "-p", @folder, "-c", path("nginx.conf"))
+    @nginx = WebServer.start("nginx", NGINX.sub("SOCKET", path("socket")))
+    @port = @nginx.port
+  end
+
+  def stop
+    @nginx&.finish
+    super
   end
 
   def restart

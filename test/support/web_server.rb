@@ -119,7 +119,7 @@ class WebServer
     raise
   end
 
-  attr_reader :port
+  attr_reader :port, :pid
 
   # `name` is that of the program's file, `site` the printed configuration. A block chooses another command of the
   # program.
