@@ -109,7 +109,8 @@ fn app_facts(page: &mut Page, app: &AppReport) {
     page.facts(app.browser_link.clone().map(|link| ("browser", link)));
     ruby_facts(page, app);
     page.facts(processes.facts());
-    page.fact("requests", &requests.load(workers));
+    let streams = workers.iter().map(|worker| worker.requests.streams).sum();
+    page.fact("requests", &requests.load(streams));
     page.facts(processes.memory.facts());
     page.facts(app.kernel_limits.iter().flat_map(KernelLimitsReport::facts));
     page.facts(requests.facts());

@@ -1,6 +1,5 @@
 //! What the front reports: connections, requests, and what became of them.
 
-use super::WorkerReport;
 use crate::figures::{Figures, RequestCounts, Times, VersionFigures};
 use crate::table::Fact;
 use highball_config::AppId;
@@ -124,10 +123,9 @@ impl AppRequests {
         self.availability.state(self.has_served, is_stuck)
     }
 
-    /// The line of its requests, for people; `workers` are the application's.
-    pub fn load(&self, workers: &[WorkerReport]) -> String {
+    /// The line of its requests, for people; `streams`: answers of its workers that go on without a thread.
+    pub fn load(&self, streams: usize) -> String {
         let mut text = format!("{} in the queue", self.queue);
-        let streams: usize = workers.iter().map(|worker| worker.requests.streams).sum();
         if streams > 0 {
             text += &format!(", {streams} streaming");
         }
